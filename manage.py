@@ -9,7 +9,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     from django.core.management import execute_from_command_line
 
-    from lcmsite.startup import freeze_loaded
+    from lcmsite.ops.processes import freeze_loaded
 
     freeze_loaded()
     execute_from_command_line(sys.argv)

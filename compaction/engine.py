@@ -160,15 +160,7 @@ class CompactionEngine:
         with compaction_lock(conversation_id):
             conversation.refresh_from_db()
             abandon_runs(conversation_id)
-            run = Run(
-                store=self.store,
-                escalation=self._escalation(policy),
-                policy=policy,
-                conversation=conversation,
-                reason=reason,
-                lease=lease,
-            )
-            return run.execute(work)
+            return Run(self.store, self._escalation(policy), policy, conversation, reason, lease).execute(work)
 
     def _escalation(self, policy: CompactionPolicy) -> Escalation:
         """The engine's own, unless the conversation has a chain of its own."""

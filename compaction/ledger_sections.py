@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from django.db.models import QuerySet
 
 from compaction.models import CompactionBoundary, CompactionRun
 from compaction.types import Outcome
@@ -20,39 +23,30 @@ _BOUNDARY = ("host_reference", "last_seq", "recorded_at", "metadata")
 _MOMENTS = ("started_at", "finished_at", "recorded_at")
 
 
-class RunSection:
-    """The runs that have ended: one at work is not history yet."""
+@dataclass
+class Section:
+    """Rows of one kind, as lines of a ledger and back."""
 
-    kind = "run"
+    kind: str
+    rows: QuerySet[Any]
+    fields: tuple[str, ...]
+    order: tuple[str, ...]
 
     def lines(self, conversation_id: int) -> Iterator[Line]:
-        runs = CompactionRun.objects.filter(conversation_id=conversation_id).exclude(outcome=Outcome.RUNNING)
-        for values in runs.order_by("started_at", "run_id").values(*_RUN).iterator():
+        ordered = self.rows.filter(conversation_id=conversation_id).order_by(*self.order)
+        for values in ordered.values(*self.fields).iterator():
             yield {"type": self.kind, **_as_line(values)}
 
     def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
-        CompactionRun.objects.bulk_create(
-            CompactionRun(conversation_id=conversation_id, **_read(line, _RUN)) for line in lines
-        )
+        model = self.rows.model
+        model.objects.bulk_create(model(conversation_id=conversation_id, **_read(line, self.fields)) for line in lines)
 
 
-class BoundarySection:
-    """The hosts' boundaries."""
-
-    kind = "boundary"
-
-    def lines(self, conversation_id: int) -> Iterator[Line]:
-        boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id)
-        for values in boundaries.order_by("recorded_at", "last_seq", "host_reference").values(*_BOUNDARY).iterator():
-            yield {"type": self.kind, **_as_line(values)}
-
-    def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
-        CompactionBoundary.objects.bulk_create(
-            CompactionBoundary(conversation_id=conversation_id, **_read(line, _BOUNDARY)) for line in lines
-        )
-
-
-SECTIONS = (RunSection(), BoundarySection())
+SECTIONS = (
+    # A run at work is not history yet.
+    Section("run", CompactionRun.objects.exclude(outcome=Outcome.RUNNING), _RUN, ("started_at", "run_id")),
+    Section("boundary", CompactionBoundary.objects.all(), _BOUNDARY, ("recorded_at", "last_seq", "host_reference")),
+)
 
 
 def _as_line(values: dict[str, Any]) -> Line:

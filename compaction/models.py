@@ -9,8 +9,9 @@ from django.db import models
 from django.db.models import Count, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce, Now
 
-from compaction.types import BoundaryRecord, JobRecord, JobState, Outcome, Reason, RunRecord, record_of
+from compaction.types import BoundaryRecord, JobRecord, JobState, Outcome, Reason, RunRecord
 from conversations.models import Conversation, Summary
+from conversations.models.columns import record_of
 
 _started_at = attrgetter("started_at")
 

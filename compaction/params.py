@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from compaction.hosts.host_service import MOST_KEYS
 from compaction.types import JobState, Outcome, Reason
 from conversations.param_fields import (
     NEXT,
@@ -69,6 +68,9 @@ class JobParams(Params):
 class RunParams(Params):
     run_id: Identifier = Field(description="The run.")
 
+
+# The most keys that a host can check at once.
+MOST_KEYS = 1000
 
 _REFERENCE = "The host's own name for this compaction of its context."
 _METADATA = "Anything of the host's."

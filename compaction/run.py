@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -27,17 +28,17 @@ from compaction.policy import CompactionPolicy
 from compaction.rendering import context_cost_of
 from compaction.sources import (
     ChunkSources,
+    new_summary,
     read_slots,
     read_sources,
     read_summary_texts,
     read_turns,
     text_of,
 )
-from compaction.summarizing.escalation import Accepted, Escalation
+from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations import sql
-from conversations.content import hashing
 from conversations.errors import ConversationBusy
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
@@ -111,6 +112,7 @@ class Made:
     item_tokens: int
 
 
+@dataclass
 class Run:
     """A run in progress. What it has written is final.
 
@@ -119,31 +121,23 @@ class Run:
     run took out, and neither is ever negative.
     """
 
-    def __init__(
-        self,
-        *,
-        store: ConversationStore,
-        escalation: Escalation,
-        policy: CompactionPolicy,
-        conversation: Conversation,
-        reason: Reason,
-        lease: Lease[CompactionJob] | None,
-    ) -> None:
-        self.store = store
-        self.escalation = escalation
-        self.policy = policy
-        self.conversation_id = conversation.conversation_id
-        self.session_id = conversation.session_id
-        self.reason = reason
-        self.lease = lease
-        self.run_id = f"run_{secrets.token_hex(8)}"
-        self.started_at = timezone.now()
-        self.deadline = time.monotonic() + policy.run_deadline_seconds
-        self.decision = policy.decide(conversation.conversation_id, conversation.counters)
-        self.is_counted = False
+    store: ConversationStore
+    escalation: Escalation
+    policy: CompactionPolicy
+    conversation: Conversation
+    reason: Reason
+    lease: Lease[CompactionJob] | None = None
+    run_id: str = field(default_factory=lambda: f"run_{secrets.token_hex(8)}")
+    started_at: datetime = field(default_factory=timezone.now)
+    is_counted: bool = False
+
+    def __post_init__(self) -> None:
+        self.conversation_id = self.conversation.conversation_id
+        self.deadline = time.monotonic() + self.policy.run_deadline_seconds
+        self.decision = self.policy.decide(self.conversation_id, self.conversation.counters)
         # The figures of a run that ends without reading the context.
-        self.tokens_before = conversation.active_tokens
-        self.progress = Progress(tokens=conversation.active_tokens, messages=conversation.active_messages)
+        self.tokens_before = self.conversation.active_tokens
+        self.progress = Progress(tokens=self.conversation.active_tokens, messages=self.conversation.active_messages)
 
     def execute(self, work: Callable[[Run], Outcome]) -> CompactionResult:
         """Do the work and record its outcome, also of a failure."""
@@ -281,45 +275,19 @@ class Run:
         )
         if accepted is None:
             return None
-        summary = self._new_summary(read, accepted, supersedes_id)
+        summary = new_summary(
+            read,
+            accepted,
+            conversation_id=self.conversation_id,
+            run_id=self.run_id,
+            token_counter=self.store.tokens.name,
+            supersedes_id=supersedes_id,
+        )
         return Made(
             summary=summary,
             message_ids=read.message_ids,
             source_ids=read.summary_ids,
             item_tokens=context_cost_of(self.store.tokens)(summary),
-        )
-
-    def _new_summary(self, read: ChunkSources, accepted: Accepted, supersedes_id: str | None) -> NewSummary:
-        """The row to write, with how it was made and how good it is."""
-        draft = accepted.draft
-        return NewSummary(
-            summary_id=f"sum_{secrets.token_hex(8)}",
-            conversation_id=self.conversation_id,
-            kind=SummaryKind.LEAF if read.depth == 0 else SummaryKind.CONDENSED,
-            depth=read.depth,
-            content=draft.text,
-            token_count=accepted.tokens,
-            first_seq=read.first_seq,
-            last_seq=read.last_seq,
-            earliest_at=read.earliest_at,
-            latest_at=read.latest_at,
-            source_count=len(read.sources),
-            descendant_count=read.descendant_count,
-            source_tokens=read.source_tokens,
-            level=accepted.level,
-            model=draft.model,
-            summary_hash=hashing.summary_hash(read.hashes, draft.text).hex(),
-            token_counter=self.store.tokens.name,
-            run_id=self.run_id,
-            file_ids=read.file_ids,
-            quality=_quality_of(read, accepted),
-            retention=accepted.retention,
-            is_degraded=accepted.lack is not None or bool(read.degraded_ids),
-            supersedes_id=supersedes_id,
-            prompt_hash=draft.prompt_hash or "",
-            tokens_in=draft.tokens_in,
-            tokens_out=draft.tokens_out,
-            duration_ms=accepted.duration_ms,
         )
 
     def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
@@ -371,7 +339,7 @@ class Run:
             event,
             compaction_id=self.run_id,
             conversation_id=self.conversation_id,
-            session_id=self.session_id,
+            session_id=self.conversation.session_id,
             trigger_reason=self.reason.value,
             token_before=self.tokens_before,
             token_after=self.progress.tokens,
@@ -414,18 +382,3 @@ class Run:
             seconds=(timezone.now() - self.started_at).total_seconds(),
             saved=self.tokens_before - self.progress.tokens,
         )
-
-
-def _quality_of(read: ChunkSources, accepted: Accepted) -> dict[str, object]:
-    """What is known of how good the text is, and why it is no better."""
-    quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
-    if accepted.lack is not None:
-        quality["lack"] = accepted.lack.value
-    if accepted.failures:
-        quality["failures"] = list(accepted.failures)
-    if read.degraded_ids:
-        quality["degraded_sources"] = list(read.degraded_ids)
-    if read.is_waiting or (accepted.lack is not None and accepted.lack.may_pass):
-        # A model may make it, or one of its sources, another time.
-        quality["waits"] = True
-    return quality

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from conversations.types import SummaryKind
-
-R = TypeVar("R")
-
-
-def record_of(kind: type[R], row: object, **given: object) -> R:
-    """A record with the row's values in all fields that are not given."""
-    names = [each.name for each in fields(kind) if each.name not in given]  # type: ignore[arg-type]
-    return kind(**{name: getattr(row, name) for name in names}, **given)
 
 
 class Reason(StrEnum):

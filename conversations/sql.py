@@ -61,23 +61,24 @@ def bound(statement: str, values: Values) -> str:
 
 
 @contextmanager
-def snapshot(*, generic_plans: bool = False) -> Iterator[None]:
+def snapshot(*, generic_plans: bool = False, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Read from one snapshot in the block, without writes.
 
-    Inside an open transaction the reads are that transaction's, as isolated as it is. `generic_plans`: the server is to
-    plan what is prepared once for any values, and not again for those at hand.
+    Inside an open transaction the reads are that transaction's, as isolated as it is, and its settings stay.
+    `generic_plans`: the server plans what is prepared once for any values. `settings` of the server hold in the block.
     """
     if connection.in_atomic_block or not connection.get_autocommit():
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_SNAPSHOT_WITH_GENERIC_PLANS if generic_plans else _SNAPSHOT)
+            changes = {**settings, **(_GENERIC_PLANS if generic_plans else {})}
+            cursor.execute("; ".join([_SNAPSHOT, *(f"SET LOCAL {name} = {value}" for name, value in changes.items())]))
         yield
 
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SNAPSHOT_WITH_GENERIC_PLANS = f"{_SNAPSHOT}; SET LOCAL plan_cache_mode = force_generic_plan"
+_GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 
 
 def array(ids: Iterable[int]) -> str:

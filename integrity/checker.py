@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 from django.utils import timezone
 
-from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from integrity import reports
+from conversations.store.pages import behind
+from integrity import models, reports
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS, Invariant
 from integrity.repairs import repair_plans
@@ -40,7 +40,7 @@ class IntegrityChecker:
         return cls(scope=scope)
 
     def run(
-        self, *, conversation_id: int | None = None, extent: ScanMode | str = ScanMode.FULL, with_plan: bool = False
+        self, *, conversation_id: int | None = None, extent: ScanMode = ScanMode.FULL, with_plan: bool = False
     ) -> IntegrityReport:
         """Check one conversation, or all, and keep the report.
 
@@ -48,14 +48,13 @@ class IntegrityChecker:
         A full check reads everything. An incremental check reads the conversations that have changed since they were
         last found clean, and only a sample of token counts and files. `with_plan` plans repairs if anything is found.
         """
-        mode = _extent(extent)
         started_at = timezone.now()
         rows = self.scope.narrow(Conversation.objects.all())
         if conversation_id is not None:
             rows = rows.filter(pk=self.scope.conversation(conversation_id).pk)
-        if mode is ScanMode.INCREMENTAL:
+        if extent == ScanMode.INCREMENTAL:
             rows = changes.since_last_clean(rows)
-        examined = Examination(self.invariants, thorough=mode is ScanMode.FULL)
+        examined = Examination(self.invariants, thorough=extent == ScanMode.FULL)
         versions: dict[int, str] = {}
         with snapshot():
             _allow_parallel_workers()
@@ -66,7 +65,7 @@ class IntegrityChecker:
                 examined.look_at_the_site(self.scope.workspace_id)
         with transaction.atomic():
             report = reports.begin(
-                mode=mode,
+                mode=extent,
                 workspace_id=self.scope.workspace_id,
                 conversation_id=conversation_id,
                 started_at=started_at,
@@ -80,7 +79,7 @@ class IntegrityChecker:
         return reports.record_of(report, examined.found)
 
     def request(
-        self, *, conversation_id: int | None = None, extent: ScanMode | str = ScanMode.FULL, with_plan: bool = False
+        self, *, conversation_id: int | None = None, extent: ScanMode = ScanMode.FULL, with_plan: bool = False
     ) -> ScanRecord:
         """Check one conversation, or all, in the background.
 
@@ -88,7 +87,7 @@ class IntegrityChecker:
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-        scan = scans.request(self.scope, conversation_id=conversation_id, mode=_extent(extent), with_plan=with_plan)
+        scan = scans.request(self.scope, conversation_id=conversation_id, mode=extent, with_plan=with_plan)
         return scans.record_of(scan)
 
     def get_scan(self, *, scan_id: int) -> ScanRecord:
@@ -106,7 +105,7 @@ class IntegrityChecker:
         self,
         *,
         conversation_id: int | None = None,
-        extent: ScanMode | str | None = None,
+        extent: ScanMode | None = None,
         whole: bool = False,
         before_report: str | None = None,
         limit: int = 20,
@@ -118,14 +117,17 @@ class IntegrityChecker:
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-        return reports.list_of(
-            self.scope,
-            conversation_id=conversation_id,
-            mode=None if extent is None else _extent(extent),
-            whole=whole,
-            before_report=before_report,
-            limit=limit,
-        )
+        found = self.scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
+        if conversation_id is not None:
+            found = found.filter(conversation_id=conversation_id)
+        if extent is not None:
+            found = found.filter(mode=extent)
+        if whole:
+            found = found.filter(conversation=None)
+        if before_report is not None:
+            last = reports.report_of(self.scope, before_report)
+            found = found.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
+        return [reports.outline_of(report) for report in found[:limit]]
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:
         """Show a report with its findings, of one invariant or all, page by page.
@@ -147,13 +149,6 @@ class IntegrityChecker:
         if ledger_file_id is not None:
             self.scope.file(ledger_file_id)
         return repair_plans.record_of(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
-
-
-def _extent(name: ScanMode | str) -> ScanMode:
-    try:
-        return ScanMode(name)
-    except ValueError:
-        raise Invalid(f"extent: {str(name)[:80]!r} is not one of {', '.join(ScanMode)}.") from None
 
 
 def _allow_parallel_workers() -> None:

@@ -1,4 +1,4 @@
-"""Export, verify, continue and import ledgers with the lines of every room; rebuild contexts."""
+"""Export, verify, continue and import ledgers of all rooms; rebuild contexts."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Ledgers:
     def _audited(
         self, pen: Pen, ids: Iterator[int], conversation_id: int | None, with_files: bool
     ) -> Generator[bytes, None, None]:
-        """Return the lines of these conversations, with an act before the first and after the last.
+        """Return the lines, with an act before the first and after the last.
 
         A killed process writes no second act, so an export without one was interrupted.
         """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from enum import StrEnum
+from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -21,6 +22,12 @@ def _empty_list() -> Value:
     return Value("[]", models.JSONField())
 
 
+def _one_of(values: type[StrEnum], first: StrEnum | None = None) -> Any:
+    """Return a column that holds one of these values, by default the given one."""
+    default: dict[str, Any] = {} if first is None else {"default": first, "db_default": first.value}
+    return models.TextField(choices=[(each.value, each.value) for each in values], **default)
+
+
 class IntegrityReport(models.Model):
     """The result of one check: its extent, and the violations of each invariant."""
 
@@ -28,7 +35,7 @@ class IntegrityReport(models.Model):
     # The workspace or conversation that was checked; everything where both are NULL.
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="integrity_reports")
     conversation = models.ForeignKey(Conversation, models.CASCADE, null=True, related_name="integrity_reports")
-    mode = models.TextField(choices=[(mode.value, mode.value) for mode in ScanMode])
+    mode = _one_of(ScanMode)
     started_at = models.DateTimeField()
     # NULL while a scan is running.
     finished_at = models.DateTimeField(null=True)
@@ -59,7 +66,7 @@ class Finding(models.Model):
     finding_id = models.BigAutoField(primary_key=True)
     report = models.ForeignKey(IntegrityReport, models.CASCADE, related_name="findings")
     code = models.TextField()
-    severity = models.TextField(choices=[(severity.value, severity.value) for severity in Severity])
+    severity = _one_of(Severity)
     # Not a foreign key: the finding may be that the conversation is missing. NULL for rows of none, such as a grant.
     conversation_id = models.BigIntegerField(null=True)
     target = models.TextField()
@@ -85,11 +92,7 @@ class RepairPlan(models.Model):
     plan_id = models.TextField(primary_key=True)
     report = models.ForeignKey(IntegrityReport, models.CASCADE, related_name="plans")
     created_at = models.DateTimeField(db_default=Now())
-    state = models.TextField(
-        choices=[(state.value, state.value) for state in PlanState],
-        default=PlanState.PROPOSED,
-        db_default=PlanState.PROPOSED.value,
-    )
+    state = _one_of(PlanState, PlanState.PROPOSED)
     applied_at = models.DateTimeField(null=True)
     undone_at = models.DateTimeField(null=True)
     # The file with the ledger to restore texts and rows from; empty without one.
@@ -119,16 +122,12 @@ class RepairStep(models.Model):
     target = models.TextField()
     before = models.JSONField(default=dict, db_default=_empty_object())
     after = models.JSONField(default=dict, db_default=_empty_object())
-    risk = models.TextField(choices=[(risk.value, risk.value) for risk in Risk])
+    risk = _one_of(Risk)
     reversible = models.BooleanField()
     why = models.TextField()
     # The invariants that it repairs.
     codes = models.JSONField(default=list, db_default=_empty_list())
-    state = models.TextField(
-        choices=[(state.value, state.value) for state in StepState],
-        default=StepState.PROPOSED,
-        db_default=StepState.PROPOSED.value,
-    )
+    state = _one_of(StepState, StepState.PROPOSED)
     approved_by = models.TextField(default="", db_default="")
     approved_at = models.DateTimeField(null=True)
     applied_at = models.DateTimeField(null=True)
@@ -159,13 +158,9 @@ class IntegrityScan(models.Model):
     scan_id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="integrity_scans")
     conversation = models.ForeignKey(Conversation, models.CASCADE, null=True, related_name="integrity_scans")
-    mode = models.TextField(choices=[(mode.value, mode.value) for mode in ScanMode])
+    mode = _one_of(ScanMode)
     with_plan = models.BooleanField(default=False, db_default=False)
-    state = models.TextField(
-        choices=[(state.value, state.value) for state in ScanState],
-        default=ScanState.QUEUED,
-        db_default=ScanState.QUEUED.value,
-    )
+    state = _one_of(ScanState, ScanState.QUEUED)
     requested_at = models.DateTimeField(db_default=Now())
     run_after = models.DateTimeField(db_default=Now())
     leased_until = models.DateTimeField(null=True)

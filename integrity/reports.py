@@ -17,7 +17,6 @@ from conversations.errors import NotFound
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from conversations.sql import load, rows
-from conversations.store.pages import behind
 from integrity import models
 from integrity.examination import Examination
 from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found
@@ -113,29 +112,6 @@ def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
     if report is None:
         raise NotFound(f"There is no report {report_id[:80]!r} that you may see.")
     return report
-
-
-def list_of(
-    scope: Scope,
-    *,
-    conversation_id: int | None,
-    mode: ScanMode | None,
-    whole: bool,
-    before_report: str | None,
-    limit: int,
-) -> list[ReportOutline]:
-    """List reports, newest first, or those older than one of them."""
-    reports = scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
-    if conversation_id is not None:
-        reports = reports.filter(conversation_id=conversation_id)
-    if mode is not None:
-        reports = reports.filter(mode=mode)
-    if whole:
-        reports = reports.filter(conversation=None)
-    if before_report is not None:
-        last = report_of(scope, before_report)
-        reports = reports.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
-    return [outline_of(report) for report in reports[:limit]]
 
 
 def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, limit: int) -> ReportPage:

@@ -1,4 +1,4 @@
-"""Records of integrity: reports, findings, scans, repair plans, and what is withheld."""
+"""Records of integrity: reports, findings, scans, repair plans, quarantines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def record(kind: type[T], row: object, **given: Any) -> T:
-    """Build a record from the attributes of a row that have its names, and from given values."""
+    """Build a record from given values and a row's attributes of the same names."""
     names = (each.name for each in fields(kind) if each.name not in given and hasattr(row, each.name))  # type: ignore[arg-type]
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
     return adapter.validate_python({name: getattr(row, name) for name in names} | given)

@@ -3,7 +3,7 @@ from prometheus_client import disable_created_metrics
 
 
 class SiteConfig(AppConfig):
-    """The site that wires the rooms: it holds the queue's tables and the checks, and no rule of the domain."""
+    """The site: queues, settings, checks and every outward face; no domain rules."""
 
     name = "lcmsite"
     verbose_name = "LCM site"

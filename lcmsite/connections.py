@@ -1,21 +1,39 @@
-"""Connections outside Django's pool: for those who keep one for good, or must not wait for one."""
+"""Connections outside Django's pool, and the check that servers answer."""
 
+from __future__ import annotations
+
+import re
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 from django.conf import settings
 from django.db import connections
 
+from conversations.errors import Invalid, LcmError, Unavailable
+from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+
+# Whoever starts LCM wants an answer now, also when a server swallows every packet.
+SECONDS_FOR_AN_ANSWER = 3
+
+SHARED_SESSIONS = (
+    "is behind a pooler that gives each transaction another session (PgBouncer with pool_mode=transaction or"
+    " statement); LCM needs sessions of its own: use pool_mode=session, or the server's direct address"
+)
+
+# The server's own word on why it refuses; what the client library says around it repeats the whole address.
+_REFUSAL = re.compile(r"FATAL:\s+(.*)")
 
 
 def own_database() -> EmbeddedPostgres:
     """The server that LCM runs itself where it is given none."""
-    return EmbeddedPostgres(settings.DATA_DIR, min_free=settings.DEPLOYMENT.min_free_bytes)
+    return EmbeddedPostgres(**connections["default"].settings_dict["EMBEDDED"])
 
 
-def connect(**more: Any) -> "psycopg.Connection[Any]":
-    """A plain psycopg connection with the site's parameters and some more of the caller's."""
+def connect(**more: Any) -> psycopg.Connection[Any]:
+    """A plain psycopg connection with the site's parameters and the caller's."""
     if settings.EMBEDDED_DATABASE:
         own_database().hold()
     parameters = connections["default"].get_connection_params() | more
@@ -23,3 +41,75 @@ def connect(**more: Any) -> "psycopg.Connection[Any]":
     for name in ("cursor_factory", "context"):
         parameters.pop(name)
     return psycopg.connect(**parameters)
+
+
+def require_servers(*, with_our_own: bool = False) -> None:
+    """Unavailable, with setting and host, for a server that does not answer."""
+    is_asked = with_our_own or not settings.EMBEDDED_DATABASE
+    for refusal in (_of_database() if is_asked else None, _of_redis()):
+        if refusal is not None:
+            raise refusal
+
+
+def _of_database() -> LcmError | None:
+    where = f"LCM_DATABASE_URL: the database at {_place(settings.DEPLOYMENT.database_url)}"
+    if settings.EMBEDDED_DATABASE:
+        where = f"LCM_DATA_DIR: the database in {settings.DATA_DIR}"
+    try:
+        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as connection:
+            version = connection.info.server_version // 10_000
+            is_pooled = not settings.EMBEDDED_DATABASE and shares_sessions(connection)
+    except EmbeddedPostgresError as failure:
+        return Unavailable(f"{where} cannot be started: {failure}")
+    except (psycopg.Error, OSError) as failure:
+        told = _REFUSAL.search(str(failure))
+        return Unavailable(f"{where} {f'refuses: {told[1]}' if told else 'does not answer'}.")
+    if version < OLDEST:
+        return Invalid(f"{where} is PostgreSQL {version}; LCM needs {OLDEST} or newer.", code="misconfigured")
+    if is_pooled:
+        return Invalid(f"{where} {SHARED_SESSIONS}.", code="misconfigured")
+    return None
+
+
+def shares_sessions(first: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler gives each transaction another session of the server.
+
+    With a session of its own a connection has the same process at the server for good, and no other connection has it.
+    Behind a pooler the two of them meet the same one, or one of them meets several: in whichever order it hands out
+    those that are free, as the connections are asked in turn, and twice in a row.
+    """
+    with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as second:
+        met: dict[Any, set[int]] = {first: set(), second: set()}
+        for connection in (first, first, second, second, first, second):
+            met[connection] |= {pid for (pid,) in connection.execute("SELECT pg_backend_pid()", prepare=False)}
+    return len(met[first]) > 1 or len(met[second]) > 1 or met[first] == met[second]
+
+
+def _of_redis() -> LcmError | None:
+    url = settings.DEPLOYMENT.redis_url
+    if not url:
+        return None
+    # Not imported above: where there is no Redis, nobody loads its client.
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    where = f"LCM_REDIS_URL: Redis at {_place(url)}"
+    limits = {"socket_connect_timeout": SECONDS_FOR_AN_ANSWER, "socket_timeout": SECONDS_FOR_AN_ANSWER}
+    try:
+        with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits) as queues:
+            queues.ping()
+    except (redis.AuthenticationError, redis.ResponseError) as refusal:
+        return Unavailable(f"{where} refuses: {refusal}.")
+    except (redis.RedisError, OSError):
+        return Unavailable(f"{where} does not answer.")
+    except ValueError:
+        return Invalid(f"{where}: this address cannot be understood.", code="misconfigured")
+    return None
+
+
+def _place(url: str) -> str:
+    """Where a server is, without who comes in and by which password."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    return unquote(f"{parts.hostname}{port}" if parts.hostname else parts.path)

@@ -1,4 +1,4 @@
-"""The settings that hold here, each with where it comes from: its default, the environment, or a conversation."""
+"""The settings in force, each with its source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting as it holds. The value of a secret is not here: only whether there is one."""
+    """One setting in force; of a secret, only whether it is set."""
 
     name: str
     help: str
@@ -56,7 +56,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one room; a group `of_the_site` says nothing about how a workspace's data is treated."""
+    """The settings of one room, or `of_the_site` those of its operator."""
 
     title: str
     settings: tuple[Setting, ...]
@@ -107,7 +107,7 @@ def _in_force(variable: Variable, overrides: Mapping[str, Any]) -> Setting:
 
 
 def _without_credentials(address: str) -> str:
-    """The address without the name and the password that may stand in it, or nothing where it cannot be read."""
+    """The address without its credentials; "" if it cannot be parsed."""
     try:
         parts = urlsplit(address)
         return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))

@@ -1,4 +1,4 @@
-"""Every `LCM_*` name the site knows, read once: what is wrong is kept as a problem, never raised.
+"""Read every `LCM_*` name once; what is wrong becomes a problem, not an error.
 
 The names of the domain's settings are derived from the apps' policies; those of a deployment are declared here, with
 the same knobs. Where a value cannot be used its default stands in, for as long as it takes to show every problem: with
@@ -7,8 +7,11 @@ one of them left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.cli`).
 
 import difflib
 import json
+import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -25,9 +28,11 @@ from conversations.policy import (
     typed_overrides,
 )
 from integrity.policy import IntegrityPolicy, RetentionPolicy
+from lcmsite.embedded_postgres.location import make_directory
 from retrieval.policy import RetrievalPolicy
 
 PREFIX = "LCM_"
+SECRET_KEY_FILE = "secret_key"
 
 
 def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
@@ -36,14 +41,14 @@ def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
 
 
 def url(help: str, *, schemes: tuple[str, ...], unusable: Callable[[str], str] | None = None) -> Any:
-    """The address of a server; empty when there is none. `unusable` tells what its client cannot read in it."""
+    """A server's address, "" if there is none; `unusable` explains a bad one."""
     # It may hold a password.
     made = knob("", help, schemes=schemes, secret=True)
     return field(default="", repr=False, metadata={**made.metadata, "unusable": unusable})
 
 
 def _unusable_to_redis(address: str) -> str:
-    """What the Redis client would stop at, in words without any value; empty when it understands the address."""
+    """What the Redis client cannot use in this address, without its values."""
     # Not imported above: only who has a Redis waits for it.
     import redis
 
@@ -185,7 +190,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Environment:
-    """What the process was told: its deployment, the policies' overrides by field, and what could not be used.
+    """The environment as read: deployment, policy overrides and problems.
 
     `given` are the names that were told and could be used.
     """
@@ -251,7 +256,7 @@ class Variable:
 
     @property
     def in_environment(self) -> bool:
-        """Whether the environment has a name for it; otherwise it belongs to conversations alone."""
+        """Whether it is an environment name, or a setting of conversations alone."""
         return bool(self.knob.metadata.get("in_environment", True))
 
     @property
@@ -279,13 +284,39 @@ class Variable:
 
 
 def secrets_in(deployment: Deployment, *, secret_key: str) -> dict[str, Secret]:
-    """The secrets of the site, by setting: tokens, keys, and the passwords in addresses."""
+    """The secrets of the site by setting: tokens, keys, passwords in addresses."""
     found = {"LCM_SECRET_KEY": secret_key}
     for name, variable in variables().items():
         if variable.owner is Deployment and variable.knob.metadata.get("secret") and name not in found:
             value = getattr(deployment, variable.knob.name)
             found[name] = _password_in(value) if variable.knob.metadata.get("schemes") else value
     return {name: Secret(value) for name, value in found.items() if value}
+
+
+def kept_secret_key(data_dir: Path) -> str:
+    """The secret key kept in this directory; OSError if it cannot be kept."""
+    kept = data_dir / SECRET_KEY_FILE
+    if not kept.exists():
+        _offer_secret_key(kept)
+    return kept.read_text().strip()
+
+
+def _offer_secret_key(kept: Path) -> None:
+    """Store a new key, unless another process has stored one first."""
+    make_directory(kept.parent)
+    fresh = kept.with_name(f"{SECRET_KEY_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(64))
+            file.flush()
+            os.fsync(file.fileno())
+        # A link, not a rename: it fails where a rename would replace the key that others already read.
+        os.link(fresh, kept)
+    except FileExistsError:
+        return
+    finally:
+        fresh.unlink()
 
 
 def _password_in(address: str) -> str:

@@ -25,7 +25,7 @@ REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more
 
 
 class RequestLog:
-    """One log line for each request, with its path alone: a query string holds what somebody searched for.
+    """Logs each request by path, without the query, and gives it an id.
 
     Whatever else is logged on the way carries the request's id, which the answer gives to the caller. It also says how
     long it took, as a browser's tools show it.
@@ -55,12 +55,12 @@ class RequestLog:
 
     @staticmethod
     def log_failure(request: HttpRequest, **_: Any) -> None:
-        """An error that nobody foresaw, with where it happened; called while it is being handled."""
+        """Log an unexpected error with its traceback."""
         logger.exception("request_failed", request=f"{request.method} {request.path}")
 
 
 class RequestSize:
-    """No body of more than LCM_MAX_REQUEST_BYTES, on any path: of files in forms, Django itself counts no bytes.
+    """Refuses bodies over LCM_MAX_REQUEST_BYTES on every path, forms too.
 
     A body that does not say how long it is counts as none: no view reads beyond what was declared.
     """
@@ -81,7 +81,7 @@ class RequestSize:
 
 
 class RequestMetrics(PrometheusAfterMiddleware):
-    """django-prometheus' metrics, with the operation of the catalogue as the view of an API request."""
+    """django-prometheus' metrics, with the operation as the view's name."""
 
     def label_metric(
         self, metric: Any, request: HttpRequest, response: HttpResponseBase | None = None, **labels: str
@@ -92,7 +92,7 @@ class RequestMetrics(PrometheusAfterMiddleware):
 
 
 class ContentSecurity(CSPMiddleware):
-    """What a browser may run of a page: the strict rule, loosened for the admin alone."""
+    """The content security policy: strict, and loosened for the admin."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False

@@ -55,7 +55,7 @@ class ApiKey(models.Model):
 
 
 class Membership(models.Model):
-    """What a person is in a workspace. Who is in none sees nothing; a superuser is an admin in all."""
+    """A user's role in a workspace; superusers are admins in all."""
 
     membership_id = models.BigAutoField(primary_key=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")

@@ -1,4 +1,4 @@
-"""The two queues of background work, `compaction` and `maintenance`: in the database, or in Redis when there is one.
+"""The two background queues, stored in the database or in Redis.
 
 A task may get lost with a killed worker. The job's own row is what counts; a task only wakes somebody up to look at it.
 """

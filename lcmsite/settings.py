@@ -1,4 +1,4 @@
-"""Django settings of the LCM site: the only reader of the environment, through `lcmsite.environment`."""
+"""Django settings; the environment is read by `lcmsite.environment` alone."""
 
 import os
 import secrets
@@ -10,10 +10,9 @@ from typing import Any
 import dj_database_url
 
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
-from lcmsite.environment import Environment, Problem, secrets_in
+from lcmsite.environment import Environment, Problem, kept_secret_key, secrets_in
 from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
-from lcmsite.secret_key import kept_secret_key
 
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
@@ -188,7 +187,8 @@ EMBEDDED_DATABASE = not DEPLOYMENT.database_url
 def _database() -> dict[str, Any]:
     if EMBEDDED_DATABASE:
         database: dict[str, Any] = {
-            "ENGINE": "lcmsite.embedded_postgres.backend",
+            "ENGINE": "lcmsite.embedded_postgres",
+            "EMBEDDED": {"data_dir": DATA_DIR, "min_free": DEPLOYMENT.min_free_bytes},
             "NAME": DATABASE,
             "USER": ROLE,
             "HOST": str(Location(DATA_DIR).socket_dir),

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Unpack
+from datetime import datetime
+
+from prometheus_client import Histogram
 
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
 from conversations.scope import EVERYTHING, Scope
+from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
-from retrieval.describing.describe_range import describe_range
-from retrieval.describing.impact import Impact, impact
-from retrieval.describing.lineage_graph import lineage
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
-from retrieval.describing.window import lineage_window
-from retrieval.describing.window_types import LineageWindow
+from retrieval.describing.lineage import Impact, impact, lineage
+from retrieval.describing.ranges import RangeDescription, RangeExpansion, describe_range
+from retrieval.describing.window import LineageWindow, lineage_window
 from retrieval.expansion.expand import Expansion
-from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY, timed
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.criteria import Narrowing
 from retrieval.search.grep import Grep
+from retrieval.search.request import SearchRequest
 from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
+
+MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0)
+SEARCH_LATENCY = Histogram("lcm_search_latency_ms", "How long a search took, in milliseconds.", buckets=MILLISECONDS)
+EXPAND_LATENCY = Histogram(
+    "lcm_expand_latency_ms", "How long a page of an expansion took, in milliseconds.", buckets=MILLISECONDS
+)
+
+
+@contextmanager
+def timed(histogram: Histogram) -> Iterator[None]:
+    """Observe how many milliseconds the block or the decorated function takes, also when it fails."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        histogram.observe((time.perf_counter() - began) * 1000)
 
 
 @dataclass(frozen=True)
@@ -48,31 +66,52 @@ class RetrievalEngine:
         max_tokens: int | None = None,
         cursor: str | None = None,
         cold: bool = False,
-        **narrowed: Unpack[Narrowing],
+        conversation_id: int | None = None,
+        conversation_ids: Sequence[int] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        roles: Sequence[Role | str] | None = None,
+        part_types: Sequence[PartType | str] | None = None,
+        tool_names: Sequence[str] | None = None,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        depth: int | None = None,
+        under: str | None = None,
     ) -> GrepResult:
-        """Messages, summaries and files that hold what is asked for, in one conversation, in several, or in all.
+        """Search messages, summaries and files in one, several or all conversations.
 
         Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
         those with any of them are given, and the answer says so. A regular expression finds the newest first. A page
-        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. `Narrowing` has what it can be
-        narrowed to; what is asked of messages alone, such as their roles, leaves everything else out. Raises Invalid
-        for a query that cannot be searched for and for criteria that nothing could meet, NotFound for a conversation or
-        summary; `search_timeout` if it takes too long.
+        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. A filter on what only messages
+        have, such as their roles, leaves everything else out. Raises Invalid for a query that cannot be searched for
+        and for filters that nothing could meet, NotFound for a conversation or summary; `search_timeout` if it takes
+        too long.
 
         What has gone cold is in no index: `cold_messages` says how much that is. With `cold`, these messages, and no
         others, are searched for all of the words or the expression, the newest first, by as many pages as it takes.
         """
-        return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(
-            query=query,
-            mode=mode,
-            scope=scope,
-            sort=sort,
+        request = SearchRequest(
+            query,
+            GrepMode(mode),
+            GrepScope(scope),
+            GrepSort(sort) if sort is not None else None,
             limit=limit,
             max_tokens=max_tokens,
             cursor=cursor,
             cold=cold,
-            narrowed=narrowed,
+            conversation_id=conversation_id,
+            conversation_ids=tuple(dict.fromkeys(conversation_ids or ())),
+            since=since,
+            until=until,
+            roles=tuple(roles or ()),
+            part_types=tuple(part_types or ()),
+            tool_names=tuple(tool_names or ()),
+            from_seq=from_seq,
+            to_seq=to_seq,
+            depth=depth,
+            under=under,
         )
+        return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(request)
 
     def describe(self, *, id: str) -> Description:
         """What a summary, a message, a file, a run or a conversation is, and how it hangs together with the rest.

@@ -27,12 +27,14 @@ from conversations.param_fields import (
 from conversations.params import ConversationParams
 from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort
-from retrieval.search.criteria import MOST_NAMED
+from retrieval.policy import RetrievalPolicy
 from retrieval.types import GrepScope, GrepSort
 
 # What the policy may allow at most; what it does allow, the services say.
 LONGEST_QUERY = 100_000
-MOST_MATCHES = 10_000
+# As many as anybody lists by hand; a whole workspace is searched by naming none.
+MOST_NAMED = 100
+MOST_MATCHES = RetrievalPolicy.max_grep_results
 MOST_TOKENS = 100_000_000
 MOST_LISTED = 1_000
 MOST_IDS = 50

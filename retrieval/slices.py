@@ -1,6 +1,6 @@
-"""Cuts a message that is larger than a page, and puts it together again. Pure.
+"""Cut a message that is larger than a page, and put it together again. Pure.
 
-A message mostly says everything twice: its content is the text of its parts. So a part is given with *spans*, places in
+The content of a message is mostly the text of its parts. So a part is given with *spans*, places in
 the content, for what stands there word for word, and with its own values for the rest; `PartView.restored` makes the
 stored part of it. Where message and parts do not fit one page, the content comes first, in slices, then the parts as
 JSON, one a line, in slices of the same kind.
@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from conversations.fast.records import record
@@ -23,8 +22,7 @@ SHORTEST_SPAN = 24
 _COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 _CHARACTERS_A_TOKEN = 4
-# Made once: `json.dumps` makes a new one for every text that is not to look the usual way. What was read from JSON
-# holds no ring, and to look for one takes a third of the time.
+# What was read from JSON holds no ring, so none is looked for.
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
@@ -63,24 +61,6 @@ def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
     return tuple([view_of(part, content) for part in parts])
 
 
-def view_of_texts(ordinal: int, part_type: PartType, texts: Iterable[tuple[str, str | None]], content: str) -> PartView:
-    """The same of a part whose values are all texts, those of JSON columns too, as the database writes them.
-
-    That is how `view_of` would write them: a value that the database has another way is none of these.
-    """
-    values: dict[str, Any] = {}
-    spans: dict[str, tuple[int, int]] = {}
-    for name, text in texts:
-        if text is None:
-            continue
-        begin = _place_of(text, content)
-        if begin >= 0:
-            spans[name] = (begin, begin + len(text))
-        else:
-            values[name] = json.loads(text) if name in _JSON_COLUMNS else text
-    return record(PartView, {"ordinal": ordinal, "part_type": part_type, "values": values, "spans": spans})
-
-
 def view_of(part: PartRecord, content: str) -> PartView:
     """The part, beside this content."""
     values: dict[str, Any] = {}
@@ -107,8 +87,7 @@ def _place_of(text: str, content: str) -> int:
     """Where the content has the text; -1 for nowhere, and for a text that is too short to be worth a span."""
     if len(text) < SHORTEST_SPAN:
         return -1
-    # Most texts are all of the content, or its beginning, which is sooner seen than searched for.
-    return 0 if content.startswith(text) else content.find(text)
+    return content.find(text)
 
 
 def _plain(value: Any) -> Any:
@@ -124,30 +103,12 @@ def as_json(parts: Sequence[PartView]) -> str:
 
 
 def _line(part: PartView) -> str:
-    # Numbers and names need no encoder, and most values are texts, which need only their quotes.
-    values = ",".join(
-        [f'"{name}":{_quoted(value) if type(value) is str else _compact(value)}' for name, value in part.values.items()]
-    )
-    spans = ",".join([f'"{name}":[{begin},{end}]' for name, (begin, end) in part.spans.items()])
-    return f'[{part.ordinal},"{part.part_type}",{{{values}}},{{{spans}}}]\n'
+    return f"{_compact([part.ordinal, part.part_type, part.values, part.spans])}\n"
 
 
-def cost_of(parts: Iterable[PartView]) -> int:
-    """What `as_json` costs by `tokens.estimate`, without its being written, which takes twice as long."""
-    length = 0
-    for part in parts:
-        values, spans = part.values, part.spans
-        length += len('[,"",{},{}]\n') + len(str(part.ordinal)) + len(part.part_type)
-        # With a comma between every two.
-        if values:
-            length += len(values) - 1
-            for name, value in values.items():
-                length += len('"":') + len(name) + len(_quoted(value) if type(value) is str else _compact(value))
-        if spans:
-            length += len(spans) - 1
-            for name, (begin, end) in spans.items():
-                length += len('"":[,]') + len(name) + len(str(begin)) + len(str(end))
-    return -(-length // _CHARACTERS_A_TOKEN)
+def cost_of(parts: Sequence[PartView]) -> int:
+    """What `as_json` costs by `tokens.estimate`."""
+    return -(-len(as_json(parts)) // _CHARACTERS_A_TOKEN)
 
 
 def from_json(text: str) -> tuple[PartView, ...]:

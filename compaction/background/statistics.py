@@ -14,7 +14,7 @@ from django.utils import timezone
 from compaction.background.jobs import maybe_pressed
 from compaction.models import CompactionJob
 from compaction.policy import CompactionPolicy
-from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour, record_of
+from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
 from conversations import sql
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
@@ -87,4 +87,12 @@ class CompactionActivity:
         decision = self.policy.overridden(row.overrides).decide(row.pk, row.counters)
         if decision.trigger is None:
             return None
-        return record_of(PressedConversation, decision, title=str(row))
+        return PressedConversation(
+            conversation_id=row.pk,
+            title=str(row),
+            trigger=decision.trigger,
+            active_tokens=decision.active_tokens,
+            threshold_tokens=decision.threshold_tokens,
+            model_token_budget=decision.model_token_budget,
+            is_hard=decision.is_hard,
+        )

@@ -13,32 +13,16 @@ from conversations.content.flattening import require_metadata
 from conversations.content.lossless_values import MOST_LEVELS, is_plain
 from conversations.errors import Conflict, Invalid
 from conversations.policy import StorePolicy
-from conversations.store.append import checked_name
 
 
 @dataclass(frozen=True)
 class NewBoundary:
-    """A boundary as a host reports it.
-
-    A field that is None contradicts nothing that is recorded.
-    """
+    """A boundary as a host reports it; what is None contradicts no recorded value."""
 
     conversation_id: int
     host_reference: str
-    last_seq: int | None
-    metadata: dict[str, Any] | None
-
-    @classmethod
-    def checked(
-        cls, conversation_id: int, host_reference: str, *, last_seq: int | None, metadata: Mapping[str, Any] | None
-    ) -> NewBoundary:
-        """Check the values; Invalid for what the database cannot hold exactly."""
-        return cls(
-            conversation_id=conversation_id,
-            host_reference=exact_name("host_reference", host_reference),
-            last_seq=last_seq,
-            metadata=None if metadata is None else _plain(_bounded(metadata)),
-        )
+    last_seq: int | None = None
+    metadata: dict[str, Any] | None = None
 
     def found(self) -> BoundaryRecord | None:
         """The recorded boundary of this name, if any; Conflict if it differs."""
@@ -59,35 +43,25 @@ class NewBoundary:
         return self._same(boundary), created
 
     def _same(self, boundary: CompactionBoundary) -> BoundaryRecord:
+        # Compared by the database: jsonb writes 1e23 another way, and to Python the two would not be equal.
+        same_metadata = CompactionBoundary.objects.filter(pk=boundary.pk, metadata=self.metadata)
         if self.last_seq is not None and self.last_seq != boundary.last_seq:
-            self._refuse("last_seq")
-        # Asked of the database: jsonb writes 1e23 another way, and to Python the two would not be equal.
-        same = CompactionBoundary.objects.filter(pk=boundary.pk, metadata=self.metadata)
-        if self.metadata is not None and not same.exists():
-            self._refuse("metadata")
-        return boundary.as_record()
-
-    def _refuse(self, field: str) -> None:
+            differs = "last_seq"
+        elif self.metadata is not None and not same_metadata.exists():
+            differs = "metadata"
+        else:
+            return boundary.as_record()
         raise Conflict(
-            f"The boundary {self.host_reference[:80]!r} was recorded before with another {field}; nothing was "
+            f"The boundary {self.host_reference[:80]!r} was recorded before with another {differs}; nothing was "
             "changed. Use a new reference for a new compaction."
         )
 
 
-def exact_name(field: str, text: str) -> str:
-    """A name that is compared; Invalid if the database cannot hold it exactly."""
-    try:
-        checked_name(field, text)
-    except ValueError as wrong:
-        raise Invalid(str(wrong)) from wrong
-    return text
-
-
-def _bounded(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    return require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)
-
-
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def storable_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The metadata as JSON; Invalid for what the database cannot hold exactly."""
+    if metadata is None:
+        return None
+    require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)
     try:
         plain = json.loads(json.dumps(dict(metadata), allow_nan=False))
         is_storable = is_plain(plain)

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.engine import CompactionEngine
-from compaction.hosts.host_boundaries import NewBoundary, exact_name
+from compaction.hosts.host_boundaries import NewBoundary, storable_metadata
 from compaction.models import CompactionBoundary
-from compaction.recoverability import coverage
-from compaction.types import BoundaryRecord, Coverage, FlushResult, JobRecord, Outcome, Reason
+from compaction.types import BoundaryRecord, Coverage, CoverageGap, FlushResult, GapKind, Outcome, Reason
+from conversations import sql
 from conversations.errors import Invalid, NotFound
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 
-# The most keys that a host can check at once.
-MOST_KEYS = 1000
+# A report lists so many gaps; all of them are counted.
+MOST_GAPS = 100
+
+_STATEMENTS = sql.load("compaction/recoverability.sql")
 
 
 @dataclass(frozen=True)
@@ -46,28 +48,28 @@ class HostCompaction:
         The same reference again gives the same boundary back, and compacts nothing; Conflict if its metadata
         differ now. ConversationBusy, retryable and with nothing recorded, while another compaction is in progress.
         """
-        newest = self.scope.conversation(conversation_id).next_seq - 1
-        boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=metadata)
-        if (recorded := boundary.found()) is not None:
-            return FlushResult(boundary=recorded, created=False)
-        # No transaction is open here, for a model may be called.
-        result = self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
-        # One that a bound of its own has stopped left something; a worker goes on, and the host need not wait.
-        job = self._request(conversation_id) if result.outcome is Outcome.STOPPED else None
-        recorded, created = boundary.record(newest=newest)
-        return FlushResult(boundary=recorded, created=created, compaction=result, job=job)
+        return self._flush(conversation_id, host_reference, metadata, in_background=False)
 
     def flush_in_background(
         self, *, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None = None
     ) -> FlushResult:
         """Record the boundary and queue the pending summaries; otherwise as `flush`."""
+        return self._flush(conversation_id, host_reference, metadata, in_background=True)
+
+    def _flush(
+        self, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None, *, in_background: bool
+    ) -> FlushResult:
         newest = self.scope.conversation(conversation_id).next_seq - 1
-        boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=metadata)
+        boundary = NewBoundary(conversation_id, host_reference, metadata=storable_metadata(metadata))
         if (recorded := boundary.found()) is not None:
             return FlushResult(boundary=recorded, created=False)
-        job = self._request(conversation_id)
+        # No transaction is open here, for a model may be called.
+        result = None if in_background else self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
+        # One that a bound of its own has stopped left something; a worker goes on, and the host need not wait.
+        is_left = result is None or result.outcome is Outcome.STOPPED
+        job = self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL) if is_left else None
         recorded, created = boundary.record(newest=newest)
-        return FlushResult(boundary=recorded, created=created, job=job)
+        return FlushResult(boundary=recorded, created=created, compaction=result, job=job)
 
     def record_boundary(
         self,
@@ -83,7 +85,7 @@ class HostCompaction:
         now. Invalid if it would lie beyond the conversation.
         """
         newest = self.scope.conversation(conversation_id).next_seq - 1
-        boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
+        boundary = NewBoundary(conversation_id, host_reference, last_seq, storable_metadata(metadata))
         if (recorded := boundary.found()) is not None:
             return recorded
         if last_seq is not None and not 0 <= last_seq <= newest:
@@ -114,20 +116,38 @@ class HostCompaction:
         host's own keys of messages that it believes to be archived: those that are not are named. NotFound if no
         boundary has this reference.
         """
-        if len(idempotency_keys) > MOST_KEYS:
-            raise Invalid(f"At most {MOST_KEYS} idempotency_keys can be checked at once.")
-        keys = [exact_name("idempotency_key", key) for key in idempotency_keys]
         # One moment for all of it: an append between two reads would look like a gap.
         with snapshot():
             newest = self.scope.conversation(conversation_id).next_seq - 1
             last_seq = newest if host_reference is None else self._boundary(conversation_id, host_reference).last_seq
-            return coverage(conversation_id, last_seq=last_seq, host_reference=host_reference, idempotency_keys=keys)
+            return _coverage(conversation_id, last_seq, host_reference, list(idempotency_keys))
 
     def _boundary(self, conversation_id: int, host_reference: str) -> BoundaryRecord:
-        found = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=None).found()
+        found = NewBoundary(conversation_id, host_reference).found()
         if found is None:
             raise NotFound(f"Conversation {conversation_id} has no boundary {host_reference[:80]!r}.")
         return found
 
-    def _request(self, conversation_id: int) -> JobRecord:
-        return self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL)
+
+def _coverage(conversation_id: int, last_seq: int, host_reference: str | None, idempotency_keys: list[str]) -> Coverage:
+    """Count what can be recovered: two statements, whatever the size."""
+    found = sql.rows(
+        _STATEMENTS["coverage"], {"conversation_id": conversation_id, "last_seq": last_seq, "most": MOST_GAPS}
+    )
+    stored, summarized, raw, unreachable, gaps = found[0][:5]
+    listed = tuple(CoverageGap(row[5], row[6], GapKind(row[7])) for row in found if row[5] is not None)
+    missing_keys = tuple(key for (key,) in sql.rows(_STATEMENTS["missing_keys"], [idempotency_keys, conversation_id]))
+    return Coverage(
+        conversation_id=conversation_id,
+        host_reference=host_reference,
+        last_seq=last_seq,
+        stored=stored,
+        summarized=summarized,
+        raw=raw,
+        missing=last_seq - stored,
+        unreachable=unreachable,
+        is_complete=stored == last_seq and not unreachable and not missing_keys,
+        gaps=listed,
+        gaps_left_out=gaps - len(listed),
+        missing_keys=missing_keys,
+    )

@@ -11,16 +11,16 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import httpx2
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-from compaction.llm import anthropic_protocol, chat_protocol
 from compaction.llm.failures import failure_of
 from compaction.llm.leaks import Secrets
+from compaction.llm.protocols import reply_of, request_of
 from compaction.llm.types import (
     BadAnswer,
     CallOutcome,
@@ -29,7 +29,6 @@ from compaction.llm.types import (
     Leaked,
     ModelFailed,
     Prompt,
-    Protocol,
     Reply,
     Unreachable,
     Usage,
@@ -41,17 +40,7 @@ logger = structlog.get_logger(__name__)
 # No summary is a hundredth of this.
 LONGEST_ANSWER = 4_000_000
 
-_PROTOCOLS = {Protocol.CHAT: chat_protocol, Protocol.ANTHROPIC: anthropic_protocol}
-
 _BACKOFF = wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
-
-
-def _nothing_before() -> None:
-    """Every call may be made."""
-
-
-def _nothing_after(outcome: CallOutcome, usage: Usage) -> None:
-    """Calls are not counted."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +52,8 @@ class ModelClient:
     """
 
     endpoint: Endpoint
-    before_call: Callable[[], None] = _nothing_before
-    after_call: Callable[[CallOutcome, Usage], None] = _nothing_after
+    before_call: Callable[[], None] = lambda: None
+    after_call: Callable[[CallOutcome, Usage], None] = lambda outcome, usage: None
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     time_of_day: Callable[[], float] = time.time
@@ -107,8 +96,7 @@ class ModelClient:
         return reply
 
     def _ask(self, prompt: Prompt, seconds: float) -> Reply:
-        protocol = _PROTOCOLS[self.endpoint.protocol]
-        answer = _send(protocol.request_of(self.endpoint, prompt), seconds, Usage(_tokens_of(prompt)))
+        answer = _send(request_of(self.endpoint, prompt), seconds, Usage(_tokens_of(prompt)))
         if isinstance(answer, ModelFailed):
             # Raised here and not where it happened: a traceback may be printed with its locals, and there is the key.
             raise answer
@@ -117,9 +105,13 @@ class ModelClient:
         )
         if failure is not None:
             raise failure
-        reply = protocol.reply_of(self.endpoint, answer.content)
-        if not (reply.tokens_in and reply.tokens_out):
-            reply = _estimated(reply, prompt)
+        reply = reply_of(self.endpoint, answer.content)
+        # An estimate where the vendor does not say what it cost.
+        reply = replace(
+            reply,
+            tokens_in=reply.tokens_in or _tokens_of(prompt),
+            tokens_out=reply.tokens_out or round(estimate_tokens(reply.text)),
+        )
         self._require_no_secret(reply, prompt)
         return reply
 
@@ -136,16 +128,6 @@ class ModelClient:
 
 def _tokens_of(prompt: Prompt) -> int:
     return round(estimate_tokens(prompt.system) + estimate_tokens(prompt.user))
-
-
-def _estimated(reply: Reply, prompt: Prompt) -> Reply:
-    """The reply with an estimate where the vendor does not say what it cost."""
-    return Reply(
-        text=reply.text,
-        model=reply.model,
-        tokens_in=reply.tokens_in or _tokens_of(prompt),
-        tokens_out=reply.tokens_out or round(estimate_tokens(reply.text)),
-    )
 
 
 def _may_pass(failed: BaseException) -> bool:

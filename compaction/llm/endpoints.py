@@ -13,9 +13,10 @@ from django.utils import timezone
 from compaction.llm.configuration import MODELS, ModelsPolicy, cost_of
 from compaction.llm.types import Protocol
 from compaction.models import ModelEndpoint
-from compaction.types import BreakerState, EndpointRecord, record_of
+from compaction.types import BreakerState, EndpointRecord
 from conversations.audit import Act, AuditLog
 from conversations.errors import NotFound
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 
 _RESET = (

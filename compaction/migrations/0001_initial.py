@@ -1,11 +1,29 @@
 """Jobs, runs, plans, host boundaries and model endpoints."""
 
-import django.db.models.deletion
-import django.db.models.functions.datetime
 from django.db import migrations, models
+from django.db.models import F, Q
+from django.db.models.functions import Now
 
 import compaction.types
 from conversations.run_sql import SealRows
+
+REASONS = [(each, each) for each in ["threshold", "manual", "maintenance", "redo", "redo_all"]]
+OUTCOMES = [
+    (each, each)
+    for each in [
+        "running",
+        "compacted",
+        "not_needed",
+        "nothing_to_do",
+        "exhausted",
+        "disabled",
+        "stopped",
+        "abandoned",
+        "failed",
+        "skipped",
+        "unavailable",
+    ]
+]
 
 
 class Migration(migrations.Migration):
@@ -26,7 +44,7 @@ class Migration(migrations.Migration):
                 ("last_failure", models.TextField(db_default="", default="")),
                 ("last_failure_at", models.DateTimeField(null=True)),
                 ("last_success_at", models.DateTimeField(null=True)),
-                ("window_started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("window_started_at", models.DateTimeField(db_default=Now())),
                 ("window_calls", models.IntegerField(db_default=0, default=0)),
                 ("window_tokens", models.BigIntegerField(db_default=0, default=0)),
                 ("calls", models.BigIntegerField(db_default=0, default=0)),
@@ -34,9 +52,7 @@ class Migration(migrations.Migration):
                 ("tokens_in", models.BigIntegerField(db_default=0, default=0)),
                 ("tokens_out", models.BigIntegerField(db_default=0, default=0)),
             ],
-            options={
-                "db_table": "model_endpoints",
-            },
+            options={"db_table": "model_endpoints"},
         ),
         migrations.CreateModel(
             name="CompactionJob",
@@ -44,15 +60,7 @@ class Migration(migrations.Migration):
                 ("job_id", models.BigAutoField(primary_key=True, serialize=False)),
                 (
                     "reason",
-                    models.TextField(
-                        choices=[
-                            ("threshold", "threshold"),
-                            ("manual", "manual"),
-                            ("maintenance", "maintenance"),
-                            ("redo", "redo"),
-                            ("redo_all", "redo_all"),
-                        ]
-                    ),
+                    models.TextField(choices=REASONS),
                 ),
                 (
                     "state",
@@ -61,8 +69,8 @@ class Migration(migrations.Migration):
                         default=compaction.types.JobState["QUEUED"],
                     ),
                 ),
-                ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("run_after", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("requested_at", models.DateTimeField(db_default=Now())),
+                ("run_after", models.DateTimeField(db_default=Now())),
                 ("leased_until", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("fence", models.IntegerField(default=0)),
@@ -72,14 +80,29 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="compaction_jobs",
-                        to="conversations.conversation",
+                        on_delete=models.CASCADE, related_name="compaction_jobs", to="conversations.conversation"
                     ),
                 ),
             ],
             options={
                 "db_table": "compaction_jobs",
+                "indexes": [
+                    models.Index(
+                        condition=Q(("state__in", ["queued", "leased"])),
+                        fields=["run_after"],
+                        name="compaction_jobs_open_idx",
+                    ),
+                    models.Index(
+                        condition=Q(("state", "failed")), fields=["finished_at"], name="compaction_jobs_failed_idx"
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=Q(("state", "queued")),
+                        fields=("conversation",),
+                        name="compaction_jobs_wait_once_per_conversation",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -88,33 +111,11 @@ class Migration(migrations.Migration):
                 ("run_id", models.TextField(primary_key=True, serialize=False)),
                 (
                     "reason",
-                    models.TextField(
-                        choices=[
-                            ("threshold", "threshold"),
-                            ("manual", "manual"),
-                            ("maintenance", "maintenance"),
-                            ("redo", "redo"),
-                            ("redo_all", "redo_all"),
-                        ]
-                    ),
+                    models.TextField(choices=REASONS),
                 ),
                 (
                     "outcome",
-                    models.TextField(
-                        choices=[
-                            ("running", "running"),
-                            ("compacted", "compacted"),
-                            ("not_needed", "not_needed"),
-                            ("nothing_to_do", "nothing_to_do"),
-                            ("exhausted", "exhausted"),
-                            ("disabled", "disabled"),
-                            ("stopped", "stopped"),
-                            ("abandoned", "abandoned"),
-                            ("failed", "failed"),
-                            ("skipped", "skipped"),
-                            ("unavailable", "unavailable"),
-                        ]
-                    ),
+                    models.TextField(choices=OUTCOMES),
                 ),
                 ("started_at", models.DateTimeField()),
                 ("finished_at", models.DateTimeField(null=True)),
@@ -127,30 +128,39 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="compaction_runs",
-                        to="conversations.conversation",
+                        on_delete=models.CASCADE, related_name="compaction_runs", to="conversations.conversation"
                     ),
                 ),
                 (
                     "job",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="runs",
-                        to="compaction.compactionjob",
+                        null=True, on_delete=models.SET_NULL, related_name="runs", to="compaction.compactionjob"
                     ),
                 ),
             ],
             options={
                 "db_table": "compaction_runs",
+                "indexes": [
+                    models.Index(fields=["conversation", "-started_at"], name="compaction_runs_conv_idx"),
+                    models.Index(fields=["-started_at", "-run_id"], name="compaction_runs_started_idx"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=Q(
+                            ("tokens_after__gte", 0),
+                            ("tokens_before__gte", 0),
+                            Q(("tokens_after__lte", F("tokens_before")), ("redone_summaries__gt", 0), _connector="OR"),
+                        ),
+                        name="compaction_runs_add_up",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="CompactionPlan",
             fields=[
                 ("plan_id", models.TextField(primary_key=True, serialize=False)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("created_at", models.DateTimeField(db_default=Now())),
                 ("last_seq", models.BigIntegerField()),
                 ("tokens_before", models.BigIntegerField()),
                 ("tokens_expected", models.BigIntegerField()),
@@ -165,23 +175,32 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="compaction_plans",
-                        to="conversations.conversation",
+                        on_delete=models.CASCADE, related_name="compaction_plans", to="conversations.conversation"
                     ),
                 ),
                 (
                     "run",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="plans",
-                        to="compaction.compactionrun",
+                        null=True, on_delete=models.SET_NULL, related_name="plans", to="compaction.compactionrun"
                     ),
                 ),
             ],
             options={
                 "db_table": "compaction_plans",
+                "indexes": [
+                    models.Index(fields=["conversation", "-created_at"], name="compaction_plans_conv_idx"),
+                    models.Index(
+                        condition=Q(("executed_at__isnull", True), ("refusal", ""), ("requested_at__isnull", False)),
+                        fields=["requested_at"],
+                        name="compaction_plans_waiting_idx",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=Q(("tokens_expected__gte", 0), ("tokens_expected__lte", F("tokens_before"))),
+                        name="compaction_plans_add_up",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -190,14 +209,12 @@ class Migration(migrations.Migration):
                 ("boundary_id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("host_reference", models.TextField()),
                 ("last_seq", models.BigIntegerField()),
-                ("recorded_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("recorded_at", models.DateTimeField(db_default=Now())),
                 ("metadata", models.JSONField(default=dict)),
                 (
                     "conversation",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="boundaries",
-                        to="conversations.conversation",
+                        on_delete=models.CASCADE, related_name="boundaries", to="conversations.conversation"
                     ),
                 ),
             ],
@@ -210,68 +227,6 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="compactionjob",
-            index=models.Index(
-                condition=models.Q(("state__in", ["queued", "leased"])),
-                fields=["run_after"],
-                name="compaction_jobs_open_idx",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="compactionjob",
-            index=models.Index(
-                condition=models.Q(("state", "failed")), fields=["finished_at"], name="compaction_jobs_failed_idx"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="compactionjob",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "queued")),
-                fields=("conversation",),
-                name="compaction_jobs_wait_once_per_conversation",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="compactionrun",
-            index=models.Index(fields=["conversation", "-started_at"], name="compaction_runs_conv_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="compactionrun",
-            index=models.Index(fields=["-started_at", "-run_id"], name="compaction_runs_started_idx"),
-        ),
-        migrations.AddConstraint(
-            model_name="compactionrun",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("tokens_after__gte", 0),
-                    ("tokens_before__gte", 0),
-                    models.Q(
-                        ("tokens_after__lte", models.F("tokens_before")), ("redone_summaries__gt", 0), _connector="OR"
-                    ),
-                ),
-                name="compaction_runs_add_up",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="compactionplan",
-            index=models.Index(fields=["conversation", "-created_at"], name="compaction_plans_conv_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="compactionplan",
-            index=models.Index(
-                condition=models.Q(("executed_at__isnull", True), ("refusal", ""), ("requested_at__isnull", False)),
-                fields=["requested_at"],
-                name="compaction_plans_waiting_idx",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="compactionplan",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("tokens_expected__gte", 0), ("tokens_expected__lte", models.F("tokens_before"))),
-                name="compaction_plans_add_up",
-            ),
         ),
         SealRows(
             "compaction_runs",

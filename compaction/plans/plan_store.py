@@ -22,9 +22,10 @@ from compaction.plans.execution import PlanExecution, context_hash, settings_in_
 from compaction.policy import CompactionPolicy
 from compaction.run import Run
 from compaction.sources import read_slots
-from compaction.types import CompactionResult, Outcome, PlanAlternative, PlanOutline, PlanRecord, Reason, record_of
+from compaction.types import CompactionResult, Outcome, PlanAlternative, PlanOutline, PlanRecord, Reason
 from conversations.errors import Conflict, ConversationBusy, NotFound
 from conversations.models import Conversation, Summary
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.pages import behind

@@ -19,9 +19,6 @@ from conversations.types import Level
 # Failures that are about this request: the model was there, and had no answer to it.
 _NO_ANSWER_TO_THIS = frozenset({CallOutcome.BAD_ANSWER, CallOutcome.CONTEXT_LENGTH, CallOutcome.REFUSED})
 
-# An accepted text may overshoot its target by this much; a model counts less well than we do.
-OVERSHOOT = 3
-
 
 class Lack(StrEnum):
     """Why a summary was made without the model that should have made it."""
@@ -100,15 +97,13 @@ class Escalation:
             if level is Level.AGGRESSIVE and attempts.is_silent:
                 # No summarizer of the chain was available a moment ago.
                 continue
-            at_level = replace(
-                request, level=level, target_tokens=target, most_tokens=OVERSHOOT * request.target_tokens
-            )
+            at_level = replace(request, level=level, target_tokens=target, most_tokens=request.acceptable_tokens)
             made = self._made(at_level, attempts)
             if made is None:
                 continue
             summarizer, draft = made
             tokens = count_tokens(draft.text)
-            if draft.text.strip() and tokens <= OVERSHOOT * request.target_tokens and self._is_less(tokens, request):
+            if draft.text.strip() and tokens <= request.acceptable_tokens and self._is_less(tokens, request):
                 return Accepted(
                     draft=draft,
                     level=level,

@@ -42,6 +42,9 @@ class SourceSummary:
 
 Source = SourceMessage | SourceSummary
 
+# An accepted text may be this much longer than its target; a model counts less well than we do.
+OVERSHOOT = 1.5
+
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryRequest:
@@ -51,7 +54,7 @@ class SummaryRequest:
     every level: a smaller target makes their texts shorter.
 
     `previous` is what an earlier summary says already, `instructions` what this conversation's owner wants kept.
-    `most_tokens` is what would still be accepted (None: three times the target), `deadline` the moment of
+    `most_tokens` is what would still be accepted (None: what `OVERSHOOT` allows), `deadline` the moment of
     time.monotonic() by which an answer must be there.
     """
 
@@ -64,6 +67,10 @@ class SummaryRequest:
     instructions: str = ""
     most_tokens: int | None = None
     deadline: float | None = None
+
+    @property
+    def acceptable_tokens(self) -> int:
+        return int(OVERSHOOT * self.target_tokens) if self.most_tokens is None else self.most_tokens
 
 
 @dataclass(frozen=True, kw_only=True)

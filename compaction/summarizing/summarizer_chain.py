@@ -26,9 +26,6 @@ MOST_PROMPT_TOKENS = 4_000
 # How much of its source a prompt holds: when the model says that it is too long, less, twice.
 SHARES = (1.0, 0.75, 0.5)
 
-# What a request that sets no bound of its own would accept.
-_OVERSHOOT = 3
-
 
 def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datetime] = timezone.now) -> Escalation:
     """The escalation of a chain such as "chat,extractive"; Invalid if unknown.
@@ -90,7 +87,7 @@ class LanguageModelSummarizer:
         text = vet(
             reply.text,
             envelope=prompt.envelope,
-            most_tokens=request.most_tokens or _OVERSHOOT * request.target_tokens,
+            most_tokens=request.acceptable_tokens,
             count_tokens=request.count_tokens,
         )
         require_substance(

@@ -35,7 +35,7 @@ LONGEST_URL = 500
 # The key in a part's `exact` that names its block.
 MARK = "cold_block_id"
 
-# zlib, not lzma: blocks are somewhat larger and much faster to read.
+# zlib, not lzma, whose blocks are smaller but take longer to read.
 _LEVEL = 6
 # A block can be thawed or repacked between the query for rows and that for blocks: then both are read again.
 _ATTEMPTS = 5
@@ -99,10 +99,7 @@ def _line(message: ColdMessage) -> str:
 
 
 def unpacked(block: bytes) -> dict[int, ColdMessage]:
-    """Unpack a block into messages by id, in its order.
-
-    Raises ValueError if it holds anything else.
-    """
+    """Unpack a block into messages by id; ValueError if it holds anything else."""
     try:
         lines = zlib.decompress(block).decode("ascii").splitlines()
         messages = [ColdMessage(**json.loads(line)) for line in lines]
@@ -209,10 +206,7 @@ def mark(block_id: int) -> str:
 
 
 def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) -> ColdTexts | None:
-    """Read the blocks that rows name in `cold_block_id`.
-
-    Returns None, without a query, if none of them is cold.
-    """
+    """Read the blocks that rows name; None, without a query, if no row is cold."""
     wanted = {block_id for block_id in block_ids if block_id is not None}
     if not wanted:
         return texts
@@ -222,10 +216,7 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """Call `read`, again if a block was removed between two of its queries.
-
-    Raises ColdBlockDamaged if it stays missing.
-    """
+    """Call `read`, again if a block was removed meanwhile; at last ColdBlockDamaged."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()

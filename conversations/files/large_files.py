@@ -162,30 +162,12 @@ class LargeFileService:
         row = self.scope.file(file_id)
         return FileBytes.opened(row.as_record(), open_stored(self.storage, row), offset=offset, length=length)
 
-    def _save(self, path: str, content: IO[bytes]) -> None:
-        with storing("The file cannot be stored"):
-            if not self.storage.exists(path):
-                content.seek(0)
-                self.storage.save(path, File(content))
-
-
-@dataclass(frozen=True)
-class FileListing:
-    """Lists the files that `LargeFileService` stores."""
-
-    scope: Scope = EVERYTHING
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
-        return cls(scope=scope)
-
     def list_files(
         self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
     ) -> list[LargeFileRecord]:
         """List the files of a conversation, or of all, newest first.
 
-        Erased files are listed without their names. NotFound if the conversation or
-        file does not exist.
+        Erased files are listed without their names. NotFound if the conversation or file does not exist.
         """
         files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
         if conversation_id is not None:
@@ -195,6 +177,12 @@ class FileListing:
             last = self.scope.file(before)
             files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
         return [file.as_record() for file in files[:limit]]
+
+    def _save(self, path: str, content: IO[bytes]) -> None:
+        with storing("The file cannot be stored"):
+            if not self.storage.exists(path):
+                content.seek(0)
+                self.storage.save(path, File(content))
 
 
 def check_labels(*, file_name: str | None, mime_type: str | None) -> None:

@@ -82,10 +82,7 @@ class FileRange:
 
 
 def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
-    """Open a stored file.
-
-    Raises Unavailable if the storage fails, NotFound if the file was erased.
-    """
+    """Open a stored file; NotFound if it was erased, or Unavailable."""
     if row.erased_by_id is not None:
         raise NotFound(f"The bytes of {row.file_id} were erased.", code="erased")
     with storing(f"The bytes of {row.file_id} cannot be read"):

@@ -35,10 +35,7 @@ class SharedBytes:
     path: str
 
     def hold(self) -> None:
-        """Hold the bytes until the transaction ends.
-
-        Raises BytesErased if they were just removed.
-        """
+        """Hold the bytes until the transaction ends; BytesErased if just removed."""
         self._lock(shared=True)
         with storing("The file cannot be stored"):
             is_there = self.storage.exists(self.path)
@@ -47,10 +44,7 @@ class SharedBytes:
 
     @transaction.atomic
     def remove_unless_needed(self) -> None:
-        """Remove the bytes unless a row that is not erased needs them.
-
-        Raises what the storage raises.
-        """
+        """Remove the bytes unless a row that is not erased needs them."""
         self._lock(shared=False)
         # After the holders have committed, so that a file stored since the erasure counts.
         if not LargeFile.objects.filter(storage_uri=self.path, erased_by=None).exists():

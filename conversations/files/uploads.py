@@ -229,10 +229,7 @@ class UploadService:
             return known
 
     def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
-        """Join the chunks into one file and record it.
-
-        Concurrent calls make the same file.
-        """
+        """Join the chunks into one file, the same for concurrent calls."""
         kept = self.files.keep(
             upload.conversation,
             self._pieces(upload, chunks),

@@ -1,4 +1,4 @@
-"""Message formats of vendors and of agents' transcripts, in both directions. Pure.
+"""Message formats of vendors and transcripts, in both directions. Pure.
 
 `from_x` reads a row into a message and `to_x` returns the same row: keys without a column of the store are kept in the
 metadata under the format's name (see `foreign_rows`). `render_x` writes an assembled context as the vendor's request;

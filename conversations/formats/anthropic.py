@@ -1,4 +1,4 @@
-"""Messages of Anthropic's Messages API: the `messages` that agents send, and the answers that they get. Pure.
+"""Messages of Anthropic's Messages API, as agents send and receive them. Pure.
 
 A message that has only results of tools is a tool's; one with other words, too, stays a user's. Keys of a block beyond
 our columns, such as the signature of a thought, come back exactly; a block of an unknown type is kept whole, without
@@ -224,7 +224,7 @@ def _block(part: NewPart) -> dict[str, Any]:
 
 
 def render_anthropic(items: Iterable[Item]) -> Rendered:
-    """Render an assembled context: roles alternate, the user first, results right after their calls."""
+    """Render an assembled context: roles alternate, results follow their calls."""
     repairs = Repairs()
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
@@ -277,7 +277,7 @@ def signed_thought(part: NewPart) -> dict[str, Any] | None:
 
 
 def _strip_end(messages: Sequence[dict[str, Any]], item_ids: Sequence[str], repairs: Repairs) -> None:
-    """Strip the last text of an assistant: the model continues it, and the API refuses white space there."""
+    """Strip white space at the end of an assistant's last text: the API refuses it."""
     last = messages[-1]["content"][-1] if messages and messages[-1]["role"] == "assistant" else {}
     if last.get("type") == "text" and last["text"] != last["text"].rstrip():
         repairs.note(RepairKind.STRIPPED_END, item_ids[-1:])

@@ -1,4 +1,4 @@
-"""Lines of the transcripts that Claude Code keeps: a message of Anthropic's API in an envelope. Pure.
+"""Lines of Claude Code's transcripts: a message of Anthropic's API each. Pure.
 
     {"type": "assistant", "message": {"role", "content", ...}, "sessionId", "uuid", "timestamp", "isSidechain", ...}
 
@@ -34,7 +34,7 @@ def holds_message(line: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the line's session, which may be empty; the work of a sub-agent is one of its own."""
+    """Return the line's session, if any; a sub-agent's work is one of its own."""
     session = line.get("sessionId")
     named = session if isinstance(session, str) else ""
     if line.get("isSidechain") is not True:

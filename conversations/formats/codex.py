@@ -1,4 +1,4 @@
-"""Lines of the rollouts that Codex keeps: an item of OpenAI's Responses API, and its time. Pure.
+"""Lines of Codex's rollouts: an item of OpenAI's Responses API each. Pure.
 
     {"timestamp", "type": "response_item", "payload": {an item}}
 
@@ -37,7 +37,7 @@ def holds_message(line: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the session that the line names, for all lines that follow; empty for most."""
+    """Return the session that this line names for all that follow, if any."""
     named = line["payload"].get("id") if line["type"] == _SESSION else None
     return named if isinstance(named, str) else ""
 

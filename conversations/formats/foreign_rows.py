@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -71,7 +71,7 @@ def required_text(row: Mapping[str, Any], key: str, *, where: str) -> str:
 
 
 def choice(value: Any, choices: Any, *, field: str) -> Any:
-    """Return what the choices map this text to; ValueError, with the choices, if none."""
+    """Return what the choices map this text to; ValueError if nothing."""
     if not isinstance(value, str) or value not in choices:
         shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
         raise ValueError(f"{field} must be one of {', '.join(choices)}, not {shown}.")
@@ -133,7 +133,7 @@ def restored(plain: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any
 
 
 def is_remainder(value: Any) -> bool:
-    """Whether this can be a remainder: callers may use the same key of their metadata."""
+    """Whether this can be a remainder: callers may use the same metadata key."""
     return (
         isinstance(value, dict)
         and bool(value)
@@ -189,6 +189,14 @@ def a_result(text: str, *, call_id: str | None, name: str | None = None, is_erro
     )
 
 
+def as_results(parts: Iterable[NewPart], answer: Callable[[str], NewPart]) -> tuple[NewPart, ...]:
+    """Make results of the texts that a tool returned; other parts stay beside them."""
+    return tuple(
+        replace(answer(part.text_content or ""), metadata=part.metadata) if part.part_type is PartType.TEXT else part
+        for part in parts
+    )
+
+
 def is_result(part: NewPart) -> bool:
     return part.part_type is PartType.TOOL and (part.tool_output is not None or part.tool_error is not None)
 
@@ -198,7 +206,7 @@ def result_text(part: NewPart) -> str | None:
 
 
 def shown_text(part: NewPart) -> str | None:
-    """Return the text that stands for a part where only texts are known; None if it has none."""
+    """Return the text of a part for a format that has only texts here, if any."""
     text = part.tool_output if part.part_type is PartType.TOOL else part.text_content
     if part.part_type is PartType.TEXT or (part.part_type is PartType.TOOL and text is not None):
         return text
@@ -206,7 +214,7 @@ def shown_text(part: NewPart) -> str | None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether they are equal as JSON: there, unlike in Python, true is not 1, nor 1 equal to 1.0."""
+    """Whether they are equal as JSON: true is not 1, and 1 is not 1.0."""
     if type(one) is not type(other):
         return False
     if isinstance(one, str | int | None):

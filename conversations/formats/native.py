@@ -1,4 +1,4 @@
-"""Messages in LCM's own JSON form, with the fields of `NewMessage` and `NewPart`. Pure."""
+"""LCM's own JSON form: the fields of `NewMessage` and `NewPart`. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ADAPTER: TypeAdapter[NewMessage] = TypeAdapter(Annotated[NewMessage, BeforeVali
 
 
 def from_native(row: Mapping[str, Any]) -> NewMessage:
-    """Return the message that this JSON object describes; ValueError if it describes none."""
+    """Return the message of a JSON object; ValueError if it is none."""
     try:
         return _ADAPTER.validate_python(row)
     except ValidationError as wrong:

@@ -1,4 +1,4 @@
-"""The neutral form, which `lcm import` reads and exports write: one object for each message. Pure.
+"""The neutral form of messages, which `lcm import` reads and exports write. Pure.
 
     {"session_id", "seq", "role", "content", "parts": [...], "created_at": ISO 8601 or null, "meta": {...}}
 
@@ -45,7 +45,7 @@ _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("
 
 @dataclass(frozen=True)
 class _Kind:
-    """How a part type is written: short names of columns, columns that it implies, constant keys."""
+    """How a part type is written: short names, implied columns, constant keys."""
 
     type: str
     part_type: PartType

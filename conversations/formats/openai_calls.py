@@ -1,6 +1,7 @@
-"""Tool calls as both APIs of OpenAI write them: their arguments are text and come back byte for byte. Pure.
+"""Tool calls as both APIs of OpenAI write them. Pure.
 
-Arguments are stored as JSON where writing the JSON again gives the same text, else as the text itself.
+Their arguments are text and come back byte for byte: they are stored as JSON where writing the JSON again gives the
+same text, else as the text itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenAI chat-completions messages: what applications keep in their `messages` lists. Pure.
+"""Messages of OpenAI's chat completions API and its many imitations. Pure.
 
 A message that came in another form becomes the nearest chat message.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conversations.content.json_values import noun_of
@@ -16,6 +17,7 @@ from conversations.formats.foreign_rows import (
     a_call,
     a_result,
     as_message,
+    as_results,
     choice,
     mark,
     marked,
@@ -40,6 +42,7 @@ from conversations.formats.turns import (
     Turn,
     attachment_text,
     content_of,
+    rendered,
     turns_of,
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -90,7 +93,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
-    """Return the row of a message, which is the same row if it came as a chat message.
+    """Return the row of a message: the same row if it came as a chat message.
 
     Reasoning and bookkeeping of other messages have no place in it. Raises ValueError for a message with the results of
     several calls, which takes several chat messages.
@@ -138,15 +141,8 @@ def _is_call(part: NewPart) -> bool:
 
 
 def _results(content: str | list[Any] | None, *, call_id: str | None, name: str | None) -> tuple[NewPart, ...]:
-    """Read what a tool returned: texts are results, other pieces stay beside them."""
-    pieces = _pieces(content, is_alone=False)
-    results = (
-        replace(a_result(piece.text_content or "", call_id=call_id, name=name), metadata=piece.metadata)
-        if piece.part_type is PartType.TEXT
-        else piece
-        for piece in pieces
-    )
-    return tuple(results) or (a_result("", call_id=call_id, name=name),)
+    answer = partial(a_result, call_id=call_id, name=name)
+    return as_results(_pieces(content, is_alone=False), answer) or (answer(""),)
 
 
 def _pieces(content: str | list[Any] | None, *, is_alone: bool) -> tuple[NewPart, ...]:
@@ -182,7 +178,7 @@ def _piece(item: dict[str, Any], *, where: str) -> NewPart:
 
 
 def _piece_item(part: NewPart) -> dict[str, Any] | None:
-    """Return the content item of a part, the exact inverse of `_piece`, if it has one."""
+    """Return the content item of a part, if any: the exact inverse of `_piece`."""
     item: dict[str, Any]
     audio = _AUDIO.fullmatch(part.file_url or "")
     if part.part_type is not PartType.FILE:
@@ -200,7 +196,7 @@ def _piece_item(part: NewPart) -> dict[str, Any] | None:
 
 
 def _refusal(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
-    """Read a refusal in place of a content as its text; beside one it stays in the metadata."""
+    """Read a refusal without a content as text; else it stays in the metadata."""
     refusal = read(row, "refusal", str)
     return (NewPart(PartType.TEXT, text_content=refusal),) if refusal and row.get("content") is None else ()
 
@@ -231,15 +227,10 @@ def _call_item(part: NewPart) -> dict[str, Any]:
 
 
 def render_openai_chat(items: Iterable[Item]) -> Rendered:
-    """Render an assembled context as chat messages: results follow their calls, none is empty."""
+    """Render an assembled context as messages: results follow their calls."""
     repairs = Repairs()
-    messages: list[dict[str, Any]] = []
-    sources: list[tuple[str, ...]] = []
-    for turn in paired(turns_of(items, repairs), IdRule(longest=40), repairs):
-        for message in _messages(turn, repairs):
-            messages.append(message)
-            sources.append(turn.item_ids)
-    return Rendered(messages=tuple(messages), sources=tuple(sources), repairs=repairs.as_records())
+    turns = paired(turns_of(items, repairs), IdRule(longest=40), repairs)
+    return rendered(((turn, message) for turn in turns for message in _messages(turn, repairs)), repairs)
 
 
 def _messages(turn: Turn, repairs: Repairs) -> list[dict[str, Any]]:
@@ -289,7 +280,7 @@ def _shown_attachment(block: Attachment) -> dict[str, Any] | None:
 
 
 def _kept(part: NewPart, key: str) -> Mapping[str, Any]:
-    """Return what is kept of an attachment beyond our columns, such as the detail of an image."""
+    """Return the keys of an attachment beyond our columns, such as its detail."""
     kept: Any = part.metadata
     for step in (NOTE, "inside", key, "add"):
         kept = kept.get(step) if isinstance(kept, Mapping) else None

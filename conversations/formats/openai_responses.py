@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API: the `input` that agents send, and the `output` that they get. Pure.
+"""Items of OpenAI's Responses API, as agents send and receive them. Pure.
 
 An item is a message here: a thought, each call and each result is one of its own, and a model gets them as the turns
 that they were. A call of a tool that the vendor runs, such as `web_search_call`, is a call of that name. Keys beyond
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conversations.content.lossless_values import is_storable
@@ -17,6 +18,7 @@ from conversations.formats.foreign_rows import (
     a_call,
     a_result,
     as_message,
+    as_results,
     choice,
     mark,
     marked,
@@ -46,6 +48,7 @@ from conversations.formats.turns import (
     attachment_text,
     content_of,
     led_somewhere,
+    rendered,
     turns_of,
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -194,20 +197,15 @@ def _plain_call(part: NewPart) -> dict[str, Any]:
 
 def _result(row: Mapping[str, Any], kind: str) -> tuple[NewPart, ...]:
     """Read what a tool returned: texts are results, other pieces stay beside them."""
-    call_id = read(row, "call_id", str) or read(row, "id", str)
+    answer = partial(a_result, call_id=read(row, "call_id", str) or read(row, "id", str))
     output = row.get("output")
     if isinstance(output, list):
-        parts = tuple(
-            replace(a_result(piece.text_content or "", call_id=call_id), metadata=piece.metadata)
-            if piece.part_type is PartType.TEXT
-            else piece
-            for piece in parts_of(output, _piece, Role.TOOL, where="output")
-        )
+        parts = as_results(parts_of(output, _piece, Role.TOOL, where="output"), answer)
         is_led = bool(parts) and parts[0].part_type is PartType.TOOL
-        parts = parts if is_led else (a_result("", call_id=call_id), *parts)
+        parts = parts if is_led else (answer(""), *parts)
         parts = (marked(parts[0], _LISTED, is_led), *parts[1:])
     else:
-        parts = (a_result(_words_in(output), call_id=call_id),)
+        parts = (answer(_words_in(output)),)
     return parts if kind == RESULT else (marked(parts[0], ITEM_TYPE, kind), *parts[1:])
 
 
@@ -263,24 +261,24 @@ def _piece_item(part: NewPart, role: Role) -> dict[str, Any] | None:
 
 
 def render_openai_responses(items: Iterable[Item]) -> Rendered:
-    """Render an assembled context as input items: results follow their calls, none is empty."""
+    """Render an assembled context as items: results follow their calls."""
     repairs = Repairs()
-    messages: list[dict[str, Any]] = []
-    sources: list[tuple[str, ...]] = []
+    turns = paired(turns_of(items, repairs, thought_of=_encrypted_thought), IdRule(longest=64), repairs)
+    return rendered(_turns_with_items(turns, repairs), repairs)
+
+
+def _turns_with_items(turns: Sequence[Turn], repairs: Repairs) -> Iterator[tuple[Turn, dict[str, Any]]]:
     # A result has the kind of its call, which comes before it.
     custom: set[str] = set()
-    turns = paired(turns_of(items, repairs, thought_of=_encrypted_thought), IdRule(longest=64), repairs)
     for turn in led_somewhere(turns, repairs):
         if turn.author is not None:
             repairs.note(RepairKind.DROPPED_NAME, turn.item_ids)
         for message in _messages(turn, custom, repairs):
-            messages.append(message)
-            sources.append(turn.item_ids)
-    return Rendered(messages=tuple(messages), sources=tuple(sources), repairs=repairs.as_records())
+            yield turn, message
 
 
 def _encrypted_thought(item: Item, part: NewPart) -> dict[str, Any] | None:
-    """Return the item of an encrypted thought, which is one however many summaries it has."""
+    """Return the one item of an encrypted thought, however many parts it has."""
     if part is not item.parts[0]:
         return None
     kept = split_note(item.metadata, NOTE)[1].get("add", {})
@@ -312,10 +310,7 @@ def _messages(turn: Turn, custom: set[str], repairs: Repairs) -> Iterator[dict[s
 
 
 def _calls_last(blocks: Sequence[Block]) -> list[Block]:
-    """Put the calls after all words, so that no word is between a call and its result.
-
-    A thought stays right before what it led to.
-    """
+    """Put calls after all words; a thought stays right before what it led to."""
     words: list[Block] = []
     calls: list[Block] = []
     thoughts: list[Block] = []

@@ -1,4 +1,4 @@
-"""Lines of the sessions that the coding agent pi keeps: a message in its own form, and its time. Pure.
+"""Lines of the sessions of the coding agent pi, in a form of its own. Pure.
 
     {"type": "message", "timestamp", "message": {"role": "user" | "assistant" | "toolResult" | ..., "content"}}
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conversations.content.flattening import flattened
@@ -17,6 +18,7 @@ from conversations.formats.foreign_rows import (
     DATA_URL,
     a_call,
     a_result,
+    as_results,
     is_result,
     moment,
     noted,
@@ -52,7 +54,7 @@ def holds_message(line: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the session that the line names, for all lines that follow; empty for most."""
+    """Return the session that this line names for all that follow, if any."""
     named = line.get("id") if line["type"] == "session" else None
     return named if isinstance(named, str) else ""
 
@@ -91,18 +93,12 @@ def _results(row: Mapping[str, Any], content: str | list[Any]) -> tuple[NewPart,
     """Read what a tool returned: texts are results, other pieces stay beside them."""
     is_error = bool(read(row, "isError", bool))
     call_id, name = read(row, "toolCallId", str), read(row, "toolName", str)
-
-    def answer(text: str) -> NewPart:
-        return a_result(text, call_id=call_id, name=name, is_error=is_error)
-
+    answer = partial(a_result, call_id=call_id, name=name, is_error=is_error)
     if isinstance(content, str):
         return (answer(content),)
-    results = [
-        replace(answer(part.text_content or ""), metadata=part.metadata) if part.part_type is PartType.TEXT else part
-        for part in parts_of(content, _part, where="content")
-    ]
+    results = as_results(parts_of(content, _part, where="content"), answer)
     # Without a text there is a result, too.
-    return tuple(results) if any(part.part_type is PartType.TOOL for part in results) else (answer(""), *results)
+    return results if any(part.part_type is PartType.TOOL for part in results) else (answer(""), *results)
 
 
 def _part(block: dict[str, Any], *, where: str) -> NewPart:

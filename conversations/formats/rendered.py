@@ -83,7 +83,7 @@ class Item(Protocol):
 
 @dataclass(frozen=True)
 class Repair:
-    """One kind of change, and the items that it was made to; the store keeps them as they came."""
+    """One kind of change, and the rendered items that have it; the store has none."""
 
     kind: RepairKind
     item_ids: tuple[str, ...]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from conversations.content.flattening import flattened
 from conversations.content.lossless_values import storable
 from conversations.formats.foreign_rows import is_result
-from conversations.formats.rendered import Item, RepairKind, Repairs
+from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
 from conversations.types import NewPart, PartType, Role
 
 _DATA = re.compile(r"data:([^;,]+)((?:;[^;,]+)*);base64,([A-Za-z0-9+/]+={0,2})")
@@ -168,7 +168,7 @@ def _blocks_of_part(part: NewPart, item: Item, thought_of: ThoughtOf | None) -> 
 
 
 def _as_results(blocks: Sequence[Block]) -> list[Block]:
-    """Make results of a tool's message: other blocks join a result, pieces of one result are one."""
+    """Make results of a tool's message: other blocks join the result before them."""
     results: list[Block] = []
     beside: tuple[Text | Attachment, ...] = ()
     for block in blocks:
@@ -202,10 +202,7 @@ def _sendable(block: Block, item_id: str, repairs: Repairs) -> Block:
 
 
 def led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
-    """Move thoughts to the words or calls that follow them.
-
-    No API takes a thought at the end of a turn.
-    """
+    """Move thoughts to what follows them: no API takes one at the end of a turn."""
     thoughts: tuple[Block, ...] = ()
     thinkers: tuple[str, ...] = ()
     for turn in turns:
@@ -238,8 +235,18 @@ def attachment_text(block: Attachment, turn: Turn, repairs: Repairs) -> str:
 def content_of(
     blocks: Iterable[Block], piece_of: Callable[[Text | Attachment], dict[str, Any]]
 ) -> str | list[dict[str, Any]]:
-    """Return texts and attachments as a content of OpenAI's APIs: one text as it is, more as a list."""
+    """Return a content of OpenAI's APIs: one text as it is, other pieces as a list."""
     pieces = [piece_of(block) for block in blocks if isinstance(block, Text | Attachment)]
     if len(pieces) <= 1 and all("text" in piece for piece in pieces):
         return str(pieces[0]["text"]) if pieces else ""
     return pieces
+
+
+def rendered(messages: Iterable[tuple[Turn, Mapping[str, Any]]], repairs: Repairs) -> Rendered:
+    """Return messages with the items of their turns, and the repairs once all are made."""
+    found = tuple(messages)
+    return Rendered(
+        messages=tuple(message for _, message in found),
+        sources=tuple(turn.item_ids for turn, _ in found),
+        repairs=repairs.as_records(),
+    )

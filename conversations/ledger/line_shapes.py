@@ -218,10 +218,7 @@ _PART_VALUES: Mapping[str, Check] = {
 
 
 def misfit(values: Mapping[str, Any]) -> str:
-    """Describe what is wrong with the members of a line.
-
-    Empty if they are valid and in order.
-    """
+    """Describe what is wrong with the members of a line; empty if nothing."""
     kind = values.get("type")
     if kind == "part":
         inner = {each: value for each, value in values.items() if each not in ("type", "seq", "line_hash")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.errors import NotFound, Unavailable
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.line_shapes import actor_of, kind_of
+from conversations.ledger.line_shapes import SHAPES, actor_of, kind_of
 from conversations.ledger.lines import as_text
 from conversations.ledger.types import Line
 from conversations.models import LargeFile, Summary
@@ -58,37 +59,40 @@ def _groups(found: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]
     yield group
 
 
+def _line(kind: str, row: Any, /, **own: Any) -> Line:
+    """Return a line with the members of its type: given, or columns of the row."""
+    return {"type": kind, **{name: own[name] if name in own else _json(getattr(row, name)) for name in SHAPES[kind]}}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return as_text(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _message(
     message: MessageRecord, row: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
 ) -> Line:
     recorded_at, chained, entry_hash, metadata_hash, record_hash = row
     is_erased = message.erased_by_id is not None
     parts = [_part(each, part_hashes) for each in message.parts if each.ordinal < chained]
-    return {
-        "type": "message",
-        "event_id": hashing.event_id(recorded_at=recorded_at, chain_hash=bytes.fromhex(message.chain_hash)),
-        "seq": message.seq,
-        "kind": kind_of(message.role, parts),
-        "actor": actor_of(message.role, message.author),
-        "role": message.role,
-        "author": message.author,
-        "idempotency_key": message.idempotency_key,
-        "recorded_at": as_text(recorded_at),
-        "created_at": as_text(message.created_at),
-        "content": None if is_erased else message.content,
-        "metadata": None if is_erased else message.metadata,
-        "parts": parts,
-        "erased": is_erased,
-        "token_count": message.token_count,
-        "token_counter": message.token_counter,
-        "chained_parts": chained,
-        "files": files,
-        "content_hash": message.content_hash,
-        "metadata_hash": metadata_hash,
-        "entry_hash": entry_hash,
-        "record_hash": record_hash,
-        "chain_hash": message.chain_hash,
-    }
+    return _line(
+        "message",
+        message,
+        event_id=hashing.event_id(recorded_at=recorded_at, chain_hash=bytes.fromhex(message.chain_hash)),
+        kind=kind_of(message.role, parts),
+        actor=actor_of(message.role, message.author),
+        recorded_at=as_text(recorded_at),
+        content=None if is_erased else message.content,
+        metadata=None if is_erased else message.metadata,
+        parts=parts,
+        erased=is_erased,
+        chained_parts=chained,
+        files=files,
+        metadata_hash=metadata_hash,
+        entry_hash=entry_hash,
+        record_hash=record_hash,
+    )
 
 
 def _part(part: PartRecord, hashes: dict[int, str]) -> Line:
@@ -119,10 +123,7 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
 
 
 def summary_lines(conversation_id: int) -> Iterator[Line]:
-    """Yield the summaries with their sources.
-
-    Sources come before summaries derived from them.
-    """
+    """Yield the summaries, each after the summaries that it was made from."""
     summaries = Summary.objects.filter(conversation_id=conversation_id)
     in_order = summaries.order_by("depth", "first_seq", "created_at", "summary_id").readable()
     group: list[SummaryRecord] = []
@@ -139,30 +140,14 @@ def _summaries(group: Sequence[SummaryRecord]) -> Iterator[Line]:
     seqs, sources = dict(rows(SQL["source_seqs"], [ids])), dict(rows(SQL["source_ids"], [ids]))
     for summary in group:
         is_erased = summary.erased_by_id is not None
-        yield {
-            "type": "summary",
-            "summary_id": summary.summary_id,
-            "kind": summary.kind,
-            "depth": summary.depth,
-            "created_at": as_text(summary.created_at),
-            "content": None if is_erased else summary.content,
-            "source_seqs": seqs.get(summary.summary_id, []),
-            "source_ids": sources.get(summary.summary_id, []),
-            "first_seq": summary.first_seq,
-            "last_seq": summary.last_seq,
-            "earliest_at": as_text(summary.earliest_at),
-            "latest_at": as_text(summary.latest_at),
-            **{name: getattr(summary, name) for name in _UNCHANGED_COLUMNS},
-            "file_ids": list(summary.file_ids),
-            "erased": is_erased,
-            "summary_hash": summary.summary_hash,
-        }
-
-
-_UNCHANGED_COLUMNS = (
-    "source_count", "descendant_count", "source_tokens", "token_count", "token_counter", "level", "model", "quality",
-    "retention", "is_degraded", "supersedes_id", "prompt_hash", "tokens_in", "tokens_out", "duration_ms", "run_id",
-)  # fmt: skip
+        yield _line(
+            "summary",
+            summary,
+            content=None if is_erased else summary.content,
+            source_seqs=seqs.get(summary.summary_id, []),
+            source_ids=sources.get(summary.summary_id, []),
+            erased=is_erased,
+        )
 
 
 def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:
@@ -177,27 +162,15 @@ def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterat
             state = "left_out"
         else:
             state = "missing" if first is None else "inline"
-        yield {
-            "type": "file",
-            "file_id": file.file_id,
-            "file_name": file.file_name,
-            "mime_type": file.mime_type,
-            "byte_size": file.byte_size,
-            "exploration_summary": file.exploration_summary,
-            "created_at": as_text(file.created_at),
-            "content_hash": None if file.content_hash is None else bytes(file.content_hash).hex(),
-            "bytes": state,
-        }
+        content_hash = None if file.content_hash is None else bytes(file.content_hash).hex()
+        yield _line("file", file, content_hash=content_hash, bytes=state)
         if first is not None:
             yield first
             yield from chunks
 
 
 def _chunks(file_id: str, storage: LargeFileService) -> Iterator[Line]:
-    """Yield the file's bytes in at least one line.
-
-    No line if the storage does not have them.
-    """
+    """Yield the file's bytes in at least one line, or none if they are missing."""
     offset = 0
     while True:
         try:
@@ -218,14 +191,7 @@ def reference_lines(conversation_id: int) -> Iterator[Line]:
     while found := rows(SQL["messages_with_files"], [conversation_id, after_seq, PORTION]):
         files = files_of(message_id for _, message_id in found)
         for seq, message_id in found:
-            for file_id, _, ordinal, field, start_at, length in files[message_id]:
-                yield {
-                    "type": "reference",
-                    "seq": seq,
-                    "file_id": file_id,
-                    "part_ordinal": ordinal,
-                    "field": field,
-                    "start_at": start_at,
-                    "length": length,
-                }
+            for file_id, _, *place in files[message_id]:
+                names = ("part_ordinal", "field", "start_at", "length")
+                yield {"type": "reference", "seq": seq, "file_id": file_id, **dict(zip(names, place, strict=True))}
         after_seq = found[-1][0]

@@ -72,10 +72,7 @@ class Restored:
         ).save(force_insert=True)
 
     def references(self, lines: Sequence[Line]) -> None:
-        """Write which messages need which files.
-
-        FileNotThere for a file that is not in the workspace.
-        """
+        """Write which messages need which files; FileNotThere for a missing file."""
         needed = {line["file_id"] for line in lines}
         own = LargeFile.objects.filter(pk__in=needed, conversation__workspace_id=self.workspace_id)
         missing = needed - set(own.values_list("pk", flat=True))

@@ -43,10 +43,7 @@ class LedgerFinding:
 
 @dataclass
 class Findings:
-    """Collects findings: all are counted, the first are kept.
-
-    `line` is the current line.
-    """
+    """Collects findings of the current `line`: all are counted, the first kept."""
 
     line: int = 0
     first: list[LedgerFinding] = field(default_factory=list)
@@ -81,10 +78,7 @@ class AnchoredReport:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """The result of verifying a ledger.
-
-    All findings are counted by code, the first are listed.
-    """
+    """The result of verifying a ledger: all findings counted, the first listed."""
 
     source: str
     lines: int
@@ -100,10 +94,7 @@ class LedgerReport:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """A written ledger.
-
-    A copy of its last line_hash, kept elsewhere, reveals any change.
-    """
+    """A written ledger; a copy of its line_hash, kept elsewhere, reveals changes."""
 
     file: str
     lines: int

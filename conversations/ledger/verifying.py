@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any, BinaryIO, Self
 
 from conversations.errors import Invalid
-from conversations.ledger.checks.compaction_checks import RunCheck, SummaryCheck
-from conversations.ledger.checks.file_checks import FileCheck
-from conversations.ledger.checks.message_checks import MessageCheck
-from conversations.ledger.checks.verification_memory import MessageMemory, ReferenceMemory
+from conversations.ledger.compaction_checks import RunCheck, SummaryCheck
+from conversations.ledger.file_checks import FileCheck
 from conversations.ledger.line_shapes import misfit
 from conversations.ledger.lines import FORMAT, VERSION, Place, body_in, body_of, line_hash_of, line_of
+from conversations.ledger.message_checks import MessageCheck
 from conversations.ledger.types import Findings, LedgerReport, Line
+from conversations.ledger.verification_memory import VerificationMemory
 
 # The order of a conversation's lines; bytes follow their file.
 _ORDER = ("conversation", "message", "part", "summary", "run", "boundary", "file", "reference", "end")
@@ -30,10 +30,7 @@ LONGEST_LINE = 1024**3
 
 
 def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines with their line feeds.
-
-    A line that is too long comes in pieces, which are invalid.
-    """
+    """Yield lines with their line feeds; a too long one in invalid pieces."""
     while line := file.readline(LONGEST_LINE):
         yield line
 
@@ -45,15 +42,13 @@ class Verifier:
         self.findings = Findings()
         self.place = Place()
         self.workspace = ""
-        self._memory = MessageMemory()
-        self._references = ReferenceMemory()
+        self._memory = VerificationMemory()
         self._rank: int | None = None
         self._is_over = False
-        # Whether the first line shows that this is not a ledger; the others are then skipped.
-        self._is_no_ledger = False
+        # Whether the first line shows that this is no ledger, or of another version; the others are then skipped.
+        self._is_foreign = False
         # The session of the last conversation.
         self._session_id: str | None = None
-        self._is_unsupported = False
         self._begin()
 
     def __enter__(self) -> Self:
@@ -61,7 +56,6 @@ class Verifier:
 
     def __exit__(self, *_: object) -> None:
         self._memory.close()
-        self._references.close()
 
     def verify(self, lines: Iterable[bytes], *, source: str) -> LedgerReport:
         """Verify a whole ledger."""
@@ -72,22 +66,21 @@ class Verifier:
     def feed(self, line: bytes) -> Line | None:
         """Take one line; return its members, or None if it is malformed."""
         self.findings.line += 1
-        if self._is_no_ledger or self._is_unsupported:
-            # The lines of another format or version are unknown.
+        if self._is_foreign:
             return None
         if self.findings.line == 1 and not line.startswith(_BEGINNING):
-            self._is_no_ledger = True
-            self._add("malformed_line", "this is not a ledger: it does not begin with a header")
+            self._is_foreign = True
+            self.findings.add("malformed_line", "this is not a ledger: it does not begin with a header")
             return None
         if not line.endswith(b"\n"):
-            self._add("truncated", "the line is incomplete")
+            self.findings.add("truncated", "the line is incomplete")
             return None
         values = self._read(line)
         if values is None:
             return None
         self._seal(line, values)
         if wrong := misfit(values):
-            self._add("malformed_line", wrong)
+            self.findings.add("malformed_line", wrong)
             self.place = replace(self.place, line_hash=values["line_hash"], lines=self.place.lines + 1)
             return None
         if self._is_allowed(values["type"]):
@@ -97,9 +90,9 @@ class Verifier:
 
     def finish(self, *, source: str) -> LedgerReport:
         """End the ledger and return the report."""
-        if not (self._is_over or self._is_no_ledger or self._is_unsupported):
+        if not (self._is_over or self._is_foreign):
             self.findings.line += 1
-            self._add("truncated", "the ledger has no trailer: its end is missing")
+            self.findings.add("truncated", "the ledger has no trailer: its end is missing")
         return LedgerReport(
             source=source,
             lines=self.place.lines,
@@ -122,7 +115,7 @@ class Verifier:
                 return values
         except (ValueError, RecursionError):
             pass
-        self._add("malformed_line", "this is not a JSON object that ends with a line_hash")
+        self.findings.add("malformed_line", "this is not a JSON object that ends with a line_hash")
         return None
 
     def _seal(self, line: bytes, values: Mapping[str, Any]) -> None:
@@ -152,18 +145,17 @@ class Verifier:
 
     def _begin(self) -> None:
         self._memory.forget()
-        self._references.forget()
-        self._messages = MessageCheck(self.findings, self._memory, self._references)
+        self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
         self._runs = RunCheck(self.findings)
-        self._files = FileCheck(self.findings, self._memory, self._references)
+        self._files = FileCheck(self.findings, self._memory)
 
     def _check(self, values: Mapping[str, Any]) -> None:
         match values["type"]:
             case "header":
                 is_known = (values["format"], values["version"], values["hash"]) == (FORMAT, VERSION, "sha256")
                 self.findings.require(is_known, "unsupported_version", "this ledger is of another format or version")
-                self._is_unsupported = not is_known
+                self._is_foreign = not is_known
                 self.workspace = values["workspace"]
             case "conversation":
                 self._begin()
@@ -232,9 +224,6 @@ class Verifier:
         recorded = values["conversations"], values["counts"], values["lines"]
         counted = self.place.conversations, vars(self.place.counts), self.findings.line
         self.findings.require(recorded == counted, "count_mismatch", "the counts are not those of the lines")
-
-    def _add(self, code: str, detail: str) -> None:
-        self.findings.add(code, detail)
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def _is_hex(text: str) -> bool:
 
 
 def _make(file: Path) -> None:
-    """Create the key file atomically; the key of a faster process stays."""
+    """Create the key file atomically; a key that another process made stays."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 

@@ -52,7 +52,7 @@ class Table:
 
     @property
     def row_seal(self) -> str | None:
-        """The invariant that compares the row seals of this table; None without row seals."""
+        """The invariant that compares the row seals of this table, if it has any."""
         codes = {code for column in self.columns.values() for code in column.found_by}
         return next((code for code in (ROW_SEAL, SITE_ROW_SEAL) if code in codes), None)
 

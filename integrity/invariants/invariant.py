@@ -1,4 +1,4 @@
-"""Invariants: statements, or functions, that find every place where a promise is broken."""
+"""Invariants: SQL or Python that finds every place where a promise is broken."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -
 
 
 def site_violations(statement: str, workspace_id: int | None, **values: Any) -> Found:
-    """Run such a statement about rows of no conversation, of this workspace or of all."""
+    """Run such a statement about the rows of a workspace, or with None of the site."""
     return violations(statement, (), workspace_id=workspace_id, **values)
 
 

@@ -83,7 +83,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={"db_table": "integrity_reports"},
+            options={
+                "db_table": "integrity_reports",
+                "indexes": [
+                    models.Index(fields=["workspace", "-started_at"], name="integrity_reports_ws_idx"),
+                    models.Index(fields=["conversation", "-started_at"], name="integrity_reports_conv_idx"),
+                    models.Index(fields=["-started_at"], name="integrity_reports_started_idx"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Finding",
@@ -104,7 +111,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={"db_table": "integrity_findings"},
+            options={
+                "db_table": "integrity_findings",
+                "indexes": [
+                    models.Index(fields=["report", "code", "finding_id"], name="integrity_findings_report_idx"),
+                    models.Index(fields=["conversation_id"], name="integrity_findings_conv_idx"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="RepairPlan",
@@ -135,7 +148,10 @@ class Migration(migrations.Migration):
                     models.ForeignKey(on_delete=models.CASCADE, related_name="plans", to="integrity.integrityreport"),
                 ),
             ],
-            options={"db_table": "repair_plans"},
+            options={
+                "db_table": "repair_plans",
+                "indexes": [models.Index(fields=["report", "-created_at"], name="repair_plans_report_idx")],
+            },
         ),
         migrations.CreateModel(
             name="IntegrityScan",
@@ -190,7 +206,24 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={"db_table": "integrity_scans"},
+            options={
+                "db_table": "integrity_scans",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["queued", "leased"])),
+                        fields=["run_after"],
+                        name="integrity_scans_open_idx",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "queued")),
+                        fields=("workspace", "conversation", "mode", "with_plan"),
+                        name="integrity_scans_wait_once",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="RepairStep",
@@ -227,7 +260,20 @@ class Migration(migrations.Migration):
                 ("undo", models.JSONField(null=True)),
                 ("plan", models.ForeignKey(on_delete=models.CASCADE, related_name="steps", to="integrity.repairplan")),
             ],
-            options={"db_table": "repair_steps"},
+            options={
+                "db_table": "repair_steps",
+                "constraints": [
+                    models.UniqueConstraint(fields=("plan", "ordinal"), name="repair_steps_stand_in_order"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["proposed", "refused"]),
+                            models.Q(("approved_by", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="repair_steps_are_applied_only_when_approved",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Erasure",
@@ -266,61 +312,6 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="integrityreport",
-            index=models.Index(fields=["workspace", "-started_at"], name="integrity_reports_ws_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="integrityreport",
-            index=models.Index(fields=["conversation", "-started_at"], name="integrity_reports_conv_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="integrityreport",
-            index=models.Index(fields=["-started_at"], name="integrity_reports_started_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="finding",
-            index=models.Index(fields=["report", "code", "finding_id"], name="integrity_findings_report_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="finding", index=models.Index(fields=["conversation_id"], name="integrity_findings_conv_idx")
-        ),
-        migrations.AddIndex(
-            model_name="repairplan",
-            index=models.Index(fields=["report", "-created_at"], name="repair_plans_report_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="integrityscan",
-            index=models.Index(
-                condition=models.Q(("state__in", ["queued", "leased"])),
-                fields=["run_after"],
-                name="integrity_scans_open_idx",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="integrityscan",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "queued")),
-                fields=("workspace", "conversation", "mode", "with_plan"),
-                name="integrity_scans_wait_once",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="repairstep",
-            constraint=models.UniqueConstraint(fields=("plan", "ordinal"), name="repair_steps_stand_in_order"),
-        ),
-        migrations.AddConstraint(
-            model_name="repairstep",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state__in", ["proposed", "refused"]),
-                    models.Q(("approved_by", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="repair_steps_are_applied_only_when_approved",
-            ),
         ),
         SealRows(
             "integrity_reports",

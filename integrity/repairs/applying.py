@@ -22,7 +22,7 @@ from conversations.store.pages import behind
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
-from integrity.repairs.operation import CannotRepair, Operation, Target
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target
 from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS, plan_of, record_of, target_of
 from integrity.reports import report_of

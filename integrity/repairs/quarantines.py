@@ -1,4 +1,4 @@
-"""Withhold damaged items from models, and release them: on request, or as steps of a repair plan."""
+"""Withhold damaged items from models, and release them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Conversation, MessagePart, Quarantine
 from conversations.scope import EVERYTHING, Scope
-from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 from integrity.types import QuarantineRecord, record
 

@@ -25,7 +25,7 @@ from conversations.store.context import (
     hold,
 )
 from conversations.types import ContextItemType
-from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 
 # A step shows this many rows of a change; it keeps all of them for undoing.

@@ -13,7 +13,7 @@ from conversations.audit import AuditLog
 from conversations.content import hashing
 from conversations.models import Summary
 from conversations.sql import load, rows
-from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 
 SQL = load("integrity/repairs.sql")

@@ -16,10 +16,10 @@ from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from integrity import models
-from integrity.repairs.operation import CannotRepair, Operation, Target
 from integrity.repairs.quarantines import Release, Withhold
 from integrity.repairs.rebuild_derived import RebuildContext, Recount
 from integrity.repairs.repair_lineage import RedoSummary, Relink, relinkable_sources
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target
 from integrity.repairs.repair_planning import Facts, Place, Proposal, Step, propose, restorable_places
 from integrity.repairs.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun
 from integrity.repairs.restore_from_ledger import RestoreFromLedger

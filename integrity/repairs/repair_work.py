@@ -14,7 +14,7 @@ from compaction.types import JobState, Outcome
 from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary
-from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 
 
@@ -126,7 +126,7 @@ class MendRun(Operation):
         }
 
     def is_reversible(self, target: Target) -> bool:
-        """The database refuses the recorded figures; the step and the run's details keep them."""
+        """Never: the database refuses the recorded figures, which the details keep."""
         return False
 
     def apply(self, target: Target, log: AuditLog) -> Values:

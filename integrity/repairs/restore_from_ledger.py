@@ -20,7 +20,7 @@ from conversations.sql import load, rows
 from conversations.store.append import as_json
 from conversations.store.read import files_of
 from integrity.repairs.ledger_copies import LedgerCopy, Line
-from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 
 SQL = load("integrity/repairs.sql")

@@ -17,7 +17,7 @@ _VERSION = RawSQL("conversations.xmin::text || ' ' || conversations.ctid::text",
 
 
 def not_looked_at_since(moment: datetime, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Return those of `since_last_clean` that were not checked since, as they are now."""
+    """Return those of `since_last_clean` that were not checked since this moment."""
     return conversations.exclude(integrity_check__checked_at__gte=moment, integrity_check__row_version=F("row_version"))
 
 

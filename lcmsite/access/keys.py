@@ -151,7 +151,7 @@ def issue(
     expires_at: datetime | None = None,
     by: Scope = EVERYTHING,
 ) -> IssuedKey:
-    """Make a key. Its text is not kept, so it cannot be shown again; Invalid for scopes that there are not.
+    """Issue a key. Its text is not stored, so it can be shown only once.
 
     `by` is who makes it, as the audit log names them.
     """
@@ -191,7 +191,7 @@ def list_keys(scope: Scope) -> list[ApiKeyRecord]:
 
 
 def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
-    """Take back the key of this id, or that begins so, for good; a second time, nothing changes.
+    """Revoke the key with this id or beginning, for good.
 
     Within a second, every process refuses it. NotFound if there is none; Invalid, naming them, if several begin so.
     """

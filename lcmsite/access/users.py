@@ -1,4 +1,4 @@
-"""People: who they are in which workspace, and how they are let in, changed and put out."""
+"""Users of a workspace: their roles, and how they are added and removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD_BYTES = 12
 
 
 class PeopleBackend(ModelBackend):
-    """Finds a person together with where they are a member: every page asks for both, and so in one question."""
+    """Loads a user and their memberships in one query, for the pages."""
 
     def get_user(self, user_id: Any) -> User | None:
         rows = list(_memberships(user_id).select_related("user", "workspace"))
@@ -51,7 +51,7 @@ def _memberships(user_id: Any) -> QuerySet[Membership]:
 
 
 def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
-    """What a person may do and see there, as everybody who asks: the same rule as for keys."""
+    """The caller that a user is in a workspace, as for API keys."""
     return Caller(
         scope=Scope(workspace.pk, actor=_actor(user)),
         key_scopes=frozenset({KeyScope(role.scope)}),
@@ -61,7 +61,7 @@ def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
 
 @transaction.atomic
 def add(scope: Scope, *, username: str, role: Role, password: str | None = None) -> NewPassword:
-    """A new person in the workspace, with a password that is made unless given; shown this once.
+    """Add a user to the workspace, with a generated password unless given.
 
     Raises Conflict if the name is taken, Invalid for one that cannot be.
     """
@@ -77,7 +77,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
 
 @transaction.atomic
 def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
-    """Make a person who is there already this in the workspace, whatever they were in it.
+    """Give an existing user this role in the workspace, whatever it was before.
 
     Raises NotFound for a stranger, Conflict for the last admin who would no longer be one.
     """
@@ -89,7 +89,7 @@ def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
 
 @transaction.atomic
 def remove(scope: Scope, *, username: str) -> None:
-    """Put a person out of the workspace; NotFound for one who is not in it, Conflict for the last admin who leaves."""
+    """Remove a user from the workspace; Conflict for its last admin."""
     user = _user(username)
     _require_another_admin(scope, user)
     gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
@@ -129,7 +129,7 @@ def _stranger(username: str) -> NotFound:
 
 
 def _require_another_admin(scope: Scope, user: User) -> None:
-    """Conflict if this person acts upon themselves and nobody else is an admin; an operator may leave none."""
+    """Conflict if the only admin of a workspace acts on themselves."""
     if scope.actor != _actor(user):
         return
     # Held until the act is through, so that two who leave at once do not each count on the other.

@@ -14,7 +14,7 @@ from lcmsite.types import WorkspaceRecord
 
 @transaction.atomic
 def create(scope: Scope, *, name: str) -> WorkspaceRecord:
-    """A new workspace; Conflict if there is one of this name, Invalid for a name that no address can hold."""
+    """Create a workspace; Conflict if the name is taken, Invalid if it is unusable."""
     checked_workspace(name)
     if "/" in name or name in (".", ".."):
         # Pages name their workspace in their path.

@@ -1,4 +1,4 @@
-"""Cancel the statement of a heavy operation when the client that asked for it disconnects."""
+"""Cancel the statements of a heavy operation when its client disconnects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Disconnected:
         callback()
 
     def forget_callbacks(self) -> None:
-        """Drop the callbacks of a request that is over: the connection may serve another one."""
+        """Drop the callbacks of a finished request; the connection may serve more."""
         with self._lock:
             self._callbacks.clear()
 
@@ -63,7 +63,7 @@ CLIENT: ContextVar[Disconnected | None] = ContextVar("client", default=None)
 
 @contextmanager
 def cancelled_with_client() -> Iterator[None]:
-    """Run the block; if the client disconnects meanwhile, its statements are cancelled, each as it runs."""
+    """Cancel the block's statements if the client disconnects meanwhile."""
     client = CLIENT.get()
     if client is None:
         yield
@@ -89,7 +89,7 @@ class _Work:
         self._lock = threading.Lock()
 
     def cancel(self) -> None:
-        """Begin to cancel, in a thread of its own: the caller may be the server's event loop."""
+        """Start to cancel in another thread; the caller may be the event loop."""
         threading.Thread(target=self._cancel_until_over, name="cancel", daemon=True).start()
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits on what runs at once, shared fairly among callers: operations here, requests in `server.places`.
+"""Limits on what runs at once, shared fairly among callers.
 
 The server has more threads than operations run at once; the other operations wait, for a short time, and are then
 refused. Each process counts for itself, because the threads that must stay free for others are its own.
@@ -44,7 +44,7 @@ class QueueFull(Exception):
 
 @dataclass(eq=False)
 class Place:
-    """Something that runs or waits. `admit` is called when it may run after it has waited."""
+    """Something that runs or waits; `admit` is called when its wait ends."""
 
     caller: str
     admit: Callable[[], object]
@@ -73,7 +73,7 @@ class Limits:
 
     @classmethod
     def of_operations(cls, at_once: int, *, waiting: int = MOST_WAITING) -> Self:
-        """An append always finds a place beside heavy operations, and a second caller beside the first."""
+        """Limits that leave a place to an append and to a second caller."""
         heavy = max(1, at_once // 2)
         return cls(
             running=Share(at_once, max(1, at_once - 1)),
@@ -90,7 +90,7 @@ class Limits:
 
 @dataclass
 class FairQueue:
-    """Admits what may run. A place that becomes free goes to the caller with the fewest running, then by arrival."""
+    """Gives a free place to the caller with the fewest running, then by arrival."""
 
     limits: Limits
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -98,7 +98,7 @@ class FairQueue:
     _waiting: list[Place] = field(default_factory=list, init=False)
 
     def enter(self, place: Place) -> bool:
-        """True if it runs from now on, False if it waits; QueueFull if it may not wait either."""
+        """True if it runs now, False if it waits; QueueFull if it may do neither."""
         with self._lock:
             # What waits has no room: it was admitted when room became free.
             if self._may_run(place):
@@ -153,7 +153,7 @@ class Gate:
 
     @contextmanager
     def entered(self, caller: str, *, heavy: bool) -> Iterator[None]:
-        """Run the block as one operation of the caller; TooManyAtOnce if it may not begin in time."""
+        """Run the block as one operation; TooManyAtOnce if it cannot start in time."""
         admitted = threading.Event()
         place = Place(caller, admitted.set, heavy)
         try:

@@ -1,4 +1,4 @@
-"""The OpenAPI document: drf-spectacular walks the paths, the catalogue describes each one."""
+"""The OpenAPI document: paths from drf-spectacular, texts from the catalogue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from conversations.param_fields import Params
 from conversations.params import AppendMessagesParams
 from lcmsite.catalogue import json_schema
-from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, example_body, examples_of
+from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, PROBLEM_HEADERS, example_body, examples_of
 from lcmsite.catalogue.json_schema import Problem, Schema, fields_of
 from lcmsite.catalogue.links import links
 from lcmsite.catalogue.message_schema import by_form, foreign_messages
@@ -29,47 +29,6 @@ _BYTES = {"type": "string", "format": "binary"}
 
 # Refused by the web server, which knows nothing of LCM's problems.
 _TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
-_HEADERS: dict[str, dict[str, Any]] = {
-    "401": {
-        "WWW-Authenticate": {
-            "description": "How to say who one is.",
-            "required": True,
-            "schema": {"type": "string", "pattern": "^Bearer "},
-        }
-    },
-    "409": {
-        "Retry-After": {
-            "description": "In how many seconds to try again; only where the problem is retryable.",
-            "schema": {"type": "integer", "minimum": 1},
-        }
-    },
-    "429": {
-        "Retry-After": {
-            "description": "In how many seconds to try again.",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 1},
-        },
-        "RateLimit-Limit": {
-            "description": "How many requests may come at once; RateLimit-Policy says in how many seconds.",
-            "schema": {"type": "integer", "minimum": 1},
-        },
-        "RateLimit-Remaining": {
-            "description": "How many of them are left.",
-            "schema": {"type": "integer", "minimum": 0},
-        },
-        "RateLimit-Reset": {
-            "description": "In how many seconds all of them are there again.",
-            "schema": {"type": "integer", "minimum": 0},
-        },
-    },
-    "503": {
-        "Retry-After": {
-            "description": "In how many seconds to try again.",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 1},
-        }
-    },
-}
 _INSTEAD = "The operator asks it at the command line, a superuser on the pages."
 _REQUEST_ID_HEADER = {
     "description": "The name of this request in LCM's log.",
@@ -118,7 +77,7 @@ def documented_stream(
     statuses: Mapping[int, str],
     headers: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Any], Any]:
-    """Decorates the handler of a path that the catalogue does not have, as its answer is a stream and not JSON.
+    """Document the handler of a stream, which the catalogue does not list.
 
     Its docstring is the description. `statuses` say what each answer holds that is no problem.
     """
@@ -214,7 +173,7 @@ def _shared_responses() -> dict[str, Any]:
     shared = {
         _phrase(status): {
             "description": meaning,
-            "headers": {**_REQUEST_ID, **_HEADERS.get(status, {})},
+            "headers": {**_REQUEST_ID, **PROBLEM_HEADERS.get(status, {})},
             "content": {
                 "application/json": content
                 | ({"example": PROBLEM_EXAMPLES[status]} if status in PROBLEM_EXAMPLES else {})
@@ -230,7 +189,7 @@ def _phrase(status: str) -> str:
 
 
 def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: what it has no words for, and the records that answers are made of."""
+    """Complete drf-spectacular's document with schemas, examples and links."""
     from lcmsite.catalogue.operations import CATALOGUE
 
     _, answers = _answers()
@@ -274,7 +233,7 @@ def _complete(document: dict[str, Any], operation: Operation, path: str) -> None
 
 
 def _complete_answers(document: dict[str, Any]) -> None:
-    """Give successful responses their headers, and name the component of each refusal."""
+    """Add headers to successful responses, and refer refusals to components."""
     document["responses"] = {
         status: {"$ref": f"#/components/responses/{_phrase(status)}"}
         if int(status) >= 400

@@ -1,4 +1,4 @@
-"""Refusals of the API: every error as a problem in JSON, also where no view was reached."""
+"""Refusals of the API: every error as a problem in JSON."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def download_response(request: HttpRequest | Request, caller: Caller, file_id: s
 
 
 def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
-    """Where the range begins and how long it is; None without one, and for forms that need not be understood."""
+    """First byte and length of the Range header; None without a usable one."""
     found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if found is None:
         return None
@@ -88,14 +88,14 @@ def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
 
 
 def _name(found: FileBytes) -> str:
-    """What a browser calls the file: the last piece of its name, whatever directories the name goes through."""
+    """The last part of the file's name, as a browser saves it."""
     name = (found.record.file_name or "").replace("\\", "/").rpartition("/")[2].strip(". ")
     return "".join(each for each in name if each.isprintable()) or found.record.file_id
 
 
 @dataclass(frozen=True)
 class Held:
-    """Lines with what is held until they are closed. A generator that never began would release nothing."""
+    """Lines, and what is held until they are closed, even if never begun."""
 
     lines: Generator[bytes, None, None]
     held: ExitStack

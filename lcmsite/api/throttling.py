@@ -1,4 +1,4 @@
-"""The rate limit of a key (LCM_RATE_LIMIT): requests a minute, counted by all processes and machines together.
+"""The rate limit of a key (LCM_RATE_LIMIT), in requests a minute.
 
 The count is kept in Django's cache: in Redis where LCM_REDIS_URL names one, else in a table of the database. A process
 takes requests from it in blocks, so that most requests ask no cache. The processes never let through more than the
@@ -49,7 +49,7 @@ class TooManyRequests(LcmError):
 
 @dataclass(frozen=True)
 class Allowance:
-    """The requests that a key has left, and the seconds until it has all of them again."""
+    """The requests left to a key, and the seconds until the limit starts anew."""
 
     limit: int
     remaining: int
@@ -97,7 +97,7 @@ class KeyThrottle(BaseThrottle):
     """Limits the requests of the caller that `BearerKey` has found."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        """True, or TooManyRequests with its headers; the others are in `request.allowance`."""
+        """True, or TooManyRequests; the rest goes to `request.allowance`."""
         caller: Any = request.user
         request.allowance = spend_one(caller.api_key_id)  # type: ignore[attr-defined]
         return True
@@ -126,7 +126,7 @@ def spend_one(api_key_id: int) -> Allowance | None:
 
 
 def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
-    """The caller of this header, within their limit, and the headers that say how much of it is left."""
+    """The caller of this header within their limit, with the limit's headers."""
     caller = caller_by(authorization)
     assert caller.api_key_id is not None
     allowance = spend_one(caller.api_key_id)

@@ -1,4 +1,4 @@
-"""REST: one generic view over the catalogue, a class for each path and a method for each verb.
+"""REST: one generic view over the catalogue; a path is a class, a verb a method.
 
 Params come from path, query and body; the result goes out as JSON.
 """
@@ -75,7 +75,7 @@ class ResultRenderer(BaseRenderer):
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """Answers in JSON, whatever the Accept header says: there is nothing else to choose."""
+    """Responds in JSON, whatever the Accept header says."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
@@ -172,7 +172,7 @@ def _views() -> dict[str, Callable[..., HttpResponseBase]]:
 def params_of(
     operation: Operation, request: Request, in_path: Mapping[str, str]
 ) -> tuple[dict[str, Any], Collection[str]]:
-    """The params of a request, and the names of those that came as text; Invalid for one given twice."""
+    """The params of a request, and the names of those that came as text."""
     query = _query(request)
     given: dict[str, Any]
     in_text: Collection[str]
@@ -217,7 +217,7 @@ def _one_or_list(operation: Operation, name: str, values: list[str]) -> str | li
 
 
 def _query(request: Request) -> dict[str, list[str]]:
-    """The query's values by name; Invalid if it is not UTF-8, where Django would replace characters."""
+    """The query's values by name; Invalid if it is not UTF-8."""
     query = request.META.get("QUERY_STRING")
     if not query:
         return {}
@@ -233,7 +233,7 @@ def _query(request: Request) -> dict[str, list[str]]:
 
 
 def _body(request: Request) -> Any:
-    """The parsed body; an empty object without one. Refuses a body of unknown length, and a compressed one."""
+    """The parsed body, {} without one; refuses unknown lengths and compression."""
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise LengthRequired("The request must say in Content-Length how long its body is.")
     if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):

@@ -1,4 +1,4 @@
-"""JSON on every face: parsed strictly, and rendered from the frozen records that services return.
+"""JSON on every face: parsed strictly, rendered from frozen records.
 
 Results hold only finite numbers and moments of UTC, so the encoder does not look for others.
 """
@@ -72,7 +72,7 @@ _STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite, ob
 
 
 def as_bytes(result: Any) -> bytes:
-    """The result as JSON in UTF-8; an answer is always an object: a list is its `items`, bytes are its `content`."""
+    """The result as a JSON object; a list is its `items`, bytes their `content`."""
     written = _written(_as_object(result))
     if isinstance(result, Page) and len(written) > MOST_PAGE_BYTES and len(result) > 1:
         return _written(_as_object(_beginning(result)))
@@ -98,7 +98,7 @@ def _beginning(result: Page[Any]) -> Page[Any]:
 
 
 def as_json(result: Any) -> str:
-    """The same in ASCII alone, for a terminal, whatever it can show: several times the work."""
+    """The same in ASCII, for terminals that show nothing else."""
     return _ASCII.encode(_as_object(result))
 
 
@@ -136,7 +136,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _names(record: type) -> dict[str, str]:
-    """The fields of a record that are called otherwise in JSON, and, as "", those that are not there."""
+    """Fields with another name in JSON; "" for those left out."""
     found = {}
     for name, hint in get_type_hints(record, include_extras=True).items():
         for each in getattr(hint, "__metadata__", ()):

@@ -1,4 +1,4 @@
-"""One thing that a caller can ask for, described once: the faces read from it how to name it and whom to call."""
+"""An operation: how each face names it, and the service method it calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Operation:
-    """Which method of which service answers, what it takes, and its name on each face.
+    """A service's method, its params, and its name on each face.
 
     `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
     whole workspace has a second path, `everywhere`; one `of_the_site` is for the site's operator. One whose params have
@@ -117,7 +117,7 @@ class Operation:
             caller.require_operator()
 
     def perform(self, caller: Caller, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> Answer:
-        """Let the service answer: the one place where what a caller may do and see is decided, on every face.
+        """Call the service: the one place where every face is authorized.
 
         Params named `in_text` came as text. Raises Forbidden, Invalid, TooManyAtOnce, and what the service raises.
         """
@@ -150,7 +150,7 @@ def metric_name(operation: Operation, path: str) -> str:
 
 
 def operation_id(operation: Operation, path: str) -> str:
-    """The operation's name in the OpenAPI document: its resource, then what is done, such as messages_append."""
+    """The operation's name in OpenAPI, such as `messages_append`."""
     static = [each for each in path.removeprefix(_OF_ONE).split("/") if each and not each.startswith("{")]
     resource = (static[-1] if operation.method.startswith("list_") else static[0]) if static else "conversations"
     verb, *rest = operation.method.split("_")

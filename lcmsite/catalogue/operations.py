@@ -13,7 +13,7 @@ from compaction.llm.endpoints import ModelEndpoints
 from compaction.plans.plan_store import CompactionPlans
 from conversations import params as conversations
 from conversations.audit import AuditLog
-from conversations.files.large_files import FileListing, LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.store.conversations import ConversationStore
 from integrity import params as integrity
@@ -103,7 +103,7 @@ CATALOGUE: tuple[Operation, ...] = (
         "lcm_read_file", immutable=True),
     Operation(LargeFileService, "read_lines", conversations.ReadFileLinesParams, "GET", "files/{file_id}/lines/",
         "lcm_read_lines", for_agents="lcm_read_file"),
-    Operation(FileListing, "list_files", conversations.ListFilesParams, "GET", ONE + "files/", "lcm_files",
+    Operation(LargeFileService, "list_files", conversations.ListFilesParams, "GET", ONE + "files/", "lcm_files",
         paging=Paging("before", "file_id"), everywhere="files/"),
     # Uploads in chunks.
     Operation(UploadService, "begin", conversations.BeginUploadParams, "POST", ONE + "uploads/", "lcm_begin_upload",

@@ -1,4 +1,4 @@
-"""Paging of lists: `limit` and `cursor` come in, `items` and `next_cursor` go out."""
+"""Paging of lists: `limit` and `cursor` in, `items` and `next_cursor` out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Page(list[T]):
 
 @dataclass(frozen=True)
 class Paging:
-    """How a list goes on: the service's method takes the last row's `key` as `argument`.
+    """How a list continues: the method takes the last row's `key` as `argument`.
 
     Where a record holds the list, `key` is the record's, and None at the end; the record has a `next_cursor`, too.
     """
@@ -47,7 +47,7 @@ class Paging:
         return Signer(salt=f"lcm.{self.salt}").sign_object(value)
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values with the cursor as the service takes it; Invalid (`bad_cursor`) for one of another list."""
+        """The values, with the cursor as the service's argument; Invalid for a bad one."""
         arguments = dict(values)
         cursor = arguments.pop("cursor", None)
         if cursor is not None:

@@ -1,4 +1,4 @@
-"""What went wrong, told in one shape on every face: one table says which status and which exit code it has."""
+"""Errors as problems: one table gives each its status and exit code."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Busy(Unavailable):
 
 
 class NoSuchRange(Invalid):
-    """Of a file of so many bytes, which whoever goes on with a download wants to know."""
+    """A range beyond the end of a file; a resumed download needs its size."""
 
     code = "no_such_range"
 
@@ -80,7 +80,7 @@ class Contention(Conflict):
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of error looks from outside; subclasses look like their nearest listed base."""
+    """Status and exit code of an error class and of its unlisted subclasses."""
 
     error: type[LcmError]
     status: int
@@ -139,7 +139,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The fields that callers see; `errors`, the sentences by field, stands beside `detail`."""
+        """The fields that callers see."""
         context = {name: value for name, value in self.context.items() if name != "errors"}
         told = {"code": self.code, "detail": self.detail, "retryable": self.retryable, "status": self.status}
         if "errors" in self.context:

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from lcmsite.startup import loading
+from lcmsite.ops.processes import loading
 
 # As in `lcmsite.catalogue.problems`, which cannot be imported yet.
 _INTERRUPTED = 130

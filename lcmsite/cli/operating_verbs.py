@@ -15,8 +15,7 @@ from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb, waiting
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
-from lcmsite.ops.backup.create_backup import back_up
-from lcmsite.ops.backup.restore_backup import restore
+from lcmsite.ops.backup.backups import back_up, restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 

@@ -37,7 +37,7 @@ from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
 from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
-from lcmsite.servers import require_servers
+from lcmsite.connections import require_servers
 
 logger = logging.getLogger(__name__)
 

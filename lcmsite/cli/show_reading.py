@@ -13,8 +13,8 @@ from conversations.humanize import counted
 from lcmsite.cli.terminal_layout import blanked, body, cell, heading, note, safe, show_one, span
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
-from retrieval.describing.impact import Impact
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
+from retrieval.describing.lineage import Impact
+from retrieval.describing.ranges import RangeDescription, RangeExpansion
 from retrieval.types import ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
 
 

@@ -1,4 +1,4 @@
-"""The operating-system user that PostgreSQL runs as: it refuses root, so root runs it as somebody else."""
+"""The system user that PostgreSQL runs as; for root, another user."""
 
 import os
 import pwd
@@ -37,11 +37,11 @@ class Account:
         return self.uid != os.geteuid()
 
     def process_arguments(self) -> dict[str, Any]:
-        """What `subprocess` needs to run a program as this user; for oneself nothing, as it asks for privileges."""
+        """The arguments with which `subprocess` runs a program as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.is_another else {}
 
     def can_enter(self, path: Path) -> bool:
-        """Whether this user may enter the directory, or run the program, with all directories above it."""
+        """Whether this user can reach and enter the directory or program."""
         # Asked of the kernel, as that user: permission bits alone would miss access lists and mount options.
         test = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)]
         return subprocess.run(test, cwd="/", check=False, **self.process_arguments()).returncode == 0

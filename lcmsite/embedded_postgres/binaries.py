@@ -1,4 +1,4 @@
-"""Which PostgreSQL programs the embedded server is made of: those of the wheel, or 16 and newer from the machine."""
+"""Find the programs of PostgreSQL: the wheel's, or the machine's from 16 on."""
 
 import importlib.metadata
 import importlib.util
@@ -40,7 +40,7 @@ class Binaries:
 
 
 def choose(*, major: int | None = None) -> Binaries:
-    """The wheel's programs, else the machine's newest; for an existing cluster only those of its own version."""
+    """The wheel's programs, else the machine's newest; `major` allows only its own."""
     for binaries in chain(_of_wheel(), _of_machine()):
         if binaries.major >= OLDEST and major in (None, binaries.major):
             return binaries
@@ -56,7 +56,7 @@ def choose(*, major: int | None = None) -> Binaries:
 
 
 def reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries:
-    """The same programs where the account can run them: copied if they lie in a directory closed to it."""
+    """The programs where the account can run them, copied if necessary."""
     if account.can_enter(binaries.directory / "postgres"):
         return binaries
     package = binaries.directory.parent.parent

@@ -1,4 +1,4 @@
-"""The server's files and its start: made whole or not at all, and ready to be served by the right user."""
+"""The server's files, and its start as the right user."""
 
 import ctypes
 import os
@@ -20,7 +20,6 @@ from lcmsite.embedded_postgres.location import (
     Location,
     make_directory,
 )
-from lcmsite.embedded_postgres.memory import shared_buffers, usable_memory
 
 # What PostgreSQL logs is about itself. Errors are told to the client; their texts, details and statements could
 # repeat a message's words.
@@ -45,6 +44,13 @@ SETTINGS = {
 CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 PR_SET_PDEATHSIG = 1
+
+# The part of the machine's memory in which the server caches pages, within bounds in MB: all of LCM runs there.
+_PART_OF_MEMORY = 8
+_LEAST_BUFFERS, _MOST_BUFFERS = 128, 1024
+
+# The memory that a container may use, by either version of the kernel's accounting.
+_MEMORY_BOUNDS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Cluster:
         return cluster
 
     def start(self, *, lock: int) -> "subprocess.Popen[bytes]":
-        """Start the server; its processes inherit the lock and hold it together, while one of them lives."""
+        """Start the server; its processes inherit and hold the lock."""
         # The lock was granted, so the server that wrote these is gone. PostgreSQL would believe them all the same when
         # the process id in them is somebody else's by now, or that of a dead process nobody has reaped.
         for stale in (self.location.cluster / "postmaster.pid", *self.location.socket_dir.glob(".s.PGSQL.*")):
@@ -106,7 +112,7 @@ class Cluster:
             shutil.rmtree(self.location.socket_dir, ignore_errors=True)
 
     def _create(self) -> None:
-        """Make the cluster and its database under another name first: an interrupted attempt is not taken for it."""
+        """Create the cluster under another name, then rename it when complete."""
         fresh = self.location.server.resolve() / "cluster.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -136,7 +142,7 @@ class Cluster:
             raise EmbeddedPostgresError(f"{program} failed:\n{done.stdout.strip()}")
 
     def _admit(self) -> None:
-        """Let in root and whoever runs LCM, through the socket, known to the kernel: no password.
+        """Allow root and LCM's user, by peer authentication on the socket.
 
         The user that the server runs as for root is not let in: other services may run as the same user.
         """
@@ -175,7 +181,7 @@ class Cluster:
 
 
 def _make_home(location: Location, *, account: Account, refuge: Path) -> None:
-    """The directory of the server's files; a link to a refuge where the server's user cannot come."""
+    """Create the server's directory, or a link where its user cannot enter."""
     server = location.server
     if not server.is_symlink() and not server.exists():
         if account.can_enter(location.home):
@@ -192,7 +198,7 @@ def _make_home(location: Location, *, account: Account, refuge: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """No PGPORT or PGOPTIONS of the caller's may change the server, and no secret of LCM's concerns it."""
+    """The environment without LCM's secrets and settings of PostgreSQL."""
     foreign = ("PG", "LCM_", "LC_", "LANG", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {"LC_ALL": "C"}
 
@@ -206,3 +212,15 @@ def _stop_with_parent() -> None:
     """Ask Linux to stop the server in good order when its keeper is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def shared_buffers(memory: int) -> str:
+    """The setting, for so many bytes of memory."""
+    return f"{min(_MOST_BUFFERS, max(_LEAST_BUFFERS, memory // _PART_OF_MEMORY // 2**20))}MB"
+
+
+def usable_memory(bounds: tuple[Path, ...] = _MEMORY_BOUNDS) -> int:
+    """How many bytes this machine has, or may be used of it."""
+    bounds_found = [file.read_text().strip() for file in bounds if file.is_file()]
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *(int(bound) for bound in bounds_found if bound.isdecimal())])

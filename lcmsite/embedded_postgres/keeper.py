@@ -1,4 +1,4 @@
-"""The process that keeps one embedded server running for as long as anybody holds a lease, and stops it then.
+"""The process that runs the embedded server while anybody holds a lease.
 
 Run as `python -m lcmsite.embedded_postgres.keeper DATA_DIR`; it needs nothing but the standard library. Exit status 0:
 the server was stopped in good order, or another keeper is at work. 1: it cannot run, and the keeper's log says why.
@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcmsite.embedded_postgres.cluster import Cluster
-from lcmsite.embedded_postgres.file_locks import open_lock_file, try_lock
-from lcmsite.embedded_postgres.location import REFUGE, EmbeddedPostgresError, Location
+from lcmsite.embedded_postgres.location import REFUGE, EmbeddedPostgresError, Location, open_lock_file, try_lock
 from lcmsite.embedded_postgres.space import Space
 
 # Longer than a statement may run: a process of a killed server ends when it next looks up from its work.
@@ -37,7 +36,7 @@ _CRY = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
 
 @dataclass
 class Keeper:
-    """Starts the server, starts it again if it dies, stops it on request; has it write only while there is room."""
+    """Starts, restarts and stops the server; makes it read-only on a full disk."""
 
     cluster: Cluster
     space: Space
@@ -97,14 +96,14 @@ class Keeper:
 
 
 def _last_cry(log: Path) -> str:
-    """What the server itself said last of why it could not go on, such as that the disk is full."""
+    """The server's own last reason for ending, such as a full disk."""
     newest = max(log.glob("*.log"), key=lambda file: file.stat().st_mtime, default=None)
     said = _CRY.findall(newest.read_text(errors="replace")) if newest else []
     return f" ({said[-1]})" if said else ""
 
 
 def keep(location: Location, *, durable: bool, refuge: Path, min_free: int) -> None:
-    """Be the keeper, unless there is one; return when the last lease has ended and the server is down."""
+    """Run the server until its last lease has ended, unless a keeper exists."""
     mine = open_lock_file(location.keeper_lock)
     if not try_lock(mine, fcntl.LOCK_EX):
         return

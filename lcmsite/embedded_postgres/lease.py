@@ -13,7 +13,6 @@ from pathlib import Path
 
 import psycopg
 
-from lcmsite.embedded_postgres.file_locks import could_lock, open_lock_file, try_lock
 from lcmsite.embedded_postgres.location import (
     DATABASE,
     PORT,
@@ -21,7 +20,10 @@ from lcmsite.embedded_postgres.location import (
     ROLE,
     EmbeddedPostgresError,
     Location,
+    could_lock,
     make_directory,
+    open_lock_file,
+    try_lock,
 )
 
 # A first start makes the cluster; a start after a crash repeats what the log holds.
@@ -30,8 +32,8 @@ SECONDS_TO_STOP = 60
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# At most one lease for a process: the descriptor that holds it, for each data directory.
-_held: dict[Path, int] = {}
+LEASES: dict[Path, int] = {}
+"""The lease of this process on the server of each data directory: the descriptor that holds it."""
 _holding = threading.Lock()
 
 # Kept, so that a keeper that ended before us is reaped instead of staying a zombie; by data directory.
@@ -42,7 +44,7 @@ ALL_TAKEN = ("too many clients already", "remaining connection slots are reserve
 
 @dataclass(frozen=True)
 class EmbeddedPostgres:
-    """The server of one data directory, started by whoever needs it first and stopped after the last."""
+    """The server of one data directory, started and stopped by its leases."""
 
     data_dir: Path
     durable: bool = True
@@ -56,7 +58,7 @@ class EmbeddedPostgres:
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """Within, the server accepts connections; after the last of all leases it has stopped."""
+        """Hold a lease within the block; after the last one the server has stopped."""
         self.hold()
         try:
             yield
@@ -64,9 +66,9 @@ class EmbeddedPostgres:
             self.let_go()
 
     def hold(self) -> None:
-        """Take this process's lease, unless it has it already; it ends with the process, however that ends."""
+        """Take this process's lease, if not held; it ends with the process at last."""
         with _holding:
-            if self.data_dir in _held:
+            if self.data_dir in LEASES:
                 return
             descriptor = self._take()
             try:
@@ -76,17 +78,17 @@ class EmbeddedPostgres:
                 # What was begun to be started is not left to end by itself, out of sight.
                 self._see_it_stop()
                 raise
-            _held[self.data_dir] = descriptor
+            LEASES[self.data_dir] = descriptor
 
     def let_go(self) -> None:
-        """Give this process's lease back; if it was the last, the server is down on return."""
+        """Give this process's lease back; after the last, the server is down."""
         with _holding:
-            if self.data_dir in _held:
-                os.close(_held.pop(self.data_dir))
+            if self.data_dir in LEASES:
+                os.close(LEASES.pop(self.data_dir))
                 self._see_it_stop()
 
     def is_running(self) -> bool:
-        """Whether the server accepts connections, as it does also where others have taken all there may be."""
+        """Whether the server accepts connections, or has given out all of them."""
         try:
             psycopg.connect(
                 host=str(self.location.socket_dir), port=PORT, user=ROLE, dbname=DATABASE, connect_timeout=5
@@ -97,11 +99,11 @@ class EmbeddedPostgres:
         return True
 
     def has_keeper(self) -> bool:
-        """Whether somebody sees to it that the server runs; far cheaper to ask than a connection."""
+        """Whether a keeper runs; needs no connection."""
         return not could_lock(self.location.keeper_lock, fcntl.LOCK_SH)
 
     def ensure_running(self) -> None:
-        """Wait until the server accepts connections, having it started if nobody does that already.
+        """Wait until the server accepts connections; start it if necessary.
 
         For holders of a lease. EmbeddedPostgresError if it cannot be started.
         """
@@ -130,7 +132,7 @@ class EmbeddedPostgres:
         command = [
             sys.executable,
             "-m",
-            "lcmsite.embedded_postgres.keeper",
+            f"{__package__}.keeper",
             str(self.data_dir),
             "--refuge",
             str(self.refuge),

@@ -1,4 +1,4 @@
-"""Where an embedded PostgreSQL lives, computed from the data directory alone: settings name it before it runs.
+"""The paths of an embedded PostgreSQL, computed from the data directory.
 
 <data>/postgres/            locks and the keeper's log, owned by whoever runs LCM
 <data>/postgres/server/     what the server's own user must reach; a link when that user cannot come here
@@ -6,8 +6,10 @@
     socket/                 the only way in
 """
 
+import fcntl
 import hashlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +44,7 @@ class Location:
 
     @property
     def lease(self) -> Path:
-        """Locked shared by every user of the server, exclusively by the keeper once all have left."""
+        """Locked shared by each user, exclusively by the keeper after the last."""
         return self.home / "lease"
 
     @property
@@ -52,7 +54,7 @@ class Location:
 
     @property
     def server_lock(self) -> Path:
-        """Locked by the server's processes together: free means that not one of them is left."""
+        """Locked by all processes of the server; free when none is left."""
         return self.home / "server.lock"
 
     @property
@@ -82,7 +84,35 @@ class Location:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory with those above it, open to be entered: the umask may be stricter than LCM can use."""
+    """Create a directory and its parents, passable whatever the umask is."""
     for missing in reversed([directory for directory in (path, *path.parents) if not directory.exists()]):
         missing.mkdir(exist_ok=True)
         missing.chmod(0o755)
+
+
+def open_lock_file(path: Path) -> int:
+    """A descriptor for locks on this file; its last copy ends them."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def try_lock(descriptor: int, mode: int, *, within: float = 0.0) -> bool:
+    """Whether the lock was granted within some seconds."""
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def could_lock(path: Path, mode: int) -> bool:
+    """Whether the lock would be granted at this moment; it is not kept."""
+    descriptor = open_lock_file(path)
+    try:
+        return try_lock(descriptor, mode)
+    finally:
+        os.close(descriptor)

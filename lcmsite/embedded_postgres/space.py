@@ -1,4 +1,4 @@
-"""The room on the embedded server's disk: writing stops before it is used up, and reading goes on.
+"""Make the embedded server read-only before its disk is full.
 
 PostgreSQL ends when it cannot extend its log. So the server is made read-only while there is still room, by a file that
 its configuration includes; and a reserve is kept on the disk, which is given up for the server's own needs when
@@ -51,7 +51,7 @@ class Space:
                 file.write(f"\n{INCLUDE}")
 
     def look(self) -> bool:
-        """Look at the disk, adapt the reserve, and return whether the server may now write, or not write, anew."""
+        """Adapt the reserve; return whether the server's mode must change."""
         if not self.min_free:
             return False
         free, held = self._free(), self._held()
@@ -69,7 +69,7 @@ class Space:
         return self.is_short != was_short
 
     def write_down(self) -> None:
-        """Write what was seen into the server's configuration; it reads that when it is told to."""
+        """Write the mode into the server's configuration, to be reloaded."""
         descriptor = os.open(self._configuration, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, _READ_ONLY if self.is_short else _READ_WRITE)

@@ -1,1 +1,1 @@
-"""Histories from files: read in any of the known forms, written in batches, taken up again where they stopped."""
+"""Import histories from files, in any known format."""

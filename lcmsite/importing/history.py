@@ -1,7 +1,7 @@
-"""Reads a history from a file, message by message, in whichever of the known forms it has.
+"""Read a history from a file, message by message, in any of the known formats.
 
 JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object; or the
-transcript of an agent, whose lines say by themselves what they are.
+transcript of an agent, whose lines show by themselves what they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.formats import READERS, Format, Transcript, detect, transcrip
 from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 
-# Keys of messages that had none begin so.
+# The prefix of keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
 _GZIP = b"\x1f\x8b"
 _SUFFIXES = {".gz", ".json", ".jsonl", ".ndjson"}
@@ -29,7 +29,7 @@ _SUFFIXES = {".gz", ".json", ".jsonl", ".ndjson"}
 
 @dataclass(frozen=True)
 class Entry:
-    """One message of the file: where it stood, whose it is, and a key by which it is known again."""
+    """One message of the file, with a key by which a second run recognizes it."""
 
     where: str
     session_id: str
@@ -39,20 +39,23 @@ class Entry:
 
 @dataclass
 class History:
-    """A file of messages, to be read once. `session`, when given, is that of them all; `format` is found out if not."""
+    """A file of messages, to be read once; without a `format`, it is detected.
+
+    `session`, if given, is that of all messages.
+    """
 
     path: Path
     session: str = ""
     format: str = ""
-    # Lines of a transcript that hold no message, by their type.
+    # Lines of a transcript without a message, by their type.
     passed_over: Counter[str] = field(default_factory=Counter)
-    # The session that a line of a transcript has named for all that do not name their own.
+    # The session that a line of a transcript named for all lines that do not name their own.
     _named: str = field(default="", repr=False)
     _file: BinaryIO | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
-        """How large the file is."""
+        """The size of the file in bytes."""
         try:
             return self.path.stat().st_size
         except (OSError, ValueError) as refusal:
@@ -60,11 +63,11 @@ class History:
 
     @property
     def position(self) -> int:
-        """How far into the file reading has come."""
+        """The number of bytes read."""
         return self._file.tell() if self._file and not self._file.closed else self.size
 
     def entries(self) -> Iterator[Entry]:
-        """The messages in order; Invalid, naming the line, at the first that cannot be read."""
+        """Yield the messages in order; Invalid, naming the line, at an unreadable one."""
         try:
             with self.path.open("rb") as self._file:
                 is_packed = self._file.read(2) == _GZIP
@@ -89,7 +92,7 @@ class History:
             yield from self._one(where, self._value(where, line), f"{self._stem}-{number}")
 
     def _lines(self, stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """The lines that hold something, numbered from 1."""
+        """Yield the lines that are not blank, numbered from 1."""
         number = 0
         try:
             for number, line in enumerate(stream, start=1):
@@ -103,7 +106,10 @@ class History:
             yield from self._one(f"item {place}", value, f"{self._stem}-{place}")
 
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
-        """The messages of one value: itself, or those it holds, then of the session that it or its place names."""
+        """Yield the message that a value is, or the messages in it.
+
+        Those are of the session that the value names or, without one, of a session named after its place.
+        """
         if isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
             named = value.get("session_id")
             for place, row in enumerate(value["messages"], start=1):
@@ -118,7 +124,7 @@ class History:
         named = transcript.session_of(line)
         if not transcript.holds_message(line):
             self.passed_over[line["type"]] += 1
-            # The first that names one: a session that goes on from another may tell that one's lines, too.
+            # The first name counts: a session that continues another may repeat the lines of that one.
             self._named = self._named or named
             return
         try:
@@ -130,7 +136,7 @@ class History:
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
-            # Found out by the first that tells, once: a message may look like another form by what it happens to lack.
+            # Detected once, by the first message that shows it: later ones may look like another format.
             self.format = self.format or detect(row) or ""
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")
@@ -163,6 +169,6 @@ class History:
 
 
 def _key(session_id: str, where: str, row: Any) -> str:
-    """The same for the same message at the same place of the same session, and for no other."""
+    """Return a key for this message at this place of this session."""
     text = json.dumps([session_id, where, row], sort_keys=True)
     return f"{KEYS_BEGIN}{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"

@@ -1,4 +1,4 @@
-"""Writes a history from a file into conversations, in batches, each stored whole or not at all."""
+"""Write a history into conversations, in batches stored whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH = 500
 
 @dataclass
 class ImportedConversation:
-    """What became of one conversation's messages."""
+    """The number of messages stored in one conversation, by this run and before."""
 
     conversation_id: int
     session_id: str
@@ -29,7 +29,7 @@ class ImportedConversation:
 
 @dataclass
 class Importer:
-    """Writes a history's entries into the conversations of their sessions."""
+    """Writes the entries of a history into the conversations of their sessions."""
 
     store: ConversationStore
     history: History
@@ -37,11 +37,10 @@ class Importer:
     _is_compared: bool = False
 
     def run(self, *, on_batch: Callable[[], None]) -> list[ImportedConversation]:
-        """Store everything; each batch in one transaction, before the next is read.
+        """Store everything, each batch in one transaction before the next is read.
 
-        A message that an earlier run has stored is not stored again; HistoryChanged, before anything is, where the file
-        is no longer what that run has read. Raises whatever reading raises, with nothing of that batch stored and the
-        ones before it kept.
+        A message of an earlier run is not stored again. Raises HistoryChanged, with nothing stored, if the file differs
+        from what that run read; and what reading raises, with the batches before it stored.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)
         entries = self.history.entries()
@@ -72,7 +71,7 @@ class Importer:
         if session_id not in self._found:
             record = self.store.open_conversation(session_id=session_id)
             if record.counters.message_count and not self._is_compared:
-                # Something may have been imported before: the whole file is compared with it, once.
+                # An earlier run may have imported something: the whole file is compared with it, once.
                 self._is_compared = True
                 Comparison(self.store.scope).check(replace(self.history, passed_over=Counter(), _file=None).entries())
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)

@@ -1,4 +1,4 @@
-"""Whether a file is still what an earlier import has read of it: asked before a second run goes on."""
+"""Check that a file continues what an earlier import read of it."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _WHAT_TO_DO = (
 
 
 class HistoryChanged(Conflict):
-    """The file is no longer what an earlier import has read: what is stored would be stored again, or out of order."""
+    """The file has changed: messages would be stored again, or out of order."""
 
     code = "history_changed"
 
 
 @dataclass
 class _Session:
-    """What is known of one session of the file: the conversation, how far it is stored, and what is new."""
+    """One session of the file: its conversation, newest stored message, new texts."""
 
     conversation_id: int | None
-    # The seq of the last message of the file that is stored.
+    # The seq of the newest message that is in the file.
     stored_until: int = 0
     first_new: str = ""
-    # Whether earlier imports have stored anything behind that; if so, the texts that are new, by their hashes.
+    # Whether earlier imports stored messages after that; if so, the new texts of the file, by their hashes.
     has_more_stored: bool = False
     new_texts: Counter[bytes] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The file beside what is stored, session by session.
+    """Compares a file with the stored messages, session by session.
 
-    A message is known again by its line and its text. Messages with keys of their own are left to the store, which
+    A message is identified by its line and its text. The store itself checks messages with keys of their own: it
     refuses another text under the same key.
     """
 
@@ -56,11 +56,11 @@ class Comparison:
     _sessions: dict[str, _Session] = field(default_factory=dict)
 
     def check(self, entries: Iterator[Entry]) -> None:
-        """HistoryChanged, naming the place, where the file does not go on behind what was imported of it.
+        """Raise HistoryChanged unless the file continues what was imported.
 
-        Either a message is not stored although one behind it in its session is: it was edited since; stored now, it
-        would stand behind what was said after it. Or what is new in the file is, for the most part, what was imported
-        from other lines: something was put in before it, or taken out, and all of it would be stored twice.
+        Either a message is not stored although a later one of its session is: it was edited since, and would be stored
+        after its successors. Or most of what is new was imported from other lines: lines were inserted or removed
+        before it, and all of it would be stored twice.
         """
         while batch := list(islice(entries, AT_ONCE)):
             ours = [entry for entry in batch if entry.message.idempotency_key is None]
@@ -87,7 +87,10 @@ class Comparison:
             session.new_texts[_hash_of(entry.message)] += 1
 
     def _require_new(self, session: _Session) -> None:
-        """Of two files for one session, some texts are the same; of one file whose lines have moved, nearly all are."""
+        """Raise HistoryChanged if most new texts were imported from other lines.
+
+        Two files of one session share some texts; a file whose lines have moved shares nearly all.
+        """
         texts = session.new_texts
         del texts[_NOTHING]
         count = again = 0
@@ -104,7 +107,7 @@ class Comparison:
             )
 
     def _stored(self, entries: list[Entry]) -> dict[tuple[str, str], int]:
-        """The seqs of those that are stored, by session and key."""
+        """Return the seqs of stored messages by session and key."""
         keys: dict[str, list[str]] = {}
         for entry in entries:
             keys.setdefault(entry.session_id, []).append(entry.key)
@@ -123,7 +126,7 @@ class Comparison:
 
 
 def _imported(session: _Session) -> QuerySet[Message]:
-    """What imports have stored behind the last message that is the file's."""
+    """Return the messages that imports stored after the newest one of the file."""
     if session.conversation_id is None:
         return Message.objects.none()
     return Message.objects.filter(

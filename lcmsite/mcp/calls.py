@@ -1,4 +1,4 @@
-"""Where the calls of agents become calls of operations: in a thread, as services wait for the database."""
+"""Run the calls of agents as operations, in threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
-from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
 from lcmsite.server.incoming import CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
@@ -34,7 +33,21 @@ logger = structlog.get_logger(__name__)
 CALLS = Counter("lcm_mcp_calls_total", "Calls of agents, by tool and by how they ended.", ["tool", "outcome"])
 CALL_SECONDS = Histogram("lcm_mcp_call_seconds", "How long calls of agents took.", ["tool"])
 
+# JSON can hold half of a surrogate pair, and agents that cut texts send it; the SDK refuses a message that holds one.
+# This is how the escape of any surrogate begins; in UTF-8 itself there is none.
+_SUSPICIOUS = b"\\ud"
+
 T = TypeVar("T")
+
+
+def may_hold_surrogates(written: bytes) -> bool:
+    """Whether this JSON may hold a lone surrogate; the answer no is certain."""
+    return _SUSPICIOUS in written.lower()
+
+
+def holdable(value: Any) -> Any:
+    """The JSON value with a question mark in place of each lone surrogate."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 def _threads() -> ThreadPoolExecutor:
@@ -43,7 +56,7 @@ def _threads() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True)
 class Desk:
-    """Runs calls in threads; as in a web process, the gate decides how many run at once.
+    """Runs calls in threads; the gate decides how many run at once.
 
     LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
     """
@@ -52,7 +65,7 @@ class Desk:
     at_work: set[object] = field(default_factory=set)
 
     async def do(self, work: Callable[[], T]) -> T:
-        """The result of the work, from a thread that then returns its database connection; Busy if too much waits."""
+        """Run the work in a thread without a connection left; Busy if too much waits."""
         if len(self.at_work) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
             CLIENT_LIMITS.labels("busy").inc()
             raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
@@ -95,7 +108,7 @@ class Desk:
 
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
-    """The operation's result. A conversation may be named by its session, as on the command line."""
+    """The operation's result; a conversation may be named by its session."""
     # Before anything is looked up: whoever may not write is told so, whatever they would have written.
     operation.require(caller)
     fields = operation.params.model_fields
@@ -110,7 +123,7 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
 
 
 def told(error: Exception) -> Problem:
-    """The problem as every face tells it; an error that nobody foresaw is in the log, and nowhere else."""
+    """The error as a problem; an unexpected one is logged."""
     problem = problem_of(error)
     if problem is INTERNAL:
         logger.error("call_failed", exc_info=error)

@@ -26,8 +26,7 @@ from lcmsite.api.throttling import admit
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
-from lcmsite.mcp.calls import Desk, told
-from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
+from lcmsite.mcp.calls import Desk, holdable, may_hold_surrogates, told
 from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
 
@@ -41,7 +40,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Door:
-    """Lets in who has a key, what is small enough, and what is JSON; the rest is refused as the REST API refuses it."""
+    """Checks key, size and JSON before the SDK reads a request."""
 
     inner: App
     desk: Desk
@@ -71,7 +70,7 @@ class Door:
         await self.inner(scope, again, saying_how_much)
 
     async def _admitted(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
-        """The request's body, as the SDK can read it; the scope gets the caller and the message as it was sent."""
+        """The body for the SDK; the scope gets the caller and the exact message."""
         headers = Headers(scope=scope)
         _require_host(headers)
         if scope["path"].rstrip("/") != PATH:
@@ -100,7 +99,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 
 def _require_host(headers: Headers) -> None:
-    """Only for hosts that are ours, and only pages of such hosts: a page elsewhere may have its name lead here."""
+    """Refuse foreign hosts and origins, as in DNS rebinding."""
     if not _is_ours(headers.get("host", "")):
         raise DisallowedHost
     if "origin" in headers and not _is_ours(_host_of(headers["origin"])):

@@ -1,4 +1,4 @@
-"""The server of the protocol: what agents are told there is, and who answers when they ask for it.
+"""The MCP server: tools, resources and a prompt on the SDK's Server.
 
 Built on the SDK's own Server, not on its functions that become tools: names, schemas and answers are the catalogue's.
 Every handler answers every error itself, as the SDK would send an unforeseen one to the client with its text.
@@ -33,10 +33,9 @@ from mcp_types import (
 
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue.problems import Busy, Problem
-from lcmsite.mcp import memory_prompt, resources
-from lcmsite.mcp.calls import Desk, told
-from lcmsite.mcp.lossless_text import holdable
-from lcmsite.mcp.tools import TOOLS, tools
+from lcmsite.mcp import resources
+from lcmsite.mcp.calls import Desk, holdable, told
+from lcmsite.mcp.tool_list import TOOLS, tools
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
@@ -55,7 +54,7 @@ SECONDS_BETWEEN_SIGNS = 2.0
 
 
 def build_server(*, caller_of: Callable[[Context], Caller], desk: Desk) -> Server[Any]:
-    """A server that acts for whoever `caller_of` finds, which is asked anew for every call, at the desk."""
+    """A server that acts for the caller that `caller_of` finds for each call."""
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         operation = TOOLS.get(params.name)
@@ -99,14 +98,14 @@ async def _list_resource_templates(
 
 
 async def _list_prompts(context: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
-    return ListPromptsResult(prompts=list(memory_prompt.PROMPTS))
+    return ListPromptsResult(prompts=list(resources.PROMPTS))
 
 
 async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
     given = params.arguments or {}
-    if params.name != memory_prompt.LOOKUP or given.keys() - {"question", "conversation"}:
-        raise MCPError(INVALID_PARAMS, f"There is {memory_prompt.LOOKUP}, which takes question and conversation.")
-    return memory_prompt.lookup(**holdable(given))
+    if params.name != resources.LOOKUP or given.keys() - {"question", "conversation"}:
+        raise MCPError(INVALID_PARAMS, f"There is {resources.LOOKUP}, which takes question and conversation.")
+    return resources.lookup(**holdable(given))
 
 
 def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, Any]:
@@ -137,7 +136,7 @@ async def _or_problem(desk: Desk, work: Callable[[], T]) -> T:
 
 @asynccontextmanager
 async def _signs_of_life(context: Context, doing: str) -> AsyncIterator[None]:
-    """Progress for a client that asked to hear of it: at the start, at the end, and now and then in between.
+    """Report progress at the start, at the end and at intervals.
 
     How far a call is nobody knows; what it gets is ever closer to 1, which is said when it has been reached.
     """

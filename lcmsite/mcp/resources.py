@@ -1,4 +1,4 @@
-"""Conversations, summaries and files as resources, each behind an address of its kind, read by the same operations."""
+"""MCP resources and the prompt, read by the same operations as tools."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ import base64
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from mcp_types import BlobResourceContents, Resource, ResourceTemplate, TextResourceContents
+from mcp_types import (
+    BlobResourceContents,
+    GetPromptResult,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    Resource,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+)
 
 from conversations.errors import Invalid, NotFound
 from conversations.params import MOST_BYTES_READ
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.mcp.calls import perform
-from lcmsite.mcp.lossless_text import holdable
+from lcmsite.mcp.calls import holdable, perform
 
 JSON = "application/json"
 PAGE = 100
@@ -122,3 +133,34 @@ _KINDS = {
         Kind("files", "A large file, byte for byte.", None, _file),
     )
 }
+
+LOOKUP = "lcm_lookup"
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "mcp"
+
+PROMPTS = (
+    Prompt(
+        name=LOOKUP,
+        title="Look it up",
+        description="How to find what was said: grep, then describe, then expand.",
+        arguments=[
+            PromptArgument(name="question", description="What is to be found out."),
+            PromptArgument(name="conversation", description="Where to look: a conversation's number, or its session."),
+        ],
+    ),
+)
+
+
+def lookup(*, question: str = "", conversation: str = "") -> GetPromptResult:
+    """The prompt: find, understand, open; then the question, if given."""
+    wanted = [f"The question: {question}"] if question else []
+    wanted += [f"The conversation: {conversation}"] if conversation else []
+    text = "\n\n".join([_lesson(), *wanted])
+    return GetPromptResult(
+        description=PROMPTS[0].description,
+        messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))],
+    )
+
+
+@cache
+def _lesson() -> str:
+    return (TEMPLATES / "lookup.txt").read_text().strip()

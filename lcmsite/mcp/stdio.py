@@ -1,4 +1,4 @@
-"""The protocol over standard input and output, a message a line: `lcm mcp`, started by an agent's host.
+"""MCP over standard input and output, one message a line: `lcm mcp`.
 
 The SDK's own reader drops a line that it cannot parse, and whoever waits for its answer waits for ever. So lines are
 read and written here; what they say is the SDK's business.
@@ -27,7 +27,7 @@ from lcmsite.mcp.mcp_server import build_server
 
 
 def serve(caller_of: Callable[[], Caller]) -> None:
-    """Answer messages until there are no more; `caller_of` is asked anew for every call."""
+    """Answer messages until the input ends; each call looks up its caller."""
     with _wires() as (lines_in, lines_out):
         anyio.run(_serve, caller_of, lines_in, lines_out)
 
@@ -84,7 +84,7 @@ def _id(line: bytes) -> Any:
 
 @contextlib.contextmanager
 def _wires() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Standard input and output for the protocol alone: whatever else is printed meanwhile goes to standard error."""
+    """Reserve standard output for the protocol; prints go to standard error."""
     sys.stdout.flush()
     wire = os.dup(1)
     os.dup2(2, 1)

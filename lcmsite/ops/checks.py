@@ -1,4 +1,4 @@
-"""System checks of the site: what is wrong with its settings, each with an id and a hint."""
+"""System checks of the settings, each with an id and a hint."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,13 +17,13 @@ from conversations.policy import FilePolicy, StorePolicy
 
 @register()
 def environment_is_understood(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for each setting of the environment that is unknown or could not be used."""
+    """An error for each name of the environment that is unknown or unusable."""
     return [Error(problem.detail, hint=problem.hint, id=problem.id) for problem in settings.CONFIGURATION_PROBLEMS]
 
 
 @register()
 def tokens_are_counted_as_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error where no tokenizer is known by the given name, and every count would be an estimate unasked."""
+    """An error for a tokenizer that is unknown, which would mean estimates."""
     encoding = StorePolicy.from_settings().encoding
     if encoding == ESTIMATE or TokenEstimator(encoding).name != ESTIMATE:
         return []
@@ -39,7 +39,7 @@ def tokens_are_counted_as_asked(app_configs: Sequence[AppConfig] | None, **kwarg
 
 @register()
 def summarizers_can_be_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for a chain of summarizers that cannot be, and for each configured model that cannot be called."""
+    """An error for an impossible chain of summarizers or an unusable model."""
     found: list[CheckMessage] = []
     try:
         checked_chain(CompactionPolicy.from_settings().summarizer)
@@ -89,7 +89,7 @@ def sizes_fit_each_other(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
 
 @register()
 def compaction_can_work(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for settings of compaction that cannot be satisfied together, with the sum that shows it."""
+    """An error for settings of compaction that contradict each other."""
     hint = "Each name in it is a setting: LCM_ and the name in capitals. Change one of them."
     found = CompactionPolicy.from_settings().contradictions()
     return [Error(sentence, hint=hint, id="lcm.E007") for sentence in found]

@@ -1,4 +1,4 @@
-"""`make docs`: the parts of the documents that are read from the code, written where they belong.
+"""`make docs`: write the parts of documents that come from the code.
 
 A test compares what is there with what would be written, so neither the code nor the documents can go ahead alone.
 """

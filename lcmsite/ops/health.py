@@ -1,4 +1,4 @@
-"""Two questions of an operator's machinery: is this process alive, and can it do its work? No key is needed."""
+"""Health endpoints: is the process alive, is it ready. They need no key."""
 
 from functools import cache
 from typing import Any
@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from conversations.sql import load
 from lcmsite.connections import connect
 from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
@@ -21,19 +22,7 @@ SECONDS_FOR_AN_ANSWER = 2
 # A sweep finds within a minute what a lost wake-up has left behind.
 SECONDS_OF_PATIENCE = 300
 
-# For how long the oldest job has been due that nobody is at work on; a pause before another attempt is no delay.
-WAITING_JOBS = """
-    SELECT queue, extract(epoch FROM max(clock_timestamp() - greatest(requested_at, run_after)))::float8 AS seconds
-    FROM (
-        SELECT 'compaction' AS queue, state, requested_at, run_after, leased_until FROM compaction_jobs
-        WHERE state IN ('queued', 'leased')
-        UNION ALL
-        SELECT 'integrity', state, requested_at, run_after, leased_until FROM integrity_scans
-        WHERE state IN ('queued', 'leased')
-    ) AS open
-    WHERE run_after <= clock_timestamp() AND (state = 'queued' OR leased_until < clock_timestamp())
-    GROUP BY queue
-"""
+_WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
 
 
 @csrf_exempt
@@ -83,7 +72,7 @@ def _of_workers() -> list[str]:
     """A word for each queue where a job that is due has found no worker for too long."""
     try:
         with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
-            waiting = connection.execute(WAITING_JOBS).fetchall()
+            waiting = connection.execute(_WAITING_JOBS).fetchall()
     except (psycopg.Error, EmbeddedPostgresError, OSError):
         return []
     return [
@@ -107,5 +96,5 @@ def _queue_problems() -> list[str]:
 
 @cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """All migrations this code comes with; read once, as the files of a running process do not change."""
+    """The migrations of this code, read once in a process."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)

@@ -1,22 +1,34 @@
-"""How LCM logs: one JSON object a line, or readable on a terminal. A log never holds the text of a message."""
+"""Logging: JSON lines or readable ones, never the text of a message."""
 
 import logging
+import os
+import shutil
 import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from lcmsite.embedded_postgres.location import make_directory
+
 # Enough of an exception's text to know it by; what follows its first line may quote data.
 LONGEST_EXCEPTION_TEXT = 200
 
+# The log of `lcm up`.
+LOG_FILE_NAME = "lcm.log"
+# Past this size, the log becomes the one before (`lcm.log.1`) and begins anew.
+MOST_BYTES = 64 * 1024**2
+SHOWN_LINES = 60
+
 
 def set_up_loggers() -> None:
-    """Let our own loggers write through those of Python; once a process, for each keeps what it began with."""
+    """Route structlog through Python's logging, once in a process."""
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, complete, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -25,7 +37,7 @@ def set_up_loggers() -> None:
 
 
 def log_what_python_prints() -> None:
-    """Make log lines of warnings and of exceptions that nobody caught, which Python prints as plain text."""
+    """Log warnings and uncaught exceptions, which Python prints as text."""
     logging.captureWarnings(True)
     logger = logging.getLogger("python")
 
@@ -40,7 +52,7 @@ def log_what_python_prints() -> None:
 
 
 def complete(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """Add what every line has: context, logger, level, time, and the traceback of an exception."""
+    """Add context, logger, level, time and an exception's traceback."""
     structlog.contextvars.merge_contextvars(logger, name, event)
     event["logger"] = event["_record"].name if "_record" in event else logger.name
     event["level"] = name
@@ -90,7 +102,7 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
 
 
 def discreet_exception(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """Where it happened and what kind it was: an exception's text may quote the data it stumbled over."""
+    """Location and type of an exception; its text may quote data."""
     exc_info = event.pop("exc_info", None)
     if exc_info is True:
         exc_info = sys.exc_info()
@@ -108,3 +120,35 @@ def _lines(error: BaseException) -> Iterator[str]:
     yield from traceback.format_tb(error.__traceback__)
     first_line = next(iter(str(error).splitlines()), "")[:LONGEST_EXCEPTION_TEXT]
     yield f"{type(error).__module__}.{type(error).__qualname__}: {first_line}\n"
+
+
+@contextmanager
+def log_file(data_dir: Path) -> Iterator[TextIO]:
+    """Open the log for appending, and have this process log into it within the block."""
+    make_directory(data_dir)
+    path = data_dir / LOG_FILE_NAME
+    path.touch(mode=0o600)
+    with path.open("a", encoding="utf-8") as log:
+        handlers = [each for each in logging.root.handlers if isinstance(each, logging.StreamHandler)]
+        streams = [each.setStream(log) for each in handlers]
+        try:
+            yield log
+        finally:
+            for handler, stream in zip(handlers, streams, strict=True):
+                if stream is not None:
+                    handler.setStream(stream)
+
+
+def rotate(log: TextIO) -> None:
+    """Copy and empty a log that is too long; several processes append to it."""
+    with suppress(OSError):
+        if os.fstat(log.fileno()).st_size > MOST_BYTES:
+            shutil.copyfile(log.name, f"{log.name}.1")
+            os.truncate(log.name, 0)
+
+
+def tail(log: TextIO, *, since: int) -> str:
+    """The last lines that were written behind this position."""
+    with Path(log.name).open(encoding="utf-8", errors="replace") as written:
+        written.seek(since)
+        return "".join(written.readlines()[-SHOWN_LINES:])

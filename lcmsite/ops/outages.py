@@ -1,4 +1,4 @@
-"""One line when the servers of a worker's queues fall silent, and one when they answer again; nothing in between.
+"""Log one line when a queue's server stops answering, one when it is back.
 
 Its queue's own loop would log a traceback at every attempt, for as long as that takes. Nothing is lost meanwhile: the
 jobs are rows, and the loop goes on trying.
@@ -22,7 +22,7 @@ _DISK_FULL = "53100"
 
 
 class OncePerOutage(logging.Filter):
-    """Lets every record through but those of a server that cannot be reached, which it replaces by the two lines."""
+    """Replaces the records of an unreachable server by two lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class OncePerOutage(logging.Filter):
     def _wait(self) -> None:
         # Not imported above: settings are made before what these need, and logging is one of them.
         from conversations.errors import LcmError
-        from lcmsite.servers import require_servers
+        from lcmsite.connections import require_servers
 
         # Each thread finds its broken connection by itself, and one that waits for another gives up only then.
         seconds_of_quiet = settings.DEPLOYMENT.pool_timeout_seconds + 1.0
@@ -63,7 +63,7 @@ class OncePerOutage(logging.Filter):
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether this says that a server cannot be reached, and nothing about what it was asked."""
+    """Whether the error means that a server cannot be reached or written to."""
     # Not imported above: every process sets up its logging, and few of them ever need this.
     import redis
 

@@ -12,7 +12,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def lcm() -> str:
-    """The command line, such as `.venv/bin/lcm`, with the data directory where it is not the default."""
+    """The program `lcm` as it can be typed here."""
     installed = Path(sys.executable).with_name("lcm")
     return _with_data_dir(_from_here(installed) if installed.exists() else "lcm")
 

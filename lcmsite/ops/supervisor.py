@@ -1,4 +1,4 @@
-"""Keeps a few processes running side by side: starts them again when they die, and leaves none of them behind."""
+"""Keep processes running: restart those that die, leave none behind."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ class ProcessKeepsDying(Exception):
 
 @dataclass
 class Process:
-    """One process to be kept running: what `lcmsite.ops.processes` is to do, and how that has gone so far."""
+    """One process to keep running, and its starts so far."""
 
     name: str
     arguments: Sequence[str]
@@ -86,7 +86,7 @@ class Process:
         self.running.wait()
 
     def _sweep_up(self) -> None:
-        """Kill what is left of its group: children of a process that died without caring for them."""
+        """Kill what is left of its process group."""
         assert self.running is not None
         try:
             os.killpg(self.running.pid, signal.SIGKILL)
@@ -103,7 +103,7 @@ class Supervisor:
     stopping: bool = field(default=False, init=False)
 
     def look_after(self) -> None:
-        """One round: every process that should run does, or soon will. ProcessKeepsDying if one will not."""
+        """Start what is due; ProcessKeepsDying if one never stays up."""
         for process in self.processes:
             process.look_after()
 

@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn with limits, in front of the site (WSGI) and of the tools of agents (ASGI).
+"""The HTTP server: uvicorn with limits, for the site and for MCP.
 
 A connection that waits for its client holds no thread and no database connection. Every wait for a client has a
 timeout, every buffer a bound.

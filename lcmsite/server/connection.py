@@ -1,4 +1,4 @@
-"""One connection of a client: uvicorn's, with timeouts on headers and on the reading of answers, and a limit."""
+"""One HTTP connection: uvicorn's, with timeouts and a limit on their number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(HttpToolsProtocol):
-    """A client has LCM_REQUEST_TIMEOUT_SECONDS for the headers, and as long for each piece of the answer.
+    """Limits the time for headers and for each piece of an answer.
 
     The idle time between requests is uvicorn's `timeout_keep_alive`; bodies are timed where they are read (`bodies`).
     Above LCM_MAX_CONNECTIONS, the connection that has waited longest for a request makes room for a new one.
@@ -111,7 +111,7 @@ class Connection(HttpToolsProtocol):
     # Limits
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest, or refuse this one where all have requests at work."""
+        """Close the connection that waited longest, or refuse this one."""
         oldest = next(iter(self.waiting), None)
         CLIENT_LIMITS.labels("connections").inc()
         if oldest is None:

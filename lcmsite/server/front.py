@@ -1,4 +1,4 @@
-"""Run the WSGI site from an event loop: bodies are read and answers are sent here, views run in threads."""
+"""Run the WSGI site from an event loop: views run in threads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SECONDS_TO_GATHER = 0.5
 
 
 class FileAnswer:
-    """`wsgi.file_wrapper`: a file that is read as its client takes it, so that no thread waits for the client."""
+    """`wsgi.file_wrapper`: a file read at its client's pace, without a thread."""
 
     def __init__(self, file: IO[bytes], block_size: int = PIECE_BYTES) -> None:
         self.file = file
@@ -119,7 +119,7 @@ class Front:
         return await read_body(receive, length=length)
 
     async def in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
-        """Run this in a thread as soon as one is free; Busy where too many requests wait, ClientGone if it is late."""
+        """Run the work in a free thread; Busy if too many requests wait."""
         place = await take_place(self.places, caller_of(scope))
         try:
             if scope[DISCONNECTED].is_set():
@@ -207,7 +207,7 @@ class Work:
 
 
 def _tidily(work: Callable[[Place], T], place: Place) -> T:
-    """Do the work; this thread then keeps no database connection, however the work ended."""
+    """Run the work; keep no database connection in this thread."""
     try:
         return work(place)
     finally:

@@ -1,4 +1,4 @@
-"""Receive a request on the event loop, within limits of size and time, and make it a WSGI request."""
+"""Receive a request within limits of size and time, as a WSGI environ."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ClientGone(Exception):
 
 
 def declared_length(scope: Scope) -> int | None:
-    """The request's Content-Length, None without one; Invalid or RequestDataTooBig for one that is not accepted."""
+    """The Content-Length, None without one; raises if it is not accepted."""
     declared = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"content-length"), None)
     if declared is None:
         return None
@@ -63,7 +63,7 @@ def declared_length(scope: Scope) -> int | None:
 
 
 async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
-    """The whole body, in memory or on disk; RequestTimeout for a client that sends too slowly.
+    """The whole body, in memory or on disk; RequestTimeout if it is too slow.
 
     ClientGone if the client leaves, RequestDataTooBig for more than LCM_MAX_REQUEST_BYTES.
     """
@@ -96,7 +96,7 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
 
 
 def require_known(scope: Scope) -> None:
-    """Refuse a large body of an unknown caller: Unauthenticated with a wrong key, RequestTooLarge without any.
+    """Refuse a large body without a valid key or session.
 
     This only decides whether the body is read. The view authenticates the request again.
     """
@@ -127,7 +127,7 @@ def _is_logged_in(cookies: str) -> bool:
 
 
 def environ_of(scope: Scope, body: IO[bytes]) -> dict[str, Any]:
-    """PEP 3333: texts hold bytes as Latin-1. Headers with an underscore are dropped, as they could pose as others."""
+    """The WSGI environ of an ASGI request, as PEP 3333 defines it."""
     host, port = scope.get("server") or ("localhost", 80)
     address, client_port = scope.get("client") or ("", 0)
     environ: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Shares the threads of a web process among callers, so that one caller with many requests delays no other."""
+"""Share the threads of a web process fairly among callers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def limits_of_process() -> Limits:
 
 
 def caller_of(scope: Scope) -> str:
-    """Tell callers apart before they are authenticated: by key or session, else by address."""
+    """Tell callers apart before authentication: by key, session or address."""
     headers = dict(scope["headers"])
     if credentials := headers.get(b"authorization") or headers.get(b"cookie"):
         return hashlib.sha256(credentials).hexdigest()
@@ -32,9 +32,14 @@ def caller_of(scope: Scope) -> str:
 
 
 async def take_place(places: FairQueue, caller: str) -> Place:
-    """A place for a request, on the event loop; Busy where too many requests wait, in all or of this caller."""
+    """Wait on the event loop for a place; Busy where too many requests wait."""
     admitted = asyncio.get_running_loop().create_future()
-    place = Place(caller, lambda: admitted.cancelled() or admitted.set_result(None))
+
+    def admit() -> None:
+        if not admitted.cancelled():
+            admitted.set_result(None)
+
+    place = Place(caller, admit)
     try:
         if not places.enter(place):
             await admitted

@@ -1,4 +1,4 @@
-"""Serve one port with some processes: they share a listening socket, and those that die are started again."""
+"""Serve one port with several processes, restarted when they die."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 BACKLOG = 2048
 ACCEPTED_AT_ONCE = 32
 SEND_BUFFER_BYTES = 256 * 1024
+SECONDS_BETWEEN_SWITCHES = 0.0005
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 Load = Callable[[], Callable[..., Any]]
@@ -33,7 +34,7 @@ Load = Callable[[], Callable[..., Any]]
 
 @dataclass
 class Server:
-    """Loads an ASGI application in each of its workers and serves it until SIGTERM or SIGINT, or without its parent."""
+    """Serves an ASGI application in worker processes until it is stopped."""
 
     load: Load
     host: str
@@ -63,7 +64,7 @@ class Server:
         self.is_stopping = True
 
     def _bury(self) -> None:
-        """Take note of workers that have ended; SystemExit for one that ended at its start."""
+        """Reap ended workers; SystemExit for one that ended at its start."""
         for pid, started_at in list(self.started_at.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
@@ -88,6 +89,8 @@ class Server:
             time.sleep(0.02)
 
     def _serve(self, listener: socket.socket) -> None:
+        # The event loop gives up the interpreter's lock at every send, and waits for it beside threads at work.
+        sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
         application = self.load()
         # Not imported above: it takes long, and the process that looks after the workers has no use for it.
         import uvicorn
@@ -122,7 +125,7 @@ class Server:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket of TCP by name, not by default: asyncio sends small answers at once only on such."""
+    """A listening TCP socket; asyncio sets TCP_NODELAY only with this protocol."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

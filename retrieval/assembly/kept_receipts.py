@@ -1,44 +1,35 @@
-"""Keeps the receipts of assemblies, so many of each conversation, and gives them back.
+"""Keep the newest receipts of each conversation, and read them back.
 
-A receipt is named after what it says: the same context, assembled again in the same way, is the same receipt, and kept
-once. The newest are kept; the answer names those that make way.
+The id of a receipt is a hash of it: the same context, assembled again in the same way, has the same receipt, kept once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, fields, replace
-from datetime import datetime
-from typing import Any
+from dataclasses import asdict, astuple, fields, replace
 
 from django.db.models import QuerySet
+from pydantic import TypeAdapter
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import load, rows
 from conversations.store.pages import behind
-from conversations.types import ContextItemType
-from retrieval.assembly.types import (
-    AssembledContext,
-    AssemblyReason,
-    BudgetSource,
-    KeptReceipt,
-    LeftOut,
-    Moment,
-    ReceiptLine,
-    ReceiptOutline,
-)
+from retrieval.assembly.types import AssembledContext, KeptReceipt, Moment, ReceiptLine, ReceiptOutline
 from retrieval.models import AssemblyReceipt
 
 # More make way only where a setting was lowered, and then a few with each one that is kept.
 _AT_ONCE = 20
 _SQL = load("retrieval/receipts.sql")
 _LINE = tuple(each.name for each in fields(ReceiptLine))
+_RECEIPT = TypeAdapter(KeptReceipt)
+_MOMENT: TypeAdapter[Moment | None] = TypeAdapter(Moment | None)
 
 
 def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
     """The context with the id of its receipt, which is kept now, and of those that made way for it."""
+    moment = context.as_of
     figures = {
         "last_seq": last_seq,
         "budget": context.budget,
@@ -48,9 +39,9 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
         "over_budget": context.over_budget,
         "left_out": asdict(context.left_out),
         "query_hash": _hash(context.query),
-        "as_of": _moment_as_json(context.as_of),
+        "as_of": moment and {**asdict(moment), "time": moment.time and moment.time.isoformat()},
     }
-    lines = [[getattr(line, name) for name in _LINE] for line in context.receipt]
+    lines = [astuple(line) for line in context.receipt]
     identity = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
     receipt_id = f"rcp_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     gone = rows(
@@ -70,23 +61,13 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
     """The receipt of this id; NotFound alike for what is not there and what the caller may not see."""
     row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
-    figures: dict[str, Any] = row.figures
-    return KeptReceipt(
-        receipt_id=row.receipt_id,
-        conversation_id=row.conversation_id,
-        created_at=row.created_at,
-        lines=tuple(_line(values) for values in row.lines),
-        **{
-            **figures,
-            "budget_source": BudgetSource(figures["budget_source"]),
-            "left_out": LeftOut(**figures["left_out"]),
-            "as_of": _moment(figures["as_of"]),
-        },
-    )
+    lines = [dict(zip(_LINE, values, strict=True)) for values in row.lines]
+    stored = {"receipt_id": row.receipt_id, "conversation_id": row.conversation_id, "created_at": row.created_at}
+    return _RECEIPT.validate_python({**row.figures, **stored, "lines": lines})
 
 
 def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
-    """The receipts of a conversation that are kept, the newest first; their decisions are not read."""
+    """The kept receipts of a conversation, newest first, without their decisions."""
     rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
     if before_receipt is not None:
         last = _found(rows, before_receipt)
@@ -101,7 +82,7 @@ def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> l
             total_tokens=row.figures["total_tokens"],
             over_budget=row.figures["over_budget"],
             is_for_query=row.figures["query_hash"] is not None,
-            as_of=_moment(row.figures["as_of"]),
+            as_of=_MOMENT.validate_python(row.figures["as_of"]),
         )
         for row in rows.defer("lines")[:limit]
     ]
@@ -116,25 +97,6 @@ def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyRece
     return row
 
 
-def _line(values: list[Any]) -> ReceiptLine:
-    line = dict(zip(_LINE, values, strict=True))
-    line["reason"] = AssemblyReason(line["reason"])
-    line["kind"] = line["kind"] and ContextItemType(line["kind"])
-    return ReceiptLine(**line)
-
-
 def _hash(query: str | None) -> str | None:
     # What was asked may be somebody's words, too; that it was the same can be seen all the same.
     return None if query is None else hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _moment_as_json(moment: Moment | None) -> dict[str, Any] | None:
-    if moment is None:
-        return None
-    return {**asdict(moment), "time": moment.time and moment.time.isoformat()}
-
-
-def _moment(moment: dict[str, Any] | None) -> Moment | None:
-    if moment is None:
-        return None
-    return Moment(**{**moment, "time": moment["time"] and datetime.fromisoformat(moment["time"])})

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from compaction.rendering import render_dearest
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
@@ -20,13 +20,12 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
 from conversations.types import Counters
-from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import SlotPage, Sought, by_ordinal, page_in
-from retrieval.assembly.selection_items import shown_summary
+from retrieval.assembly.context import SlotPage, messages_around, page_in
+from retrieval.assembly.items import shown_summary
+from retrieval.assembly.selection import Candidate, by_ordinal
 from retrieval.assembly.types import Moment
 
 _SQL = load("retrieval/assembly.sql")
-LONGEST = 80
 _SEQ = re.compile(r"0|[1-9][0-9]{0,18}")
 _RUN = re.compile(r"run_[0-9a-zA-Z]+")
 
@@ -64,11 +63,8 @@ class PastContext:
             summaries=sum(not slot.is_raw for slot in slots),
         )
 
-    def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
-        firsts, lasts = zip(*windows, strict=True)
-        values: dict[str, Any] = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
-        values["overhead"] = MESSAGE_OVERHEAD_TOKENS
-        return self._marked(page_in(rows(_SQL["past_messages_between"], values)).near)
+    def around(self, seqs: Iterable[int]) -> list[Candidate]:
+        return self._marked(messages_around(self.conversation_id, seqs))
 
     def _marked(self, messages: Iterable[Candidate]) -> list[Candidate]:
         return [each._replace(is_recalled=each.message_id not in self._shown) for each in messages]
@@ -78,9 +74,7 @@ class PastContext:
         return frozenset(slot.message_id for slot in self.whole.slots if slot.message_id is not None)
 
 
-def past_context(
-    conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[Sought] = ()
-) -> PastContext:
+def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int] = ()) -> PastContext:
     """The context as of a seq, a time or a run.
 
     Raises Invalid for what is none of these and for a seq that there is not yet, NotFound for a run of another
@@ -92,12 +86,14 @@ def past_context(
         "id": conversation_id,
         "as_of": query.value,
         "upto": query.upto,
-        "sought": array(each.message_id for each in sought),
+        "sought": array(sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
     # A time that was given is not read back: there are some that the database knows and Python does not.
     time_found = "time" if query.time is None else "NULL::timestamptz"
-    statement = _SQL["past_context"].format(moment=query.statement, time=time_found)
+    statement = _SQL["past_context"].format(
+        moment=query.statement, time=time_found, roles_and_parts=_SQL["roles_and_parts"]
+    )
     if conversation.quarantined:
         withheld = _SQL["withheld"]
         statement = f"{statement} UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({withheld}) AS withheld"
@@ -131,8 +127,7 @@ def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return priced
 
 
-@dataclass(frozen=True)
-class MomentQuery:
+class MomentQuery(NamedTuple):
     """The statement that finds the last seq and the time of a moment.
 
     `upto`: whether what was made at exactly its time belongs to it.
@@ -150,25 +145,19 @@ def parse_moment(as_of: int | str | datetime, *, message_count: int) -> MomentQu
     if isinstance(as_of, datetime):
         return _at_time(as_of)
     text = str(as_of)
-    if isinstance(as_of, int | str) and not isinstance(as_of, bool) and len(text) <= LONGEST:
-        if _SEQ.fullmatch(text):
-            return _after_seq(int(text), message_count)
-        if _RUN.fullmatch(text):
-            return MomentQuery(_SQL["moment_of_run"], text, run_id=text)
-        try:
-            return _at_time(datetime.fromisoformat(text))
-        except ValueError:
-            pass
-    raise Invalid(
-        f"as_of: {text[:80]!r} is neither a seq, such as 120, nor a time in ISO 8601, such as 2026-01-31T12:00:00Z, "
-        "nor the id of a run."
-    )
-
-
-def _after_seq(seq: int, message_count: int) -> MomentQuery:
-    if seq > message_count:
-        raise Invalid(f"as_of: there is no message {seq} yet; the last one is {message_count}.")
-    return MomentQuery(_SQL["moment_after_seq"], seq, upto=False)
+    if _SEQ.fullmatch(text):
+        if int(text) > message_count:
+            raise Invalid(f"as_of: there is no message {text} yet; the last one is {message_count}.")
+        return MomentQuery(_SQL["moment_after_seq"], int(text), upto=False)
+    if _RUN.fullmatch(text):
+        return MomentQuery(_SQL["moment_of_run"], text, run_id=text)
+    try:
+        return _at_time(datetime.fromisoformat(text))
+    except ValueError:
+        raise Invalid(
+            f"as_of: {text[:80]!r} is neither a seq, such as 120, nor a time in ISO 8601, such as "
+            "2026-01-31T12:00:00Z, nor the id of a run."
+        ) from None
 
 
 def _at_time(time: datetime) -> MomentQuery:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from compaction.rendering import render_summary
 from conversations.sql import load, rows
-from retrieval.assembly.selection_items import read_summaries
+from retrieval.assembly.items import read_summaries
 
 HEADING = "## Session History (Compressed)"
 GUIDE = (

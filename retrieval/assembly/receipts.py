@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from compaction.planning.planner import sum_tokens
 from conversations.fast.records import record
 from conversations.types import ContextItemType
-from retrieval.assembly.candidates import Candidate, Decision, Selection
+from retrieval.assembly.selection import Candidate, Decision, Selection
 from retrieval.assembly.types import (
     AssemblyReason,
     ChangedCost,

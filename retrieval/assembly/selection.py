@@ -1,19 +1,20 @@
 """Select what a model sees: groups and a budget in, decisions out. Pure.
 
-Where the fresh tail and the groups are is the planner's to say.
+A *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all: a summary, a
+message, a tool call with its results. The planner decides where the fresh tail and the groups are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from operator import attrgetter
+from typing import NamedTuple
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
 from compaction.policy import CompactionPolicy
 from conversations.types import Role
-from retrieval.assembly.candidates import Candidate, Decision, Group, Selection
 from retrieval.assembly.types import AssemblyReason
 
 # Half of what the mandatory part leaves goes to messages that answer the query, the other half to everything else.
@@ -23,7 +24,104 @@ SHARE_OF_HITS = 0.5
 # More costs evidence: 0.2 loses one in twenty of the messages that answer a question, at 1,000 tokens.
 WEIGHT_OF_RECENCY = 0.05
 
+by_ordinal = attrgetter("ordinal")
+_is_recalled = attrgetter("is_recalled")
 _newest = attrgetter("newest")
+_place = attrgetter("ordinal", "is_recalled")
+
+
+class Candidate(NamedTuple):
+    """A slot that may be shown, or a message from below a summary.
+
+    The ordinal of such a message is its seq.
+    """
+
+    ordinal: int
+    tokens: int
+    message_id: int | None = None
+    summary_id: str | None = None
+    role: Role | None = None
+    calls: tuple[str, ...] = ()
+    is_answer: bool = False
+    last_seq: int = 0
+    is_recalled: bool = False
+
+    @property
+    def is_raw(self) -> bool:
+        return self.message_id is not None
+
+    @property
+    def is_system(self) -> bool:
+        return self.role is Role.SYSTEM
+
+    @property
+    def is_question(self) -> bool:
+        return self.role is Role.USER and not self.is_answer
+
+    @property
+    def id(self) -> str:
+        return self.summary_id or f"msg_{self.message_id}"
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """Its place in the history; a recalled message follows its summary."""
+        return self.ordinal, self.is_recalled
+
+
+class Group(NamedTuple):
+    """Candidates that go in together, with how well they answer the query."""
+
+    candidates: tuple[Candidate, ...]
+    mandatory: AssemblyReason | None = None
+    hits: frozenset[int] = frozenset()
+    score: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        # Most groups are one candidate.
+        return (
+            self.candidates[0].tokens
+            if len(self.candidates) == 1
+            else sum([candidate.tokens for candidate in self.candidates])
+        )
+
+    @property
+    def newest(self) -> tuple[int, bool]:
+        """The place of its last candidate: how new it is as a whole."""
+        return self.candidates[-1].place
+
+    @property
+    def is_summary(self) -> bool:
+        return not self.candidates[0].is_raw
+
+    @property
+    def is_system(self) -> bool:
+        return self.mandatory is AssemblyReason.SYSTEM
+
+    @property
+    def is_recalled(self) -> bool:
+        return any(map(_is_recalled, self.candidates))
+
+
+class Decision(NamedTuple):
+    candidate: Candidate
+    reason: AssemblyReason
+    running_total: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Every decision, in the order it was made: what was taken, and what was refused."""
+
+    taken: tuple[Decision, ...]
+    refused: tuple[Decision, ...]
+    total_tokens: int
+    over_budget: bool
+
+    @property
+    def included(self) -> tuple[Candidate, ...]:
+        """What goes in, oldest first."""
+        return tuple(sorted([decision.candidate for decision in self.taken], key=_place))
 
 
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
@@ -187,6 +285,8 @@ def _left_out(groups: Iterable[Group], total: int) -> Iterable[Decision]:
 
 def without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:
     """The groups without what is withheld, and that."""
+    if not ids:
+        return list(groups), []
     shown, withheld = [], []
     for group in groups:
         kept = tuple(candidate for candidate in group.candidates if candidate.id not in ids)

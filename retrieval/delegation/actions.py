@@ -1,12 +1,14 @@
-"""What a sub-agent asks for: one JSON object a turn, found in whatever text the model has put around it. Pure."""
+"""Parse what a sub-agent asks for: one JSON object a turn, in whatever text the model puts around it. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 # Reasoning that a server left in front of the answer is no part of it.
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -14,84 +16,96 @@ _LONGEST_WORDS = 2_000
 _MOST_CITED = 200
 # What begins like an object in more places than this is none that was meant.
 _MOST_ATTEMPTS = 100
+_STRICT = ConfigDict(strict=True, str_strip_whitespace=True)
 
 
-@dataclass(frozen=True)
-class Find:
+def _level(depth: int) -> int:
+    if depth == 0:
+        raise ValueError
+    return depth
+
+
+def _texts(cited: Any) -> tuple[str, ...]:
+    if not isinstance(cited, list | tuple):
+        return ()
+    return tuple(each for each in cited if isinstance(each, str))[:_MOST_CITED]
+
+
+Text = Annotated[str, Field(min_length=1)]
+Words = Annotated[Text, AfterValidator(lambda text: text[:_LONGEST_WORDS])]
+Level = Annotated[int, AfterValidator(_level)]
+# A model's flags and lists are taken as far as they are what they should be.
+Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+
+
+class Action:
+    """One of the things that a sub-agent may ask for."""
+
+    name: ClassVar[str]
+
+    @property
+    def about(self) -> str:
+        """What it is about: the first of its values."""
+        return str(next(iter(vars(self).values())))
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Find(Action):
     """Look for words."""
 
-    query: str
     name = "grep"
-
-    @property
-    def about(self) -> str:
-        return self.query
+    query: Words
 
 
-@dataclass(frozen=True)
-class Describe:
+@dataclass(frozen=True, config=_STRICT)
+class Describe(Action):
     """Say what an id names."""
 
-    id: str
     name = "describe"
-
-    @property
-    def about(self) -> str:
-        return self.id
+    id: Words
 
 
-@dataclass(frozen=True)
-class Expand:
+@dataclass(frozen=True, config=_STRICT)
+class Expand(Action):
     """Open a summary, or read a message."""
 
-    id: str
-    depth: int = 1
-    messages: bool = False
     name = "expand"
+    id: Words
+    depth: Level = 1
+    messages: Flag = False
 
-    @property
-    def about(self) -> str:
-        return self.id
 
-
-@dataclass(frozen=True)
-class More:
+@dataclass(frozen=True, config=_STRICT)
+class More(Action):
     """Go on where an answer broke off."""
 
-    handle: str
     name = "more"
-
-    @property
-    def about(self) -> str:
-        return self.handle
+    handle: Words
 
 
-@dataclass(frozen=True)
-class Finish:
+@dataclass(frozen=True, config=_STRICT)
+class Finish(Action):
     """The answer."""
 
-    answer: str
-    cited: tuple[str, ...] = ()
-    complete: bool = True
     name = "answer"
-
-    @property
-    def about(self) -> str:
-        return ""
+    answer: Text
+    cited: Texts = ()
+    complete: Flag = True
 
 
 @dataclass(frozen=True)
-class Unknown:
+class Unknown(Action):
     """An action that there is not, such as to delegate."""
 
-    name: str
+    name: str  # type: ignore[misc]
 
     @property
     def about(self) -> str:
         return ""
 
 
-Action = Find | Describe | Expand | More | Finish | Unknown
+_KINDS: dict[str, type[Action]] = {kind.name: kind for kind in (Find, Describe, Expand, More, Finish)}
 
 
 class NotAnAction(ValueError):
@@ -102,20 +116,18 @@ def action_in(text: str) -> Action:
     """The action that a reply asks for; NotAnAction, saying why, if it asks for none."""
     thought = _THOUGHT.match(text)
     given = _object_in(text[thought.end() :] if thought is not None else text)
-    match given.get("action"):
-        case "grep":
-            return Find(_text(given, "query"))
-        case "describe":
-            return Describe(_text(given, "id"))
-        case "expand":
-            return Expand(_text(given, "id"), depth=_depth(given), messages=given.get("messages") is True)
-        case "more":
-            return More(_text(given, "handle"))
-        case "answer":
-            return Finish(_text(given, "answer", longest=None), cited=_cited(given), complete=_is_complete(given))
-        case str(name) if name.strip():
-            return Unknown(name.strip()[:80])
-    raise NotAnAction('The object needs an "action": grep, describe, expand, more or answer.')
+    name = given.get("action")
+    if not isinstance(name, str) or not name.strip():
+        raise NotAnAction('The object needs an "action": grep, describe, expand, more or answer.')
+    if name not in _KINDS:
+        return Unknown(name.strip()[:80])
+    try:
+        return _KINDS[name](**given)
+    except ValidationError as wrong:
+        field = wrong.errors()[0]["loc"][0]
+        if field == "depth":
+            raise NotAnAction('"depth" is a number of levels from 1 up.') from None
+        raise NotAnAction(f'This action needs "{field}", a text.') from None
 
 
 def as_json(action: Action) -> str:
@@ -141,26 +153,3 @@ def _object_in(text: str) -> Mapping[str, Any]:
             return found
         place = text.find("{", end)
     raise NotAnAction("Answer with one JSON object and nothing else.")
-
-
-def _text(given: Mapping[str, Any], name: str, *, longest: int | None = _LONGEST_WORDS) -> str:
-    value = given.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise NotAnAction(f'This action needs "{name}", a text.')
-    return value.strip()[:longest]
-
-
-def _depth(given: Mapping[str, Any]) -> int:
-    value = given.get("depth", 1)
-    if isinstance(value, bool) or not isinstance(value, int) or value == 0:
-        raise NotAnAction('"depth" is a number of levels from 1 up.')
-    return value
-
-
-def _cited(given: Mapping[str, Any]) -> tuple[str, ...]:
-    value = given.get("cited", [])
-    return tuple(each for each in value if isinstance(each, str))[:_MOST_CITED] if isinstance(value, list) else ()
-
-
-def _is_complete(given: Mapping[str, Any]) -> bool:
-    return given.get("complete", True) is True

@@ -1,7 +1,7 @@
-"""Answers a question from what summaries stand for, so that whoever asks need not read it all.
+"""Answer a question from what summaries stand for, so that the caller need not read it all.
 
-Leave is given to read so much and no more; by it a language model looks into the question, or, without one, the pieces
-are picked that say most about it. What comes back is checked: ids that it names exist and may be read.
+A grant allows so much reading and no more; by it a language model looks into the question, or, without one, the best
+excerpts are picked. What comes back is checked: ids that it names exist and may be read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from compaction.summarizing.summarizer_chain import MOST_PROMPT_TOKENS
 from conversations.errors import Invalid, NotFound
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import array, load, rows
-from retrieval.delegation.citations import checked, note_of
-from retrieval.delegation.excerpts import excerpts_of
-from retrieval.delegation.extent import Extent
+from retrieval.delegation.answers import checked, excerpts_of, note_of
+from retrieval.delegation.extent import Extent, to_be_read
 from retrieval.delegation.granted import GrantedReader
-from retrieval.delegation.granted_search import to_be_read
-from retrieval.delegation.grants import LEAST_ROOM, Grants
+from retrieval.delegation.grants import Grants
 from retrieval.delegation.sub_agent import Bounds, SubAgent, Work
 from retrieval.delegation.types import (
     Ending,
@@ -86,7 +84,7 @@ class Delegation:
         earlier answer asks again by the same grant: refused as grant_expired, grant_revoked, grant_exceeded or
         not_found, and, where ids or a search come with it, as grant_recursion.
         """
-        if not isinstance(question, str) or not question.strip():
+        if not question.strip():
             raise Invalid("question: There is nothing asked.")
         if grant_id is not None:
             grant: GrantRecord | None = self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
@@ -142,11 +140,7 @@ class Delegation:
 
     def _granted(self, question: str, item_ids: Sequence[str], depth: int, token_cap: int | None) -> GrantRecord:
         policy = self.engine.policy
-        if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= DEEPEST:
-            raise Invalid(f"depth: {str(depth)[:80]!r} is not a number of levels from 1 to {DEEPEST}.")
         wanted = policy.grant_tokens if token_cap is None else token_cap
-        if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < LEAST_ROOM:
-            raise Invalid(f"token_cap: {str(wanted)[:80]!r} is not a whole number of tokens from {LEAST_ROOM} up.")
         return self.grants.issue(
             workspace_id=self._workspace_of(item_ids),
             question=question,
@@ -158,8 +152,6 @@ class Delegation:
 
     def _named(self, ids: Sequence[str]) -> list[str]:
         """The ids, each of a summary or a message that the caller may see."""
-        if len(ids) > MOST_IDS:
-            raise Invalid(f"ids: {len(ids)} are too many; the most are {MOST_IDS}.")
         found = [_one(id) for id in ids]
         for each in found:
             if each.kind is ItemKind.SUMMARY:

@@ -1,4 +1,4 @@
-"""Reads by leave: what a grant allows, as text for a model, every token of it counted before it is handed out."""
+"""Read what a grant allows, as text for a model, every token counted before it is handed out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from conversations.errors import LcmError, NotFound
 from conversations.humanize import counted
 from conversations.store.read import messages_of
 from retrieval.delegation.actions import Action, Describe, Expand, Find, More
-from retrieval.delegation.extent import Extent
-from retrieval.delegation.granted_search import matches_within
+from retrieval.delegation.extent import Extent, matches_within
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantExceeded, GrantRecord, GrantRecursion
 from retrieval.engine import RetrievalEngine
@@ -58,23 +57,23 @@ class GrantedReader:
     def read(self, action: Action) -> Read:
         """What the action asks for. Raises the refusal, which is on the grant's list then."""
         match action:
-            case Find(query):
+            case Find(query=query):
                 return self._given(lambda room: fit(self._found(query), room, self._count))
-            case Describe(id):
+            case Describe(id=id):
                 allowed = self._within(id)
                 return self._given(lambda room: fit(self._described(allowed), room, self._count))
-            case Expand(id, depth, messages):
+            case Expand(id=id, depth=depth, messages=messages):
                 allowed = self._within(id)
                 if allowed.kind is ItemKind.MESSAGE:
                     return self._given(lambda room: self._message(allowed, room))
                 page = Page(allowed.id, self._levels(allowed.id, depth), messages)
                 return self._given(lambda room: self._page(page, room))
-            case More(handle):
+            case More(handle=handle):
                 if handle not in self.pages:
                     raise self._refused(NotFound(f"There is no handle {handle[:20]!r}."))
                 return self._given(lambda room: self._page(self.pages[handle], room))
         if action.name in _DELEGATING:
-            raise self._refused(GrantRecursion("Who reads by leave does not delegate further."))
+            raise self._refused(GrantRecursion("Who reads by a grant does not delegate further."))
         raise self._refused(NotFound(f"There is no action {action.name[:20]!r} here."))
 
     def _given(self, answer: Callable[[int], str]) -> Read:

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from functools import cache
 
+from compaction.models import CompactionRun
 from conversations.content.lossless_values import is_storable
 from conversations.errors import NotFound
 from conversations.fast.lookup import OneRow
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope, unseen
-from conversations.sql import load, rows
+from conversations.sql import rows, snapshot
 from conversations.types import Level, Role, SummaryKind
-from retrieval.describing.describe_whole import describe_conversation, describe_run
-from retrieval.describing.summary_outlines import in_order, outline, way_up
+from retrieval.describing.outlines import STATEMENTS, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_IN_MANIFEST = 50
-_SQL = load("retrieval/describe.sql")
+MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
 
 
 def describe(id: str, *, scope: Scope) -> Description:
     """See `RetrievalEngine.describe`: one query for a summary, two for a message."""
-    found = named(id) if isinstance(id, str) else None
+    found = named(id)
     if found is not None:
         return _described(found, scope)
     conversation = _of_session(id, scope)
     if conversation is not None:
-        return describe_conversation(conversation)
-    inside = names_in(id) if isinstance(id, str) else ()
+        return _conversation(conversation)
+    inside = names_in(id)
     if inside:
         return _described(inside[0], scope)
     raise NotFound(
-        f"{str(id)[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
+        f"{id[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
         "conversation can be named by its session.",
     )
 
@@ -45,16 +45,16 @@ def _described(found: Named, scope: Scope) -> Description:
         case ItemKind.FILE:
             return _file(scope.file(found.id))
         case ItemKind.RUN:
-            return describe_run(found.id, scope=scope)
+            return _run(found.id, scope=scope)
         case ItemKind.CONVERSATION:
-            return describe_conversation(scope.conversation(found.number))
+            return _conversation(scope.conversation(found.number))
         case ItemKind.MESSAGE:
             return _message(scope.message(found.number))
 
 
-def _of_session(session_id: object, scope: Scope) -> Conversation | None:
+def _of_session(session_id: str, scope: Scope) -> Conversation | None:
     """The one visible conversation of this session; None if there are several."""
-    if not isinstance(session_id, str) or not is_storable(session_id):
+    if not is_storable(session_id):
         return None
     found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])
     return found[0] if len(found) == 1 else None
@@ -67,7 +67,7 @@ def _row() -> OneRow[Summary]:
 
 @cache
 def _of_summary() -> str:
-    return _SQL["summary"].format(row=", ".join(f"s.{column}" for column in _row().columns))
+    return STATEMENTS["summary"].format(row=", ".join(f"s.{column}" for column in _row().columns))
 
 
 def _summary(summary_id: str, scope: Scope) -> Description:
@@ -118,7 +118,7 @@ def _summary(summary_id: str, scope: Scope) -> Description:
 
 
 def _message(message: Message) -> Description:
-    fetched = rows(_SQL["message"], {"message_id": message.message_id, "most": MOST_IN_MANIFEST})
+    fetched = rows(STATEMENTS["message"], {"message_id": message.message_id, "most": MOST_IN_MANIFEST})
     held_by = way_up(outline(row[:-3]) for row in fetched if row[0] is not None)
     part_types, quarantined, file_ids = fetched[0][-3:]
     return Description(
@@ -154,9 +154,73 @@ def _file(file: LargeFile) -> Description:
         byte_size=record.byte_size,
         exploration_summary=record.exploration_summary,
         needed_by=tuple(
-            needing for (needing,) in rows(_SQL["needing_file"], {"file_id": record.file_id, "most": MOST_IN_MANIFEST})
+            needing
+            for (needing,) in rows(STATEMENTS["needing_file"], {"file_id": record.file_id, "most": MOST_IN_MANIFEST})
         ),
         content_hash=record.content_hash,
         erased=record.erased_by_id is not None,
         quarantined=next((reason for (reason,) in rows(_FILE_QUARANTINED, [record.file_id])), None),
+    )
+
+
+def _run(run_id: str, *, scope: Scope) -> Description:
+    """What the run came to and which summaries it made; NotFound alike for what is not there and what is not seen."""
+    runs = scope.narrow(CompactionRun.objects.all())
+    run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
+    if run is None:
+        raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
+    made = [
+        outline(row)
+        for row in rows(
+            STATEMENTS["made_by_run"],
+            {"conversation_id": run.conversation_id, "run_id": run_id, "most": MOST_IN_MANIFEST},
+        )
+    ]
+    return Description(
+        id=run.run_id,
+        kind=ItemKind.RUN,
+        conversation_id=run.conversation_id,
+        created_at=run.started_at,
+        first_seq=min((each.first_seq for each in made), default=None),
+        last_seq=max((each.last_seq for each in made), default=None),
+        manifest=tuple(made[:MOST_IN_MANIFEST]),
+        manifest_complete=len(made) <= MOST_IN_MANIFEST,
+        run=run.as_record(),
+        summary_count=run.leaf_summaries + run.condensed_summaries + run.redone_summaries,
+    )
+
+
+def _conversation(conversation: Conversation) -> Description:
+    """What the conversation holds, what of it a model sees now, and what the last run in it came to."""
+    number = {"conversation_id": conversation.conversation_id}
+    with snapshot():
+        # Again, so that its counters are of the same moment as what they count.
+        conversation.refresh_from_db()
+        shown = [outline(row) for row in rows(STATEMENTS["active_summaries"], {**number, "most": MOST_IN_MANIFEST})]
+        raw = rows(STATEMENTS["raw_spans"], {**number, "from": 0, "upto": conversation.next_seq})
+        [[earliest_at, latest_at, summary_count, depth]] = rows(STATEMENTS["figures_of_conversation"], number)
+        file_ids = [row[0] for row in rows(STATEMENTS["files_of_conversation"], {**number, "most": MOST_FILES})]
+        last_run = CompactionRun.objects.filter(conversation=conversation).order_by("-started_at").first()
+    record = conversation.as_record()
+    return Description(
+        id=f"conv_{conversation.conversation_id}",
+        kind=ItemKind.CONVERSATION,
+        conversation_id=conversation.conversation_id,
+        created_at=conversation.created_at,
+        token_count=record.counters.active_tokens,
+        first_seq=1 if record.counters.message_count else None,
+        last_seq=record.counters.message_count or None,
+        earliest_at=earliest_at,
+        latest_at=latest_at,
+        depth=depth,
+        source_tokens=record.counters.total_tokens,
+        message_count=record.counters.message_count,
+        manifest=tuple(shown[:MOST_IN_MANIFEST]),
+        manifest_complete=len(shown) <= MOST_IN_MANIFEST,
+        file_ids=tuple(file_ids),
+        conversation=record,
+        run_id=last_run.run_id if last_run is not None else None,
+        run=last_run.as_record() if last_run is not None else None,
+        raw_messages=tuple(MessageSpan(*row) for row in raw),
+        summary_count=summary_count,
     )

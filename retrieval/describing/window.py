@@ -1,26 +1,25 @@
 """Read a window on the lineage: what stands between two seqs, now or after a run.
 
-Made for pictures: whatever the length of the history, a window costs three short statements, single messages are listed
-only where there are few, and single summaries only where a picture can show them apart.
+Made for pictures: single messages are listed only where there are few, and single summaries only where a picture can
+show them apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from compaction.policy import CompactionPolicy
-from compaction.types import BoundaryRecord, Outcome, Reason
+from compaction.types import BoundaryRecord, CompactionDecision, Outcome, Reason
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot
 from conversations.store.read import ROLES
-from conversations.types import Level
-from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowRun, WindowSummary
+from conversations.types import ConversationRecord, Level, Role
 from retrieval.types import MessageSpan
 
 # More messages than this in a window are not listed one by one.
@@ -33,6 +32,93 @@ _SQL = load("retrieval/lineage_window.sql")
 _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s AND run_id = %(run)s"
 
 
+@dataclass(frozen=True)
+class WindowSummary:
+    """A summary that reaches into the window. `active`: a model sees it of its messages at that moment.
+
+    `superseded`: another one of the same sources has been made instead.
+    """
+
+    summary_id: str
+    depth: int
+    first_seq: int
+    last_seq: int
+    token_count: int
+    source_tokens: int
+    level: Level
+    retention: float | None
+    is_degraded: bool
+    active: bool
+    superseded: bool
+    run_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class WindowBundle:
+    """Summaries of one depth side by side, too narrow to be listed, none of which a model sees.
+
+    `token_count` is that of the largest of them; `messages` are those they were made from, `source_tokens` theirs.
+    """
+
+    depth: int
+    first_seq: int
+    last_seq: int
+    summaries: int
+    token_count: int
+    source_tokens: int
+    messages: int
+
+
+@dataclass(frozen=True)
+class WindowMessage:
+    """A message of a window that is narrow enough to tell each one. `raw`: no summary stands for it at that moment."""
+
+    message_id: int
+    seq: int
+    role: Role
+    token_count: int
+    raw: bool
+
+
+@dataclass(frozen=True)
+class WindowRun:
+    """A run that has made summaries: how far the messages went that it knew, and what it was for."""
+
+    run_id: str
+    finished_at: datetime
+    last_seq: int
+    summaries: int
+    reason: Reason | None
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True)
+class LineageWindow:
+    """What stands between two seqs of a conversation, at a moment.
+
+    `first_seq` and `last_seq` are the window, `message_count` the messages that there were at that moment. From
+    `tail_from_seq` on nothing is ever summarized. `raw` are the stretches that no summary stood for. `messages` is None
+    where the window holds too many to tell them one by one. `runs` are the newest of all that made summaries, oldest
+    first, whatever the window and the moment. `bundles` stand for summaries that the resolution asked for is too low to
+    tell one by one.
+    """
+
+    conversation: ConversationRecord
+    pressure: CompactionDecision
+    first_seq: int
+    last_seq: int
+    message_count: int
+    tail_from_seq: int
+    summaries: tuple[WindowSummary, ...]
+    raw: tuple[MessageSpan, ...]
+    messages: tuple[WindowMessage, ...] | None
+    runs: tuple[WindowRun, ...]
+    boundaries: tuple[BoundaryRecord, ...] = ()
+    bundles: tuple[WindowBundle, ...] = ()
+    as_of_run: str | None = None
+
+
 def lineage_window(
     *,
     conversation_id: int,
@@ -43,7 +129,7 @@ def lineage_window(
     resolution: int | None,
     scope: Scope,
 ) -> LineageWindow:
-    """See `RetrievalEngine.lineage_window`: three statements, whatever the size; two more for a moment of the past."""
+    """See `RetrievalEngine.lineage_window`: the same few statements, whatever the size."""
     with snapshot():
         conversation = scope.conversation(conversation_id)
         time, count = _moment(conversation, as_of_run)
@@ -56,10 +142,12 @@ def lineage_window(
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS
-        groups = _grouped(_statement(is_past=time is not None, is_bundled=least > 1), values)
-        policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
-        raw = tuple(MessageSpan(*row) for row in sorted(groups["raw"])) if count else ()
+        is_single = _SQL["is_single"].format(seen=_SQL["active_now" if time is None else "active_then"])
+        summaries = _SQL["summaries"].format(among=f"AND ({is_single})" if least > 1 else "")
+        bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []
+        raw = tuple(MessageSpan(*row) for row in rows(_SQL["raw_now" if time is None else "raw_then"], values))
         is_narrow = with_messages and last - first < MOST_MESSAGES
+        policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
         return LineageWindow(
             conversation=conversation.as_record(),
             pressure=policy.decide(conversation_id, conversation.counters),
@@ -67,43 +155,14 @@ def lineage_window(
             last_seq=last,
             message_count=count,
             tail_from_seq=max(1, count - policy.fresh_tail_count + 1),
-            summaries=tuple(sorted((_summary(row, time) for row in groups["summary"]), key=_in_order)),
-            raw=raw,
+            summaries=tuple(_summary(row, time) for row in rows(summaries, values)),
+            raw=raw if count else (),
             messages=_messages(values, raw) if is_narrow else None,
-            runs=tuple(sorted((_run(row) for row in groups["run"]), key=lambda run: (run.finished_at, run.run_id))),
-            boundaries=tuple(_boundary(conversation_id, row) for row in groups["boundary"]),
-            bundles=tuple(WindowBundle(*row) for row in sorted(groups["bundle"])),
+            runs=tuple(_run(row) for row in rows(_SQL["runs"], values)),
+            boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
+            bundles=tuple(WindowBundle(*row) for row in bundles),
             as_of_run=as_of_run,
         )
-
-
-def _grouped(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
-    """The rows of a combined statement, by the name of the query they come from."""
-    groups: dict[str, list[Any]] = {"summary": [], "bundle": [], "raw": [], "run": [], "boundary": []}
-    for name, row in rows(statement, values):
-        groups[name].append(row)
-    return groups
-
-
-def _together(**queries: str) -> str:
-    """Combine queries into one statement."""
-    return " UNION ALL ".join(
-        f"(SELECT '{name}', (SELECT json_agg(value ORDER BY place) FROM json_each(row_to_json(query))"
-        f" WITH ORDINALITY AS each(key, value, place)) FROM ({query}) AS query)"
-        for name, query in queries.items()
-    )
-
-
-@cache
-def _statement(*, is_past: bool, is_bundled: bool) -> str:
-    raw = _SQL["raw_then"] if is_past else _SQL["raw_now"]
-    if not is_bundled:
-        return _together(summary=_SQL["summaries"], raw=raw, run=_SQL["runs"], boundary=_SQL["boundaries"])
-    is_single = _SQL["is_single"].format(seen=_SQL["active_then"] if is_past else _SQL["active_now"])
-    summaries, bundles = _SQL["summaries"], _SQL["bundles"].format(is_single=is_single)
-    return _together(
-        summary=f"{summaries} AND ({is_single})", bundle=bundles, raw=raw, run=_SQL["runs"], boundary=_SQL["boundaries"]
-    )
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
@@ -118,25 +177,24 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
     return time, found[0][0] if found else 0
 
 
-def _summary(row: list[Any], time: datetime | None) -> WindowSummary:
-    *figures, run_id, created_at, derived_at, superseded_at, is_shown = row
-    derived_at, superseded_at = _time(derived_at), _time(superseded_at)
-    superseded = superseded_at is not None and (time is None or superseded_at <= time)
-    merged = derived_at is not None and (time is None or derived_at <= time)
+def _summary(row: tuple[Any, ...], time: datetime | None) -> WindowSummary:
+    """The summary of a row; its times of being derived from and superseded may lie after the moment."""
+    id, depth, first, last, tokens, source_tokens, level, retention, is_degraded, run_id, created, *ends, is_shown = row
+    merged, superseded = (end is not None and (time is None or end <= time) for end in ends)
     return WindowSummary(
-        summary_id=figures[0],
-        depth=figures[1],
-        first_seq=figures[2],
-        last_seq=figures[3],
-        token_count=figures[4],
-        source_tokens=figures[5],
-        level=Level(figures[6]),
-        retention=figures[7],
-        is_degraded=figures[8],
+        summary_id=id,
+        depth=depth,
+        first_seq=first,
+        last_seq=last,
+        token_count=tokens,
+        source_tokens=source_tokens,
+        level=Level(level),
+        retention=retention,
+        is_degraded=is_degraded,
         active=is_shown if time is None else not (merged or superseded),
         superseded=superseded,
         run_id=run_id,
-        created_at=_moment_of(created_at),
+        created_at=created,
     )
 
 
@@ -148,37 +206,13 @@ def _messages(values: dict[str, Any], raw: Sequence[MessageSpan]) -> tuple[Windo
     )
 
 
-def _run(row: list[Any]) -> WindowRun:
+def _run(row: tuple[Any, ...]) -> WindowRun:
     run_id, finished_at, last_seq, summaries, reason, outcome = row
     return WindowRun(
         run_id=run_id,
-        finished_at=_moment_of(finished_at),
+        finished_at=finished_at,
         last_seq=last_seq,
         summaries=summaries,
-        reason=None if reason is None else Reason(reason),
-        outcome=None if outcome is None else Outcome(outcome),
+        reason=reason and Reason(reason),
+        outcome=outcome and Outcome(outcome),
     )
-
-
-def _boundary(conversation_id: int, row: list[Any]) -> BoundaryRecord:
-    host_reference, last_seq, recorded_at, metadata = row
-    return BoundaryRecord(
-        conversation_id=conversation_id,
-        host_reference=host_reference,
-        last_seq=last_seq,
-        recorded_at=_moment_of(recorded_at),
-        metadata=metadata,
-    )
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else _moment_of(text)
-
-
-def _moment_of(text: str) -> datetime:
-    """A time as JSON says it."""
-    return datetime.fromisoformat(text)
-
-
-def _in_order(summary: WindowSummary) -> tuple[int, int, datetime]:
-    return summary.depth, summary.first_seq, summary.created_at

@@ -4,41 +4,69 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
-from conversations.errors import Invalid
 from conversations.humanize import counted
 from conversations.models import Summary
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
 from conversations.store.last_used import note_use, note_use_of
 from conversations.types import SummaryKind
-from retrieval.describing.covering import covering, range_of
-from retrieval.describing.describe_range import beyond_the_end
-from retrieval.describing.range_types import RangeExpansion
-from retrieval.expansion import expansion_cursors
-from retrieval.expansion.expand_items import items_of, sliced
-from retrieval.expansion.expand_outline import Below, Entry, Outline, entries_of, last_entry
-from retrieval.expansion.expand_range import Spoken, Within
-from retrieval.expansion.expansion_cursors import Key, Position, Request
+from retrieval.describing.ranges import RangeExpansion, covering, range_of
+from retrieval.expansion.items import items_of, sliced
+from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.cursors import bad_cursor
+from retrieval.search.page import bad_cursor, read_cursor, write_cursor
 from retrieval.slices import as_json, slice_of
 from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 
-DEEPEST = 1_000_000
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 # How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
 READ_AT_ONCE = 1000
-_BEGINNING = Position(Key(0, -DEEPEST))
 _MORE = "There is more: expand with the same arguments and this cursor."
 # Before this, in the cursor of a range, stands the moment whose context it goes through.
 _MOMENT = "~"
 _DIGITS = re.compile(r"[0-9]{1,17}")
+
+
+@dataclass(frozen=True)
+class Position:
+    """The item to go on with, and how much of its content and of its parts has been given."""
+
+    key: Key
+    content_offset: int = 0
+    parts_offset: int = 0
+
+    @property
+    def is_inside(self) -> bool:
+        return self.content_offset > 0 or self.parts_offset > 0
+
+
+_BEGINNING = Position(Key(0, -(2**31)))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a cursor belongs to: a summary, or what a range of messages held at a moment."""
+
+    of: str
+    depth: int
+    include_messages: bool
+
+    def cursor(self, position: Position) -> str:
+        """The cursor for this position in this expansion."""
+        place = [*position.key, position.content_offset, position.parts_offset]
+        return write_cursor(list(astuple(self)), place, of="expand")
+
+    def position(self, cursor: str) -> Position:
+        """The position of a cursor of this expansion; Invalid (`bad_cursor`) for any other."""
+        mismatch = "This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed"
+        *key, content_offset, parts_offset = read_cursor(cursor, list(astuple(self)), of="expand", mismatch=mismatch)
+        return Position(Key(*key), content_offset, parts_offset)
 
 
 class _Page(NamedTuple):
@@ -68,26 +96,22 @@ class Expansion:
         cursor: str | None,
     ) -> ExpandResult:
         """See `RetrievalEngine.expand`."""
-        cap = self._cap(token_cap)
-        _check_depth(depth)
         root = self.scope.summary(summary_id)
-        request = Request(summary_id, depth, bool(include_messages))
-        position = expansion_cursors.read(cursor, request) if cursor is not None else _BEGINNING
-        page = self._page(Below(root, depth, request.include_messages), position, cap, keep_ends)
+        request = Request(summary_id, depth, include_messages)
+        position = request.position(cursor) if cursor is not None else _BEGINNING
+        outline = below(root, depth=depth, include_messages=include_messages)
+        page = self._page(outline, position, self._cap(token_cap), keep_ends)
         note_use_of(root.conversation_id, known_since=root.created_at)
         return ExpandResult(
             summary_id=summary_id,
             conversation_id=root.conversation_id,
             depth=depth,
-            include_messages=request.include_messages,
-            items=tuple(page.items),
-            tokens=sum(item.tokens for item in page.items),
-            token_cap=cap,
-            truncated=page.following is not None,
-            cursor=expansion_cursors.written(request, page.following) if page.following is not None else None,
+            include_messages=include_messages,
+            token_cap=self._cap(token_cap),
+            cursor=request.cursor(page.following) if page.following is not None else None,
             messages_below=root.descendant_count,
-            gap=page.gap,
             note=_note(root, request, page),
+            **_given(page),
         )
 
     def range_page(
@@ -104,62 +128,50 @@ class Expansion:
         cursor: str | None,
     ) -> RangeExpansion:
         """See `RetrievalEngine.expand_range`."""
-        cap = self._cap(token_cap)
-        _check_depth(depth)
-        include_messages = bool(include_messages or only_messages)
+        include_messages = include_messages or only_messages
         with snapshot():
             moment, inner = _of_range(cursor) if cursor is not None else (_now(), "")
             as_of = _time(moment)
             stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
-            outline: Spoken | Within
             if only_messages:
-                outline = Spoken(stretch)
+                outline = messages_within(stretch)
             else:
                 roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
-                outline = Within(stretch, roots, as_of, depth, include_messages)
+                outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
             # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
             request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
-            position = expansion_cursors.read(inner, request) if cursor is not None else _BEGINNING
-            page = self._page(outline, position, cap, keep_ends)
+            position = request.position(inner) if cursor is not None else _BEGINNING
+            page = self._page(outline, position, self._cap(token_cap), keep_ends)
         note_use(stretch.conversation)
-        following = (
-            None if page.following is None else f"{moment}{_MOMENT}{expansion_cursors.written(request, page.following)}"
-        )
+        following = None if page.following is None else f"{moment}{_MOMENT}{request.cursor(page.following)}"
         return RangeExpansion(
             conversation_id=conversation_id,
             from_seq=from_seq,
             to_seq=to_seq,
             depth=depth,
             include_messages=include_messages,
-            only_messages=bool(only_messages),
-            items=tuple(page.items),
-            tokens=sum(item.tokens for item in page.items),
-            token_cap=cap,
-            truncated=following is not None,
+            only_messages=only_messages,
+            token_cap=self._cap(token_cap),
             cursor=following,
-            gap=page.gap,
-            note=_MORE if following is not None else beyond_the_end(stretch),
+            note=_MORE if following is not None else stretch.beyond_the_end,
+            **_given(page),
         )
 
     def _cap(self, token_cap: int | None) -> int:
-        if token_cap is None:
-            return self.policy.max_expand_tokens
-        if isinstance(token_cap, bool) or not isinstance(token_cap, int) or token_cap < 1:
-            raise Invalid(f"token_cap: {str(token_cap)[:80]!r} is not a whole number of tokens from 1 up.")
-        return min(token_cap, self.policy.max_expand_tokens)
+        return min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
 
     def _page(self, outline: Outline, position: Position, cap: int, keep_ends: bool) -> _Page:
         at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
         if not outline.is_shallow:
             at_once = min(at_once, READ_AT_ONCE)
-        items, following = self._filled(entries_of(outline, start=position.key, at_once=at_once), position, cap)
-        last = last_entry(outline) if keep_ends and following is not None and cap > 1 else None
+        items, following = self._filled(outline.entries(start=position.key, at_once=at_once), position, cap)
+        last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:
             # Nothing is left out, or what is left out is of the last item alone.
             return _Page(items, following)
         end = self._beginning_of(last, cap // 2)
         items, following = self._filled(
-            entries_of(outline, start=position.key, at_once=at_once), position, cap - end.tokens
+            outline.entries(start=position.key, at_once=at_once), position, cap - end.tokens
         )
         # With less room it stops no later than before.
         begins = following.key.seq if following is not None else last.seq
@@ -176,7 +188,7 @@ class Expansion:
         """The items of a page, and where the next one begins."""
         items: list[ExpandedItem] = []
         room = cap
-        # The one that is being sliced is the first; of it, nobody knows what is left.
+        # The one that is being sliced is the first; what is left of it is not known yet.
         begun = position.key if position.is_inside else None
         beyond: Entry | None = None
         while beyond is None:
@@ -236,9 +248,14 @@ def _planned(
     return planned, None
 
 
-def _check_depth(depth: int) -> None:
-    if isinstance(depth, bool) or not isinstance(depth, int) or not (depth == -1 or 1 <= depth <= DEEPEST):
-        raise Invalid(f"depth: {str(depth)[:80]!r} is not a number of levels from 1 up, or -1 for all.")
+def _given(page: _Page) -> dict[str, Any]:
+    """What the pages of a summary and of a range have in common."""
+    return {
+        "items": tuple(page.items),
+        "tokens": sum(item.tokens for item in page.items),
+        "truncated": page.following is not None,
+        "gap": page.gap,
+    }
 
 
 def _now() -> int:
@@ -252,7 +269,7 @@ def _time(moment: int) -> datetime:
 
 def _of_range(cursor: str) -> tuple[int, str]:
     """The moment in the cursor of a range, and the rest of it, which alone is signed."""
-    moment, _, rest = cursor.partition(_MOMENT) if isinstance(cursor, str) else ("", "", "")
+    moment, _, rest = cursor.partition(_MOMENT)
     if not _DIGITS.fullmatch(moment):
         raise bad_cursor("This is not a cursor that expand gave for a range, or it was changed")
     return int(moment), rest

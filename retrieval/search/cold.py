@@ -13,13 +13,12 @@ from django.db import DataError
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.sql import load, rows
-from retrieval.limits import Deadline
-from retrieval.search.filters import Filters
-from retrieval.search.ordering import FoundRow
+from retrieval.search.filters import MESSAGE_RANK, MESSAGES, Filters
+from retrieval.search.page import FoundRow
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
+from retrieval.search.prepare import Deadline
 from retrieval.search.query.compiled_query import CompiledQuery
-from retrieval.search.searchables import MESSAGE_RANK, MESSAGES
 from retrieval.search.snippets import Needles, around, snippet
 from retrieval.types import Snippet
 
@@ -48,7 +47,7 @@ class ColdMatches:
 
 @dataclass(frozen=True)
 class ColdSearch:
-    """Search the cold messages that the filters allow; use it within `limits.bounded`."""
+    """Search the cold messages that the filters allow; use it within `prepare.bounded`."""
 
     filters: Filters
     limit: int

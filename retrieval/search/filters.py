@@ -1,51 +1,131 @@
-"""Build the WHERE clauses of a search: what the scope allows, and what the criteria ask for.
+"""Build the WHERE clauses of a search over messages, summaries and files.
 
-Every criterion is a condition of the search itself, so that a limit counts only what meets it.
+Every filter is a condition of the search itself, so that a limit counts only what meets it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from conversations.scope import Scope
-from conversations.sql import array, bigint, load, rows, texts
-from retrieval.search.criteria import Criteria
+from conversations.sql import array, bigint, load, texts
 from retrieval.search.query.compiled_query import CompiledQuery
-from retrieval.search.searchables import FILES, MESSAGES, SEARCHABLES, SUMMARIES, Searchable
+from retrieval.search.request import SearchRequest
 from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search_filters.sql")
-_MESSAGES_OF_RARE_TOOLS = load("retrieval/search_prepare.sql")["messages_of_rare_tools"]
 IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
 # So many messages have one place lexeme, as `lcm_places` says; more blocks than these are a whole conversation.
 BLOCK, _MOST_BLOCKS = 1024, 40
-# The messages of tools that were called so rarely are found by their calls; of others, among those that match.
-MOST_CALLS = 300
+# The greatest place there can be.
+NEWEST = 2**63 - 1
+# A position by when things came, newest first: place, rank, id. No two rows have the same.
+Key = tuple[int, int, str]
+
+_LAST_OF_SUMMARY, _LAST_BEFORE_FILE = _SQL["last_of_summary"], _SQL["last_before_file"]
+# The index of `sql/files.sql` is on exactly this expression.
+FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
+
+
+# There is one of each kind, so they are compared by identity.
+@dataclass(frozen=True, eq=False)
+class Searchable:
+    """A table to search, and how its rows are compared with those of the others.
+
+    `place_in_one` and `place_in_many` order everything by when it came: within one conversation by seq, among several
+    by the id that the message got when it was recorded. At one place, `rank` comes first: the message, then the
+    summaries that end with it, the widest first, then files.
+    """
+
+    kind: ItemKind
+    name: str
+    id: str
+    seq: str
+    place_in_one: str
+    place_in_many: str
+    rank: str
+    text: str = "content"
+    vector: str = "content_tsv"
+    tokens: str = "token_count"
+    first_moment: str = "created_at"
+    last_moment: str = "created_at"
+    # For a row that asks something, how many messages on it is answered: 0 if not near; of any other, null.
+    answered_in: str = "NULL::integer"
+    # Whether the word index has place lexemes of its rows: their conversation, and their block of 1,024 messages there.
+    has_places: bool = True
+    # What a row must be to be searched at all, now and at an earlier moment.
+    only: str = "true"
+    only_then: str = "true"
+    # Whether its text is there: an expression may match one that is empty because it is elsewhere, or erased.
+    has_text: str = "erased_by_id IS NULL"
+
+
+MESSAGE_RANK = 1_000_000
+MESSAGES = Searchable(
+    ItemKind.MESSAGE,
+    "messages",
+    id="message_id",
+    seq="seq",
+    place_in_one="seq",
+    place_in_many="message_id",
+    rank=str(MESSAGE_RANK),
+    answered_in=_SQL["answered_in"],
+    has_text="cold_block_id IS NULL AND erased_by_id IS NULL",
+)
+SUMMARIES = Searchable(
+    ItemKind.SUMMARY,
+    "summaries",
+    id="summary_id",
+    seq="first_seq",
+    place_in_one="last_seq",
+    place_in_many=_LAST_OF_SUMMARY.format(column="message_id"),
+    rank="depth",
+    first_moment="earliest_at",
+    last_moment="latest_at",
+    only=_SQL["not_superseded"],
+    only_then=_SQL["not_superseded_then"],
+)
+FILES = Searchable(
+    ItemKind.FILE,
+    "large_files",
+    id="file_id",
+    seq=_LAST_BEFORE_FILE.format(column="seq"),
+    place_in_one=_LAST_BEFORE_FILE.format(column="seq"),
+    place_in_many=_LAST_BEFORE_FILE.format(column="message_id"),
+    rank="-1",
+    text=FILE_TEXT,
+    vector=f"lcm_tsv({FILE_TEXT})",
+    has_places=False,
+    tokens=f"octet_length({FILE_TEXT}) / 4",
+    only_then="large_files.created_at <= %(at)s",
+)
+SEARCHABLES = (MESSAGES, SUMMARIES, FILES)
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The rows to search. `low` (exclusive) and `high` are places of messages: seqs of one conversation, else ids.
+    """The rows to search, as conditions of SQL.
 
-    `size`: how many messages there are before any criterion. `at`: a moment, if nothing that came later counts.
+    `low` (exclusive) and `high` are places of messages: seqs of one conversation, else ids. `newest` is the newest
+    place there is, `size` the number of messages, both before any filter. `at`: a moment, if nothing later counts.
     """
 
     scope: Scope
-    criteria: Criteria
+    request: SearchRequest
     size: int
     low: int
     high: int
-    # The newest place there is, whatever the criteria are.
     newest: int
+    # The summaries below that of the request.
     below: tuple[str, ...] = ()
     at: datetime | None = None
-    # Of the messages of these conversations, so many are cold.
+    # How many messages of these conversations are cold.
     cold: int = 0
-    # All messages that have to do with the tools of the criteria, if these were called rarely.
+    # All messages that have to do with the tools of the request, if these were called rarely.
     of_tools: tuple[int, ...] | None = None
     # Kinds that these conversations have nothing of.
     missing: frozenset[ItemKind] = frozenset()
@@ -55,45 +135,48 @@ class Filters:
         high = min(self.high, newest)
         return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)
 
-    def without(self, table: Searchable) -> Filters:
-        """The same without the rows of this table."""
-        return replace(self, missing=self.missing | {table.kind})
-
     @property
     def is_one_conversation(self) -> bool:
-        return self.criteria.conversation_id is not None
+        return self.request.conversation_id is not None
 
     @cached_property
     def tables(self) -> tuple[Searchable, ...]:
         """The tables to search; one at least."""
-        wanted = tuple(table for table in SEARCHABLES if table.kind in self.criteria.kinds)
+        wanted = tuple(table for table in SEARCHABLES if table.kind in self.request.kinds)
         return tuple(table for table in wanted if table.kind not in self.missing) or wanted[:1]
 
     @property
     def rows(self) -> int:
-        """Among how many messages the search looks, before criteria pick some of them."""
+        """How many messages there are between `low` and `high`, about."""
         return self.high - self.low if self.is_one_conversation else self.size
 
     @property
-    def picks_among_messages(self) -> bool:
-        """Whether only some of the messages between `low` and `high` are searched."""
-        return self.criteria.picks_among_messages
-
-    @property
     def is_narrowed(self) -> bool:
-        """Whether a message beside a match may be excluded."""
-        return self.picks_among_messages or self.low > 0 or self.high < self.newest or self.at is not None
+        """Whether a message beside a match may be filtered out."""
+        is_part = self.low > 0 or self.high < self.newest or self.at is not None
+        return is_part or self.request.picks_among_messages
 
     def place(self, table: Searchable) -> str:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
 
+    def high_before(self, key: Key | None) -> int:
+        """The newest place of a message behind the key: at one place, the message comes first."""
+        return self.high if key is None else min(self.high, key[0] - 1)
+
+    def behind(self, table: Searchable, key: Key | None) -> str:
+        """The condition for rows of a table other than messages that come behind the key, if there is one."""
+        if key is None:
+            return "true"
+        own = f'({self.place(table)}, {table.rank}, {table.id} COLLATE "C")'
+        return f"({own} < (%(key_place)s, %(key_rank)s, %(key_id)s)) IS TRUE"
+
     def matching(self, table: Searchable, query: CompiledQuery, *, places: str = "in_conversations") -> str:
-        """The condition that the word index leads by to the rows that match the query.
+        """The condition by which the word index finds the rows that match the query.
 
         `places`: the name of the parameter with the place lexemes to search. Words and places are conditions of their
         own: of one for both, the index would go through all entries of these places.
         """
-        names = [*query.conditions, *([places] if table.has_places and self.criteria.named else [])]
+        names = [*query.conditions, *([places] if table.has_places and self.request.named else [])]
         return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
 
     def blocks(self, after: int, upto: int) -> str:
@@ -101,105 +184,91 @@ class Filters:
         blocks = range((after + 1) // BLOCK, upto // BLOCK + 1)
         if not self.is_one_conversation or len(blocks) > _MOST_BLOCKS:
             return self._in_conversations
-        return " | ".join(f"'in {self.criteria.conversation_id}/{block}'" for block in blocks)
+        return " | ".join(f"'in {self.request.conversation_id}/{block}'" for block in blocks)
 
     @property
     def _in_conversations(self) -> str:
-        return " | ".join(f"'in {each}'" for each in self.criteria.named)
+        return " | ".join(f"'in {each}'" for each in self.request.named)
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
         """The parameters of all conditions."""
-        criteria = self.criteria
+        request = self.request
         return {
             "workspace_id": self.scope.workspace_id,
-            "conversation_id": None if criteria.conversation_id is None else bigint(criteria.conversation_id),
-            "conversation_ids": array(criteria.conversation_ids),
+            "conversation_id": None if request.conversation_id is None else bigint(request.conversation_id),
+            "conversation_ids": array(request.conversation_ids),
             "in_conversations": self._in_conversations,
-            "since": criteria.since,
-            "until": criteria.until,
-            "roles": texts(criteria.roles),
-            "part_types": texts(criteria.part_types),
-            "tool_names": texts(criteria.tool_names),
+            "since": request.since,
+            "until": request.until,
+            "roles": texts(request.roles),
+            "part_types": texts(request.part_types),
+            "tool_names": texts(request.tool_names),
             "of_tools": array(self.of_tools or ()),
             "low": bigint(self.low),
             "high": bigint(self.high),
-            "depth": criteria.depth,
+            "depth": request.depth,
             "below": texts(self.below),
-            "holding": texts([criteria.under, *self.below] if criteria.under else []),
+            "holding": texts([request.under, *self.below] if request.under else []),
             "at": self.at,
         }
 
     def where(self, table: Searchable, *, by_words: bool = True, costly: bool = True) -> str:
-        """The condition for the table's rows. `costly`: with what takes long to find out (`costly_of`).
+        """The condition for the table's rows, `costly`: with that on the parts of messages.
 
-        `by_words`: the word index leads to them, so that no other index serves these conditions.
+        `by_words`: the word index finds them, so that no other index is to serve these conditions.
         """
         owned = self._owned
         if by_words and owned != "true" and (table.has_places or not self.is_one_conversation):
             # As it is written, no index serves it.
             owned = f"({owned}) IS TRUE"
-        conditions = [owned, table.only if self.at is None else table.only_then]
-        conditions += {MESSAGES: self._of_messages, SUMMARIES: self._of_summaries, FILES: self._of_files}[table]()
-        return _all_of([*conditions, *([self.costly_of(table)] if costly else [])])
+        conditions = [owned, table.only if self.at is None else table.only_then, *self._conditions(table)]
+        return _all_of([*conditions, self.costly_of(table)] if costly else conditions)
 
     def costly_of(self, table: Searchable) -> str:
         """The conditions on the parts of messages."""
-        criteria = self.criteria
+        request = self.request
         if table is not MESSAGES:
             return "true"
-        has_tool = [_SQL["of_tool"]] if criteria.tool_names and self.of_tools is None else []
-        return _all_of([*([_SQL["has_part"]] if criteria.part_types else []), *has_tool])
+        has_tool = [_SQL["of_tool"]] if request.tool_names and self.of_tools is None else []
+        return _all_of([*([_SQL["has_part"]] if request.part_types else []), *has_tool])
 
     @property
     def _owned(self) -> str:
         if self.is_one_conversation:
             return "conversation_id = %(conversation_id)s"
-        if self.criteria.conversation_ids:
+        if self.request.conversation_ids:
             return "conversation_id = ANY(%(conversation_ids)s::bigint[])"
         return "true" if self.scope.workspace_id is None else IN_WORKSPACE
 
-    def _of_messages(self) -> list[str]:
-        criteria = self.criteria
-        place = self.place(MESSAGES)
-        return [
-            *([f"{place} > %(low)s"] if self.low > 0 else []),
-            *([f"{place} <= %(high)s"] if self.high < self.newest or self.at is not None else []),
-            *(["created_at >= %(since)s"] if criteria.since else []),
-            *(["created_at < %(until)s"] if criteria.until else []),
-            *(["role = ANY(%(roles)s::text[]::message_role[])"] if criteria.roles else []),
-            *(["message_id = ANY(%(of_tools)s::bigint[])"] if self.of_tools is not None else []),
-            *([_SQL["held_below"]] if criteria.under else []),
-        ]
-
-    def _of_summaries(self) -> list[str]:
-        """A summary covers a range, and is of every place and moment in it."""
-        criteria = self.criteria
-        return [
-            *(["last_seq > %(low)s"] if criteria.from_seq else []),
-            *(["first_seq <= %(high)s"] if criteria.to_seq is not None else []),
-            *(["latest_at >= %(since)s"] if criteria.since else []),
-            *(["earliest_at < %(until)s"] if criteria.until else []),
-            *(["depth = %(depth)s"] if criteria.depth is not None else []),
-            *(["summary_id = ANY(%(below)s::text[])"] if criteria.under else []),
-        ]
-
-    def _of_files(self) -> list[str]:
-        criteria = self.criteria
-        return [
-            *(["created_at >= %(since)s"] if criteria.since else []),
-            *(["created_at < %(until)s"] if criteria.until else []),
-        ]
+    def _conditions(self, table: Searchable) -> list[str]:
+        request, place = self.request, self.place(table)
+        first, last = table.first_moment, table.last_moment
+        conditions: dict[str, Any] = {f"{last} >= %(since)s": request.since, f"{first} < %(until)s": request.until}
+        if table is MESSAGES:
+            conditions |= {
+                f"{place} > %(low)s": self.low > 0,
+                f"{place} <= %(high)s": self.high < self.newest or self.at is not None,
+                "role = ANY(%(roles)s::text[]::message_role[])": request.roles,
+                "message_id = ANY(%(of_tools)s::bigint[])": self.of_tools is not None,
+                _SQL["held_below"]: request.under,
+            }
+        elif table is SUMMARIES:
+            # A summary covers a range, and is of every place and moment in it.
+            conditions |= {
+                "last_seq > %(low)s": request.from_seq,
+                "first_seq <= %(high)s": request.to_seq is not None,
+                "depth = %(depth)s": request.depth is not None,
+                "summary_id = ANY(%(below)s::text[])": request.under,
+            }
+        return [condition for condition, is_set in conditions.items() if is_set]
 
 
-def messages_of_rare_tools(tool_names: Sequence[str], conversation_id: int | None) -> tuple[int, ...] | None:
-    """All messages that have to do with these tools; None if they were called too often.
-
-    Of other conversations than the one that is named there may be some among them.
-    """
-    values = {"tool_names": list(tool_names), "conversation_id": conversation_id, "most": MOST_CALLS}
-    [(calls, found)] = rows(_MESSAGES_OF_RARE_TOOLS, values)
-    return tuple(found) if calls < MOST_CALLS else None
+def key_values(key: Key | None) -> dict[str, Any]:
+    """The parameters of `Filters.behind`."""
+    if key is None:
+        return {}
+    return {"key_place": bigint(key[0]), "key_rank": bigint(key[1]), "key_id": key[2]}
 
 
 def _all_of(conditions: Iterable[str]) -> str:

@@ -1,20 +1,54 @@
-"""One page of matches: no more than the limit, no more tokens than its cap, and how the next one begins."""
+"""Make pages of found rows: matches with snippets, within a limit and a cap of tokens, and signed cursors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from conversations.content.tokens import TokenEstimator
-from retrieval.types import GrepSort, Match
+from django.core.signing import BadSignature, Signer
+
+from conversations.errors import Invalid
+from conversations.sql import array, load, rows, texts
+from conversations.types import Role
+from retrieval.search.filters import FILES, Key
+from retrieval.search.snippets import SEARCHED, Needles, snippet
+from retrieval.types import GrepSort, ItemKind, Match, Snippet
 
 # What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
+LONGEST_CURSOR = 4000
+
+_SQL = load("retrieval/search_matches.sql")
+_SHOWN = {
+    ItemKind.MESSAGE: _SQL["shown_messages"],
+    ItemKind.SUMMARY: _SQL["shown_summaries"],
+    ItemKind.FILE: _SQL["shown_files"].format(seq=FILES.seq, tokens=FILES.tokens, text=FILES.text),
+}
+_NONE = Needles.of({})
+# What is shown of one row, in the order in which `_match` reads it.
+Row = tuple[Any, ...]
+_COVERED_BY, _ACTIVE = 7, 8
+
+
+class FoundRow(NamedTuple):
+    """A message, summary or file that matches, and its place by when it came. `snippet`: if known already."""
+
+    id: int | str
+    order_place: int
+    rank: int
+    snippet: Snippet | None = None
+    worth: float = 0.0
+
+    @property
+    def key(self) -> Key:
+        """Its position in the order, where no two are alike; the greatest comes first."""
+        return (self.order_place, self.rank, str(self.id))
 
 
 class Position(NamedTuple):
-    """The key of the last match that was given, how the query was interpreted, and what there was at the first page."""
+    """The key of the last match on a page, how the query was interpreted, and what there was at the first page."""
 
     key: tuple[Any, ...]
     interpretation: int = 0
@@ -23,53 +57,100 @@ class Position(NamedTuple):
     at: datetime | None = None
 
 
-class PageContent(NamedTuple):
-    """What goes on the page, and where the next page begins: `behind` this position, if there is one."""
+@dataclass(frozen=True)
+class Found:
+    """What a search found, in order, and how it took the query.
 
-    matches: tuple[Match, ...]
-    behind: Position | None
+    `rows`: one more than a page holds where there are more. `position_of`: where the page after the match at a place
+    begins. `ends_at`: where to go on behind all that was found, if not everything was searched. `lexemes`: what to
+    show of them, and its worth.
+    """
+
+    rows: Sequence[FoundRow]
+    position_of: Callable[[int], Position]
+    lexemes: Mapping[str, float] = field(default_factory=dict)
+    ends_at: Position | None = None
     relaxed: bool = False
+    bounded: bool = False
     used: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-    bounded: bool = False
     note: str | None = None
+    # How they are sorted, where it is not as requested.
     sort: GrepSort | None = None
-    cold_messages: int = 0
 
 
-class Page(NamedTuple):
-    """What a page has room for, and where it begins."""
+def matches(found: Sequence[FoundRow], needles: Needles = _NONE) -> tuple[Match, ...]:
+    """A match for each of these that is there, in the same order; `needles`: what their snippets show."""
+    rows_by_id = _rows(found)
+    shown = [(row, each) for each in found if (row := rows_by_id.get(str(each.id))) is not None]
+    covering = _covering([row for row, each in shown if isinstance(each.id, int)])
+    return tuple(_match(row, each, needles, covering) for row, each in shown)
 
-    limit: int
-    max_tokens: int
-    tokens: TokenEstimator | None
-    position: Position | None = None
 
-    def filled(
-        self, found: Sequence[Match], position: Callable[[int], Position], *, has_more: bool, **about: Any
-    ) -> PageContent:
-        """As many of these matches as there is room for, and at least one, so that the pages come to an end.
+def _covering(messages: Sequence[Row]) -> dict[str, str]:
+    """By their ids, what covers the messages whose rows do not tell it."""
+    ids = [row[0] for row in messages if row[_COVERED_BY] is None and not row[_ACTIVE]]
+    return dict(rows(_SQL["covering_summaries"], {"messages": array(ids)})) if ids else {}
 
-        `position` gives that of the match at a place.
-        """
-        fitting = self._fitting(found)
-        has_more = has_more or fitting < len(found)
-        behind = position(fitting - 1) if has_more and fitting else None
-        return PageContent(tuple(found[:fitting]), behind, **about)
 
-    def _fitting(self, found: Sequence[Match]) -> int:
-        # No text has more tokens than bytes: mostly that is enough to know, and none needs to be counted, or but a few.
-        most = [_tokens(match, _bytes) for match in found]
-        count = self.tokens.count if self.tokens is not None else _bytes
-        room, ahead = self.max_tokens, sum(most)
-        for place, match in enumerate(found):
-            if ahead <= room:
-                break
-            ahead -= most[place]
-            room -= _tokens(match, count)
-            if room < 0:
-                return max(1, place)
-        return len(found)
+def _rows(found: Sequence[FoundRow]) -> dict[str, Row]:
+    """What there is to show of these, by id: one statement for all kinds of things."""
+    if not found:
+        return {}
+    ids = [each.id for each in found]
+    values = {
+        "messages": array(id for id in ids if isinstance(id, int)),
+        "others": texts(id for id in ids if isinstance(id, str)),
+        "is_shown": any(each.snippet is None for each in found),
+        "searched": SEARCHED,
+    }
+    present = set(map(_kind, ids))
+    statement = " UNION ALL ".join(f"({text})" for kind, text in _SHOWN.items() if kind in present)
+    return {row[0]: row for row in rows(statement, values)}
+
+
+def _kind(id: int | str) -> ItemKind:
+    if isinstance(id, int):
+        return ItemKind.MESSAGE
+    return ItemKind.FILE if id.startswith("file_") else ItemKind.SUMMARY
+
+
+def _match(row: Row, found: FoundRow, needles: Needles, covering: Mapping[str, str]) -> Match:
+    id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, *more = row
+    role, author, depth, file_name = more
+    kind = _kind(found.id)
+    return Match(
+        id=f"msg_{id}" if kind is ItemKind.MESSAGE else id,
+        kind=kind,
+        conversation_id=conversation_id,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        created_at=created_at,
+        token_count=tokens,
+        score=found.worth,
+        snippet=found.snippet or snippet(content or "", needles),
+        active=active,
+        covered_by=covered_by or covering.get(id),
+        role=None if role is None else Role(role),
+        author=author,
+        depth=depth,
+        file_name=file_name,
+    )
+
+
+def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:
+    """How many of the first matches have room in so many tokens; at least one, so that pages come to an end."""
+    # No text has more tokens than bytes: mostly that is enough to know, and none needs to be counted, or but a few.
+    most = [_tokens(match, _bytes) for match in found]
+    room, ahead = max_tokens, sum(most)
+    for place, match in enumerate(found):
+        if ahead <= room:
+            break
+        ahead -= most[place]
+        room -= _tokens(match, count)
+        if room < 0:
+            return max(1, place)
+    return len(found)
 
 
 def _tokens(match: Match, count: Callable[[str], int]) -> int:
@@ -79,3 +160,43 @@ def _tokens(match: Match, count: Callable[[str], int]) -> int:
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def write_position(position: Position, search: str) -> str:
+    """The cursor for a position in the search with this fingerprint."""
+    at = position.at.isoformat() if position.at is not None else None
+    return write_cursor(search, [list(position.key), *position[1:4], at], of="grep")
+
+
+def read_position(cursor: str, search: str) -> Position:
+    """The position of a cursor; Invalid (`bad_cursor`) for one of another search."""
+    mismatch = "This cursor belongs to another search; only limit and max_tokens may change from page to page"
+    key, interpretation, newest, size, at = read_cursor(cursor, search, of="grep", mismatch=mismatch)
+    return Position(tuple(key), interpretation, newest, size, datetime.fromisoformat(at) if at is not None else None)
+
+
+def write_cursor(request: str | list[Any], position: Sequence[Any], *, of: str) -> str:
+    """The signed cursor for a position in the list that a request gives; `of`: the operation. Both are JSON values."""
+    return Signer(salt=f"lcm.{of}").sign_object([request, *position])
+
+
+def read_cursor(cursor: str, request: str | list[Any], *, of: str, mismatch: str) -> list[Any]:
+    """The position that `write_cursor` wrote for this request; Invalid (`bad_cursor`) for any other cursor.
+
+    `mismatch`: the sentence for a cursor of another request.
+    """
+    if len(cursor) > LONGEST_CURSOR:
+        raise bad_cursor("This is not a cursor")
+    try:
+        values: Any = Signer(salt=f"lcm.{of}").unsign_object(cursor)
+    except (BadSignature, ValueError) as error:
+        # What has a valid signature was written here, so nothing else needs to be checked.
+        raise bad_cursor(f"This is not a cursor that {of} gave, or it was changed") from error
+    if values[0] != request:
+        raise bad_cursor(mismatch)
+    return list(values[1:])
+
+
+def bad_cursor(sentence: str) -> Invalid:
+    """The refusal of a cursor."""
+    return Invalid(f"{sentence}; begin again without one.", code="bad_cursor")

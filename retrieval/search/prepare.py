@@ -1,23 +1,107 @@
-"""Prepare a search: read where it looks and how much is there, then the lexemes of its words."""
+"""Prepare a search: its time limit and snapshot, where it looks, and the lexemes of its words.
+
+The lexemes and how common they are come from the database, and are cached in the process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
+import psycopg
+from django.db import OperationalError, connection, transaction
+
+from conversations.errors import LcmError
 from conversations.scope import Scope, unseen
-from conversations.sql import array, bigint, load, rows
-from retrieval.search.criteria import Criteria, wrong
-from retrieval.search.filters import IN_WORKSPACE, Filters, messages_of_rare_tools
-from retrieval.search.query.compiled_query import CompiledQuery, compile_query
-from retrieval.search.query.lexemes import LexedTerm, TermKey
+from conversations.sql import array, bigint, load, rows, snapshot, texts
+from retrieval.search.filters import FILES, IN_WORKSPACE, SUMMARIES, Filters
+from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
-from retrieval.search.query.word_index import lexed_terms, word_frequencies
-from retrieval.search.searchables import FILES, SUMMARIES
+from retrieval.search.query.word_forms import other_forms
+from retrieval.search.request import SearchRequest, wrong
 
 _SQL = load("retrieval/search_prepare.sql")
+
+# An index always serves a search, but the planner may think otherwise of a word without statistics. To compile a plan
+# takes longer than to run it. What is prepared is planned once, for any values.
+_SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
+# A search that stops a tenth late has kept its promise.
+_NEARLY_ALL = 0.9
+# The messages of tools that were called more rarely are found by their calls; of others, among those that match.
+MOST_CALLS = 300
+# The same words are searched for again and again. Longer terms than nearly any identifier are not cached.
+_MOST_CACHED, _LONGEST_CACHED = 10_000, 100
+# Statistics that are restored from elsewhere change without a new count.
+CACHED_SECONDS = 300
+# A count is announced a moment before it is committed.
+_SETTLED_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a search has to be over."""
+
+    at: float
+    milliseconds: int
+
+    def remaining_ms(self) -> int:
+        """At least 1, because PostgreSQL takes 0 for no limit at all."""
+        return max(1, int((self.at - time.monotonic()) * 1000))
+
+    def impose(self) -> None:
+        """Give every later statement only what is left, unless that is nearly everything."""
+        if self.remaining_ms() < _NEARLY_ALL * self.milliseconds:
+            rows("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
+
+
+@contextmanager
+def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[Deadline]:
+    """Read from one snapshot; raise the refusal if that is not done in time.
+
+    What has to be planned for its values is not to be prepared here (`rows_as_planned`).
+    """
+    deadline = Deadline(time.monotonic() + milliseconds / 1000, milliseconds)
+    settings = {"statement_timeout": str(milliseconds), **_SETTINGS}
+    within = _settings_within(settings) if connection.in_atomic_block else nullcontext()
+    try:
+        with snapshot(settings=settings), within:
+            yield deadline
+    except OperationalError as error:
+        if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+            raise refusal() from error
+        raise
+
+
+@contextmanager
+def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings within a transaction that is not ours, and put them back."""
+    with transaction.atomic():
+        names = [*settings]
+        [before] = rows("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
+        change = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in names)
+        rows(change, [*settings.values()])
+        yield
+        rows(change, before)
+
+
+class Extent(NamedTuple):
+    """How much there is where a search looks, as the statements `extent_of_...` give it."""
+
+    size: int
+    cold: int
+    newest: int
+    named: Sequence[int] | None
+    has_summaries: bool
+    has_files: bool
+    now: datetime
+    # When PostgreSQL last counted the words of all messages, and whether every transaction sees that count.
+    counted_at: datetime | None
+    is_committed: bool
 
 
 @dataclass(frozen=True)
@@ -29,67 +113,72 @@ class Prepared:
     frequencies: Mapping[str, float]
     at: datetime
 
-    def compiled(
-        self, parsed: ParsedQuery, filters: Filters | None = None, *, in_all_forms: bool = False
-    ) -> CompiledQuery | None:
-        """The query as the word index can answer it; None if it has no lexeme. `filters`: others than these."""
-        among = (filters or self.filters).rows
-        return compile_query(parsed, self.lexed, frequencies=self.frequencies, rows=among, in_all_forms=in_all_forms)
+    def compiled(self, parsed: ParsedQuery, *, in_all_forms: bool = False) -> CompiledQuery | None:
+        """The query as the word index can answer it; None if it has no lexeme."""
+        frequencies, among = self.frequencies, self.filters.rows
+        return compile_query(parsed, self.lexed, frequencies=frequencies, rows=among, in_all_forms=in_all_forms)
 
 
-def prepare(criteria: Criteria, scope: Scope, queries: Sequence[ParsedQuery] = ()) -> Prepared:
-    """The search of these criteria for one of these queries; call it within `limits.bounded`.
+def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery] = ()) -> Prepared:
+    """The search of a request for one of these queries; call it within `bounded`.
 
     NotFound for a conversation or a summary that the scope does not have.
     """
     below: tuple[str, ...] = ()
-    first = last = None
-    if criteria.under is not None:
-        conversation_id, first, last, below = _below(criteria.under, scope)
-        criteria = _within(criteria, conversation_id)
-    (size, cold, newest, named, has_summaries, has_files, at, counted_at, is_committed) = _extent(criteria, scope)
-    if criteria.conversation_id is None:
-        for each in sorted(set(criteria.conversation_ids).difference(named or ())):
-            raise unseen("conversation", each)
-        filters = Filters(scope, criteria, size, 0, newest, newest=newest, cold=cold)
-    else:
-        low = max(first or 1, criteria.from_seq or 1) - 1
-        high = min(each for each in (newest, last, criteria.to_seq) if each is not None)
-        missing = {table.kind for table, there in ((SUMMARIES, has_summaries), (FILES, has_files)) if not there}
-        filters = Filters(
-            scope, criteria, size, min(low, high), high, newest, below, cold=cold, missing=frozenset(missing)
-        )
-    if criteria.tool_names:
-        of_tools = messages_of_rare_tools(criteria.tool_names, criteria.conversation_id)
-        filters = replace(filters, of_tools=of_tools)
+    first, last = 1, None
+    if request.under is not None:
+        conversation_id, first, last, below = _below(request.under, scope)
+        if request.named and conversation_id not in request.named:
+            raise wrong("under", "This summary is of another conversation than those that are to be searched.")
+        request = replace(request, conversation_id=conversation_id, conversation_ids=())
+    extent = _extent(request, scope)
+    low, high = 0, extent.newest
+    missing = set()
+    if request.conversation_id is not None:
+        high = min(each for each in (extent.newest, last, request.to_seq) if each is not None)
+        low = min(high, max(first, request.from_seq or 1) - 1)
+        there = {SUMMARIES.kind: extent.has_summaries, FILES.kind: extent.has_files}
+        missing = {kind for kind, is_there in there.items() if not is_there}
+    for each in sorted(set(request.conversation_ids).difference(extent.named or ())):
+        raise unseen("conversation", each)
+    filters = Filters(
+        scope,
+        request,
+        extent.size,
+        low,
+        high,
+        extent.newest,
+        below,
+        cold=extent.cold,
+        of_tools=_messages_of_rare_tools(request) if request.tool_names else None,
+        missing=frozenset(missing),
+    )
     if not queries:
-        return Prepared(filters, {}, {}, at)
-    frequencies = word_frequencies(counted_at, now=at, is_committed=is_committed)
-    return Prepared(filters, lexed_terms(queries), frequencies, at)
+        return Prepared(filters, {}, {}, extent.now)
+    return Prepared(filters, lexed_terms(queries), _word_frequencies(extent), extent.now)
 
 
-def _extent(criteria: Criteria, scope: Scope) -> tuple[Any, ...]:
-    conversation_id = criteria.conversation_id
+def _extent(request: SearchRequest, scope: Scope) -> Extent:
+    conversation_id = request.conversation_id
+    if conversation_id is not None and not _is_possible(conversation_id):
+        raise unseen("conversation", conversation_id)
     values = {
         "workspace_id": scope.workspace_id,
-        "conversation_id": bigint(int(conversation_id)) if conversation_id is not None else None,
-        "conversation_ids": array(filter(_is_possible, criteria.conversation_ids)),
-        "named": bool(criteria.conversation_ids),
+        "conversation_id": bigint(conversation_id) if conversation_id is not None else None,
+        "conversation_ids": array(filter(_is_possible, request.conversation_ids)),
+        "named": bool(request.conversation_ids),
     }
     where = ["workspace_id = %(workspace_id)s"] if scope.workspace_id is not None else []
     if conversation_id is not None:
-        if not _is_possible(conversation_id):
-            raise unseen("conversation", conversation_id)
         name = "extent_of_one"
         where.append("conversation_id = %(conversation_id)s")
     else:
         name = "extent_of_several"
-        where += ["conversation_id = ANY(%(conversation_ids)s::bigint[])"] if criteria.conversation_ids else []
-    statement = _SQL[name].format(statistics=_SQL["statistics"], where=" AND ".join(where) or "true")
-    found = rows(statement, values)
+        where += ["conversation_id = ANY(%(conversation_ids)s::bigint[])"] if request.conversation_ids else []
+    found = rows(_SQL[name].format(statistics=_SQL["statistics"], where=" AND ".join(where) or "true"), values)
     if not found:
         raise unseen("conversation", conversation_id)
-    return found[0]
+    return Extent(*found[0])
 
 
 def _below(summary_id: str, scope: Scope) -> tuple[int, int, int, tuple[str, ...]]:
@@ -106,12 +195,69 @@ def _below(summary_id: str, scope: Scope) -> tuple[int, int, int, tuple[str, ...
 
 
 def _is_possible(conversation_id: int) -> bool:
-    # A service may be given a text instead of a number.
-    return -(2**63) <= int(conversation_id) < 2**63
+    return -(2**63) <= conversation_id < 2**63
 
 
-def _within(criteria: Criteria, conversation_id: int) -> Criteria:
-    """The same in the conversation of the summary that was named, which is the only one it can be about."""
-    if criteria.named and conversation_id not in criteria.named:
-        raise wrong("under", "This summary is of another conversation than those that are to be searched.")
-    return replace(criteria, conversation_id=conversation_id, conversation_ids=())
+def _messages_of_rare_tools(request: SearchRequest) -> tuple[int, ...] | None:
+    """All messages that have to do with the tools; None if they were called too often.
+
+    Of other conversations than the one that is named there may be some among them.
+    """
+    values = {
+        "tool_names": list(request.tool_names),
+        "conversation_id": request.conversation_id,
+        "most": MOST_CALLS,
+    }
+    [(calls, found)] = rows(_SQL["messages_of_rare_tools"], values)
+    return tuple(found) if calls < MOST_CALLS else None
+
+
+_lexed: dict[TermKey, LexedTerm] = {}
+
+
+def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
+    """All terms of these queries with their lexemes; those that are not cached are read from the database."""
+    keys = dict.fromkeys(
+        (term, is_excluded)
+        for query in queries
+        for is_excluded, terms in ((False, query.terms), (True, query.excluded))
+        for term in terms
+    )
+    lexed = {key: _lexed[key] for key in keys if key in _lexed}
+    new = [key for key in keys if key not in lexed]
+    if not new:
+        return lexed
+    values = {
+        "terms": texts(term.text for term, _ in new),
+        "phrases": texts(str(term.is_phrase) for term, _ in new),
+        "exclusions": texts(str(is_excluded) for _, is_excluded in new),
+        "forms": texts(" ".join(other_forms(term.text)) for term, _ in new),
+    }
+    for key, (whole, parts, forms, in_a_row, query) in zip(new, rows(_SQL["lexed_terms"], values), strict=True):
+        lexed[key] = lexed_term(key[0], whole=whole, parts=parts, query=query, forms=forms, in_a_row=in_a_row)
+    if len(_lexed) >= _MOST_CACHED:
+        _lexed.clear()
+    _lexed.update((key, lexed[key]) for key in new if len(key[0].text) <= _LONGEST_CACHED)
+    return lexed
+
+
+class _Counted(NamedTuple):
+    counted_at: datetime
+    frequencies: Mapping[str, float]
+    since: float
+
+
+_counted: list[_Counted] = []
+
+
+def _word_frequencies(extent: Extent) -> Mapping[str, float]:
+    """The share of all messages that holds each of the most common lexemes, as PostgreSQL last counted them."""
+    counted_at = extent.counted_at
+    if _counted and _counted[0].counted_at == counted_at and time.monotonic() < _counted[0].since + CACHED_SECONDS:
+        return _counted[0].frequencies
+    found = rows(_SQL["word_frequencies"])
+    frequencies = dict(zip(*json.loads(found[0][0]), strict=False)) if found else {}
+    is_settled = counted_at is not None and (extent.now - counted_at).total_seconds() > _SETTLED_SECONDS
+    if counted_at is not None and extent.is_committed and is_settled:
+        _counted[:] = [_Counted(counted_at, frequencies, time.monotonic())]
+    return frequencies

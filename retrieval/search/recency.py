@@ -8,12 +8,22 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from conversations.sql import bigint, load, rows
-from retrieval.search.filters import BLOCK, Filters
-from retrieval.search.ordering import NEWEST, FoundRow, Key, behind, high_before, key_values
+from retrieval.search.filters import (
+    BLOCK,
+    FILES,
+    MESSAGE_RANK,
+    MESSAGES,
+    NEWEST,
+    SUMMARIES,
+    Filters,
+    Key,
+    Searchable,
+    key_values,
+)
+from retrieval.search.page import Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
-from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Searchable
 
 _SQL = load("retrieval/search_recency.sql")
 # Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
@@ -22,6 +32,7 @@ _WINDOWS = (4, 32)
 _FEW = 300
 # A walk passes so many times the rows that should be enough: words come in clusters.
 _MANY_TIMES = 4
+_LEFT_OUT = "Texts with common words alone were left out; ask for something rarer to see everything."
 
 
 class Window(NamedTuple):
@@ -30,20 +41,6 @@ class Window(NamedTuple):
     after: int
     upto: int
     walks: bool = False
-
-
-@dataclass(frozen=True)
-class NewestMatches:
-    """The newest texts that match a query as it was interpreted; `lexemes`: what to show of them, and its worth."""
-
-    found: tuple[FoundRow, ...]
-    # Which interpretation of the query it is; later pages go on with the same.
-    interpretation: int
-    relaxed: bool
-    bounded: bool
-    lexemes: Mapping[str, float]
-    used: tuple[str, ...]
-    dropped: tuple[str, ...]
 
 
 class _Attempt(NamedTuple):
@@ -61,7 +58,7 @@ class _Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class RecencySearch:
-    """Texts that hold the words of a query, the newest first; use it within `limits.bounded`.
+    """Texts that hold the words of a query, the newest first; use it within `prepare.bounded`.
 
     All words of a query have to match; if nothing has them all, any of them; then with its phrases taken apart.
     """
@@ -70,16 +67,17 @@ class RecencySearch:
     limit: int
     key: Key | None = None
 
-    def first(self, queries: Sequence[ParsedQuery], *, interpretation: int | None = None) -> NewestMatches | None:
+    def first(self, queries: Sequence[ParsedQuery], *, interpretation: int | None = None) -> Found | None:
         """The first matches behind the key; None if the query has no lexeme."""
         attempts = [
             each for each in self._attempts(queries) if interpretation is None or each.interpretation == interpretation
         ]
-        # Of one lexeme, the texts that hold all of them are those that hold any.
-        for attempt in attempts if len(attempts) > 1 and len(attempts[0].query.lexemes) > 1 else attempts[:1]:
-            if found := self._found(attempt.chosen):
-                return self._matches(found, attempt)
-        return self._matches((), attempts[-1]) if attempts else None
+        for attempt in attempts:
+            # Of one lexeme, the texts that hold any are those that hold all of them.
+            is_the_same = attempt.is_relaxed and len(attempt.query.lexemes) == 1
+            if not is_the_same and (found := self._found(attempt.chosen)):
+                return self._taken(found, attempt)
+        return self._taken((), attempts[-1]) if attempts else None
 
     @property
     def _filters(self) -> Filters:
@@ -95,18 +93,21 @@ class RecencySearch:
             if query.has_common_lexemes:
                 yield _Attempt(query, query.for_any_lexeme(), 2 * number + 1)
 
-    def _matches(self, found: Sequence[FoundRow], attempt: _Attempt) -> NewestMatches:
+    def _taken(self, found: Sequence[FoundRow], attempt: _Attempt) -> Found:
+        """The rows, and how the query was taken."""
         query = attempt.query
         terms = tuple(dict.fromkeys(term.text for term in query.parsed.terms))
         used = query.split_terms(self._lexemes_held(query, found))[0] if attempt.is_relaxed else terms
-        return NewestMatches(
-            found=tuple(found),
-            interpretation=attempt.interpretation,
-            relaxed=attempt.interpretation > 0,
-            bounded=attempt.is_relaxed and query.is_bounded,
+        is_bounded = attempt.is_relaxed and query.is_bounded
+        return Found(
+            found,
+            lambda place: Position(found[place].key, attempt.interpretation),
             lexemes=query.rarities,
+            relaxed=attempt.interpretation > 0,
+            bounded=is_bounded,
             used=used,
             dropped=tuple(term for term in terms if term not in used),
+            note=_LEFT_OUT if is_bounded else None,
         )
 
     def _found(self, query: CompiledQuery) -> list[FoundRow]:
@@ -119,7 +120,7 @@ class RecencySearch:
 
     def _windows(self, query: CompiledQuery) -> Iterator[Window]:
         """Where to look, the newest first; each window ends where the next begins."""
-        low, high = self._filters.low, high_before(self._filters, self.key)
+        low, high = self._filters.low, self._filters.high_before(self.key)
         start = min(high, max(low, high - self._worth_walking(query)))
         if start < high:
             yield Window(start, high, walks=True)
@@ -145,13 +146,13 @@ class RecencySearch:
 
     def _in_window(self, query: CompiledQuery, window: Window, *, limit: int) -> list[FoundRow]:
         filters, key = self._filters, self.key
-        is_first, is_last = window.upto == high_before(filters, key), window.after == filters.low
+        is_first, is_last = window.upto == filters.high_before(key), window.after == filters.low
         # Summaries and files are at the places of messages, also at the key's, and before the first of them.
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
         after = -1 if is_last else window.after
         top = min(upto, filters.newest)
         statement = _SQL["newest_matches"].format(
-            each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables)
+            each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables),
         )
         values = {
             **filters.values,
@@ -189,7 +190,7 @@ class RecencySearch:
             where=filters.where(table),
             words=filters.matching(table, query, places="others_places"),
             within=f"({place} > %(others_after)s) IS TRUE AND ({place} <= %(others_upto)s) IS TRUE AND "
-            + behind(filters, table, self.key),
+            + filters.behind(table, self.key),
         )
 
     def _lexemes_held(self, query: CompiledQuery, found: Sequence[FoundRow]) -> set[str]:

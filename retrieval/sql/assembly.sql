@@ -1,4 +1,4 @@
--- Pieces of the statements that read a context; `stored_context.py` and `past.py` put them together. A context
+-- Pieces of the statements that read a context; `context.py` and `past.py` put them together. A context
 -- may have a thousand slots, so a row holds arrays. Its columns: what it gives, ordinals, tokens, message ids, texts
 -- (mostly summary ids), last seqs, and whether each is recalled, for the context does not show it itself.
 
@@ -81,46 +81,12 @@ SELECT 'summaries', ARRAY[count(*)], NULL, NULL, NULL, NULL, NULL
 FROM context_items WHERE conversation_id = %(id)s AND item_type = 'summary'
 
 -- name: sought
--- The sought messages, each looked up, in the order given.
-SELECT m.seq, m.token_count, m.message_id, m.role, given.beside
-FROM unnest(%(sought)s::bigint[], %(beside)s::integer[]) AS given(message_id, beside), LATERAL (
-    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
-    FROM messages WHERE messages.message_id = given.message_id
-    OFFSET 0
-) AS m
-
--- name: around
--- The seqs of sought messages that call a tool or answer a call and are not on the page, in the first places.
--- What is at the far edge of the page is not on it here: the rest of its exchange may lie beyond.
-SELECT seq
-FROM (
-    SELECT seq, dense_rank() OVER (PARTITION BY is_on_page ORDER BY beside) AS place
-    FROM (
-        SELECT *, message_id IN (SELECT message_id FROM page WHERE message_id IS NOT NULL) AS is_on_page FROM sought
-    ) AS marked
-    WHERE (NOT is_on_page OR seq < coalesce(
-              (SELECT ordinal FROM page ORDER BY ordinal OFFSET %(doubtful)s LIMIT 1), %(before)s
-          ))
-      AND (role = 'tool' OR EXISTS (
-          SELECT FROM message_parts p
-          WHERE p.message_id = marked.message_id AND p.part_type = 'tool' AND p.tool_call_id IS NOT NULL
-      ))
-) AS placed
-WHERE place <= %(places)s
-
--- name: near
--- The messages around these seqs.
-SELECT DISTINCT m.seq, m.token_count, m.message_id, m.role
-FROM around, LATERAL (
-    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
-    FROM messages
-    WHERE conversation_id = %(id)s AND messages.seq BETWEEN around.seq - %(reach)s AND around.seq + %(reach)s
-    OFFSET 0
-) AS m
+-- The sought messages.
+SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
 
 -- name: sought_rows
--- The sought messages, the summaries of the context above them, and the messages near them.
--- A raw message has its own seq as ordinal.
+-- The sought messages and the summaries of the context above them. A raw message has its own seq as ordinal.
 SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
        array_agg(NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id))
 FROM sought
@@ -130,21 +96,6 @@ SELECT 'above', array_agg(c.ordinal), array_agg(c.token_count), array_agg(above.
 FROM above
 JOIN context_items c ON c.summary_id = above.summary_id
 JOIN summaries s ON s.summary_id = c.summary_id
-UNION ALL
-SELECT 'around', array_agg(seq), NULL, NULL, NULL, NULL, NULL FROM around
-UNION ALL
-SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
-       array_agg(message_id NOT IN (
-           SELECT raw.message_id
-           FROM around, LATERAL (
-               SELECT c.message_id
-               FROM context_items c
-               WHERE c.conversation_id = %(id)s AND c.ordinal BETWEEN around.seq - %(reach)s AND around.seq + %(reach)s
-                 AND c.message_id IS NOT NULL
-               OFFSET 0
-           ) AS raw
-       ))
-FROM near
 
 -- name: roles_and_parts
 -- The roles of the messages in `named`; their tool parts with the calls, and, instead of last seqs, those with words.
@@ -166,13 +117,13 @@ SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[],
 FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
 WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
 
--- name: messages_between
--- The messages between some seqs, each marked if the context does not show it itself.
+-- name: messages_around
+-- The messages near some seqs, each marked if the context does not show it itself; `roles_and_parts` follows.
 -- Each stretch is looked up (OFFSET): for a join, the planner may read the whole conversation.
 WITH given AS MATERIALIZED (
-    SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
+    SELECT seq - %(reach)s AS first_seq, seq + %(reach)s AS last_seq FROM unnest(%(seqs)s::bigint[]) AS given(seq)
 ), named AS MATERIALIZED (
-    SELECT near.seq, near.token_count, near.message_id, near.role
+    SELECT DISTINCT near.seq, near.token_count, near.message_id, near.role
     FROM given, LATERAL (
         SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
         FROM messages m
@@ -192,43 +143,6 @@ SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NU
            ) AS raw
        ))
 FROM named
-UNION ALL
-SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
-       NULL::boolean[]
-FROM named
-UNION ALL
-SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
-       array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
-       array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
-FROM message_parts
-WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
-
--- name: past_messages_between
--- The same without the mark.
-WITH given AS MATERIALIZED (
-    SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
-), named AS MATERIALIZED (
-    SELECT near.seq, near.token_count, near.message_id, near.role
-    FROM given, LATERAL (
-        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
-        FROM messages m
-        WHERE m.conversation_id = %(id)s AND m.seq BETWEEN given.first_seq AND given.last_seq
-        OFFSET 0
-    ) AS near
-)
-SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
-       NULL::boolean[]
-FROM named
-UNION ALL
-SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
-       NULL::boolean[]
-FROM named
-UNION ALL
-SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
-       array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
-       array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
-FROM message_parts
-WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
 
 -- name: past_context
 -- The context as it was at a moment: the summaries there were, and what none of them stood for yet.
@@ -293,15 +207,7 @@ FROM above JOIN summed USING (summary_id)
 UNION ALL
 SELECT named.*, NULL, NULL, NULL
 FROM (
-    SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
-           NULL::boolean[]
-    FROM named
-    UNION ALL
-    SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
-           array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
-           array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
-    FROM message_parts
-    WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
+    {roles_and_parts}
 ) AS named
 
 -- name: moment_after_seq

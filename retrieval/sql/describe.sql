@@ -1,8 +1,20 @@
--- What describe gives. An outline is thirteen columns of a summary, in the order of `SummaryOutline`, and its distance.
--- To open a summary is to read the texts of its sources: a leaf's are its `source_tokens`; of a condensed one, sources
--- that are summaries count with their own text. Whether a summary has derived ones is read with a limit, as the planner
--- may answer EXISTS by reading the links of all conversations. In a recursion, links are joined LATERAL with an OFFSET:
--- else the planner, which expects many more summaries, reads the links of all conversations at each step.
+-- What describe gives. To open a summary is to read the texts of its sources: a leaf's are its `source_tokens`; of a
+-- condensed one, sources that are summaries count with their own text. Whether a summary has derived ones is read with a
+-- limit, as the planner may answer EXISTS by reading the links of all conversations. In a recursion, links are joined
+-- LATERAL with an OFFSET: else the planner, which expects many more summaries, reads the links of all conversations at
+-- each step.
+
+-- name: outline
+-- The columns of the outline of a summary `s`, in the order of `SummaryOutline`, but for its distance, which follows.
+s.summary_id, s.kind::text, s.depth, s.token_count,
+       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
+           SELECT sum(c.token_count - c.source_tokens)
+           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
+           WHERE p.summary_id = s.summary_id
+       ), 0) END::bigint,
+       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
+       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
+       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id)
 
 -- name: summary
 -- A summary with the outlines of itself, of those below and above it, and the spans of its direct messages.
@@ -38,16 +50,7 @@ WITH RECURSIVE itself AS (
            (SELECT reason FROM quarantines WHERE target = %(summary_id)s AND released_at IS NULL) AS quarantined
     FROM islands
 )
-SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
-       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
-           SELECT sum(c.token_count - c.source_tokens)
-           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
-           WHERE p.summary_id = s.summary_id
-       ), 0) END::bigint,
-       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
-       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
-       kin.distance, direct.spans, direct.quarantined, itself.*
+SELECT {outline}, kin.distance, direct.spans, direct.quarantined, itself.*
 FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
 LEFT JOIN itself ON itself.summary_id = kin.summary_id
 
@@ -59,16 +62,7 @@ WITH RECURSIVE kin AS (
     SELECT p.summary_id, kin.distance - 1
     FROM kin, LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = kin.summary_id OFFSET 0) p
 ), held AS (
-    SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
-           CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
-               SELECT sum(c.token_count - c.source_tokens)
-               FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
-               WHERE p.summary_id = s.summary_id
-           ), 0) END::bigint,
-           s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-           (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
-           (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
-           kin.distance
+    SELECT {outline}, kin.distance
     FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
 ), kinds AS (
     SELECT array_agg(DISTINCT part_type::text) AS part_types,
@@ -96,31 +90,13 @@ UNION ALL
 
 -- name: made_by_run
 -- The outlines of the summaries that a run has made.
-SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
-       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
-           SELECT sum(c.token_count - c.source_tokens)
-           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
-           WHERE p.summary_id = s.summary_id
-       ), 0) END::bigint,
-       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
-       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
-       0
+SELECT {outline}, 0
 FROM summaries s WHERE s.conversation_id = %(conversation_id)s AND s.run_id = %(run_id)s
 ORDER BY s.first_seq, s.depth DESC, s.summary_id LIMIT %(most)s + 1
 
 -- name: active_summaries
 -- The outlines of the summaries in an active context.
-SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
-       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
-           SELECT sum(c.token_count - c.source_tokens)
-           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
-           WHERE p.summary_id = s.summary_id
-       ), 0) END::bigint,
-       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
-       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
-       0
+SELECT {outline}, 0
 FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
 WHERE c.conversation_id = %(conversation_id)s
 ORDER BY c.ordinal LIMIT %(most)s + 1
@@ -146,3 +122,130 @@ SELECT c.conversation_id,
                  WHERE m.conversation_id = c.conversation_id AND m.role = 'system'), 0),
        (SELECT count(*) FROM summaries s WHERE s.conversation_id = c.conversation_id)
 FROM unnest(%s::bigint[]) AS c(conversation_id)
+
+-- name: covering
+-- The summaries that cover a range as of a moment, with the number of its messages that each stands for.
+-- Only of a summary that reaches beyond the range are the messages counted; one with none of them does not cover it.
+WITH RECURSIVE shown AS MATERIALIZED (
+    SELECT s.summary_id, s.first_seq < %(from)s OR s.last_seq > %(upto)s AS is_wider
+    FROM summaries s
+    WHERE s.conversation_id = %(conversation_id)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+      AND s.created_at <= %(as_of)s
+      AND NOT EXISTS (
+          SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
+          WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(as_of)s
+      ) AND NOT EXISTS (
+          SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(as_of)s
+      )
+), below AS (
+    SELECT summary_id AS root, summary_id FROM shown WHERE is_wider
+    UNION
+    SELECT below.root, s.summary_id
+    FROM below, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = below.summary_id OFFSET 0) p
+    JOIN summaries s ON s.summary_id = p.parent_summary_id
+    WHERE s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+), held AS (
+    SELECT below.root, count(DISTINCT m.message_id) AS messages
+    FROM below
+    JOIN summary_messages l ON l.summary_id = below.summary_id
+    JOIN messages m ON m.message_id = l.message_id
+    WHERE m.seq BETWEEN %(from)s AND %(upto)s
+    GROUP BY below.root
+)
+SELECT {outline}, 0, CASE WHEN shown.is_wider THEN held.messages ELSE s.descendant_count END
+FROM shown JOIN summaries s ON s.summary_id = shown.summary_id LEFT JOIN held ON held.root = shown.summary_id
+WHERE NOT shown.is_wider OR held.messages > 0
+ORDER BY s.first_seq, s.depth DESC, s.summary_id
+
+-- name: below
+-- The outlines of the summaries below some that overlap the range, the nearest first.
+WITH RECURSIVE below AS (
+    SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS distance
+    UNION
+    SELECT s.summary_id, below.distance + 1
+    FROM below, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = below.summary_id OFFSET 0) p
+    JOIN summaries s ON s.summary_id = p.parent_summary_id
+    WHERE s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+), near AS (
+    SELECT * FROM below WHERE distance > 0 LIMIT %(most)s + 1
+)
+SELECT {outline}, near.distance
+FROM near JOIN summaries s ON s.summary_id = near.summary_id
+
+-- name: tokens
+-- The tokens of all messages of a range, and of those that are raw.
+SELECT coalesce(sum(token_count), 0)::bigint,
+       (SELECT coalesce(sum(token_count), 0)::bigint FROM context_items
+        WHERE conversation_id = %(conversation_id)s AND item_type = 'message'
+          AND ordinal BETWEEN %(from)s AND %(upto)s)
+FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
+
+-- name: raw_spans
+-- The stretches of a range that are raw.
+-- Messages that follow each other have the same difference between their seq and their number in the list.
+SELECT min(ordinal), max(ordinal)
+FROM (
+    SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
+    FROM context_items
+    WHERE conversation_id = %(conversation_id)s AND item_type = 'message'
+      AND ordinal BETWEEN %(from)s AND %(upto)s
+) AS raw
+GROUP BY island ORDER BY 1
+
+-- name: levels
+-- For each distance, the summaries that derive from a message or a summary: how many, their tokens, how many active.
+WITH RECURSIVE reach AS (
+    SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
+    UNION
+    SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
+    UNION
+    SELECT p.summary_id, reach.distance + 1
+    FROM reach, LATERAL (
+        SELECT summary_id FROM summary_parents WHERE parent_summary_id = reach.summary_id OFFSET 0
+    ) p
+), derived AS (
+    SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
+)
+SELECT derived.distance, count(*), sum(s.token_count)::bigint, count(c.summary_id)
+FROM derived
+JOIN summaries s ON s.summary_id = derived.summary_id
+LEFT JOIN context_items c ON c.summary_id = s.summary_id
+GROUP BY derived.distance ORDER BY derived.distance
+
+-- name: nearest
+-- The outlines of the nearest summaries that derive from it.
+WITH RECURSIVE reach AS (
+    SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
+    UNION
+    SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
+    UNION
+    SELECT p.summary_id, reach.distance + 1
+    FROM reach, LATERAL (
+        SELECT summary_id FROM summary_parents WHERE parent_summary_id = reach.summary_id OFFSET 0
+    ) p
+), derived AS (
+    SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
+), nearest AS (
+    SELECT derived.* FROM derived JOIN summaries s ON s.summary_id = derived.summary_id
+    ORDER BY derived.distance, s.first_seq, s.depth DESC, s.summary_id LIMIT %(limit)s
+)
+SELECT {outline}, -nearest.distance
+FROM nearest JOIN summaries s ON s.summary_id = nearest.summary_id
+ORDER BY nearest.distance, s.first_seq, s.depth DESC, s.summary_id
+
+-- name: is_active
+-- Whether it is in the active context itself.
+SELECT EXISTS (SELECT FROM context_items WHERE message_id = %(message_id)s::bigint)
+    OR EXISTS (SELECT FROM context_items WHERE summary_id = %(summary_id)s::text)
+
+-- name: nodes
+-- The summaries of a conversation.
+SELECT s.summary_id, s.kind::text, s.depth, s.level, s.first_seq, s.last_seq, s.token_count, s.source_tokens,
+       s.source_count, s.descendant_count, s.created_at
+FROM summaries s WHERE s.conversation_id = %s ORDER BY s.first_seq, s.depth DESC, s.summary_id
+
+-- name: edges
+-- Each summary with its sources that are summaries.
+SELECT p.summary_id, p.parent_summary_id
+FROM summaries s JOIN summary_parents p ON p.summary_id = s.summary_id
+WHERE s.conversation_id = %s ORDER BY s.first_seq, s.depth DESC, p.summary_id, p.ordinal

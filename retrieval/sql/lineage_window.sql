@@ -1,5 +1,3 @@
--- Pieces of the window on a lineage; `retrieval/describing/window.py` puts them together.
-
 -- name: summaries
 -- The summaries that overlap the window, with when each was derived from and superseded.
 SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_tokens, s.level, s.retention,
@@ -10,7 +8,8 @@ SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_t
        EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id) AS is_shown
 FROM summaries s
 WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
-  AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s)
+  AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) {among}
+ORDER BY s.depth, s.first_seq, s.created_at
 
 -- name: bundles
 -- The summaries that are not listed one by one, in bundles side by side.
@@ -21,6 +20,7 @@ FROM summaries s
 WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
   AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) AND NOT ({is_single})
 GROUP BY s.depth, s.first_seq / %(bundle_width)s
+ORDER BY 1, 2
 
 -- name: is_single
 -- Whether a summary is listed by itself: it is wide enough, or a model sees it.
@@ -74,11 +74,6 @@ FROM (
 ) AS made
 LEFT JOIN compaction_runs r ON r.run_id = made.run_id
 ORDER BY 2, 1
-
--- name: boundaries
--- Where hosts have compacted by themselves.
-SELECT host_reference, last_seq, recorded_at, metadata FROM compaction_boundaries
-WHERE conversation_id = %(id)s ORDER BY last_seq, boundary_id
 
 -- name: last_message_then
 -- The last message that there was at a time.

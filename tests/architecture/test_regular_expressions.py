@@ -16,8 +16,8 @@ from compaction.summarizing.output_checks import fault_in
 from compaction.summarizing.retention_score import retention
 from tests.architecture.house.sources import ROOMS, trees
 
-# These serve a site when they are imported.
-ENTRIES = ("lcmsite.asgi", "lcmsite.wsgi")
+# It serves a site when it is imported.
+ENTRIES = ("lcmsite.wsgi",)
 
 # What has a meaning of its own inside a pattern: escapes and sets of characters, where a plus is a plus.
 _ESCAPES_AND_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)

@@ -11,7 +11,7 @@ from typing import Any
 
 import django
 
-from lcmsite.startup import freeze_loaded
+from lcmsite.ops.processes import freeze_loaded
 
 # Spawned and not forked: a connection to the database cannot be shared.
 _SPAWNED = multiprocessing.get_context("spawn")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from django.db import connection
 
 from conversations.types import SummaryKind
-from lcmsite.startup import freeze_loaded
+from lcmsite.ops.processes import freeze_loaded
 from tests.benchmarks import (
     beside,
     checking,

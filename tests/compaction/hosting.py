@@ -30,7 +30,7 @@ def append(conversation_id: int, text: str, **values: Any) -> None:
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text, **values)])
 
 
-def breaking(statement: str, *values: object) -> int:
+def breaking(statement: str, values: Any) -> int:
     """Run a statement as somebody who can get past triggers and foreign keys; how many rows it touched."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL session_replication_role = replica")

@@ -35,16 +35,6 @@ REFUSED = [
         "Lower the first or raise the second.",
     ),
     (
-        {"hard_threshold": 0.5},
-        "context_threshold 0.75 is above hard_threshold 0.5: compaction would start later than it may be put off. "
-        "Lower the first or raise the second.",
-    ),
-    (
-        {"context_threshold": 0.8, "hard_threshold": 0.79, "autocompact_disabled": True},
-        "context_threshold 0.8 is above hard_threshold 0.79: compaction would start later than it may be put off. "
-        "Lower the first or raise the second.",
-    ),
-    (
         {"leaf_chunk_tokens": 150},
         "leaf_chunk_tokens 150 x 0.7 = 105 is less than the 52 + 100 = 152 tokens of a summary with its shell: "
         "no chunk would be worth a summary. It must be 285 or more.",

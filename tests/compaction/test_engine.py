@@ -315,3 +315,17 @@ def test_a_conversation_may_have_targets_of_its_own(engine):
 
     assert Message.objects.uncovered().count() == 20
     assert all(tokens <= 100 for tokens in Summary.objects.values_list("token_count", flat=True))
+
+
+def test_a_conversation_may_have_batches_of_its_own(engine):
+    own, other = a_talk(28), a_talk(28)
+    a_store().configure_conversation(conversation_id=own.conversation_id, overrides={"leaf_batch_messages": 10})
+
+    for each in (own, other):
+        engine(leaf_batch_messages=5).compact(conversation_id=each.conversation_id)
+
+    def sizes(conversation: ConversationRecord) -> list[int]:
+        leaves = Summary.objects.filter(conversation_id=conversation.conversation_id, kind=SummaryKind.LEAF)
+        return [leaf.source_count for leaf in leaves.oldest_first()]
+
+    assert (sizes(own), sizes(other)) == ([10, 10], [5, 5, 5, 5])

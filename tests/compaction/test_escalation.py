@@ -51,9 +51,9 @@ def test_a_good_text_is_accepted_at_the_first_level():
     assert len(asked) == 1
 
 
-def test_a_text_of_up_to_three_times_the_target_is_accepted_and_no_more():
-    assert escalate(300, 40)[0] is Level.NORMAL
-    assert escalate(301, 40)[0] is Level.AGGRESSIVE
+def test_a_text_of_up_to_one_and_a_half_times_the_target_is_accepted_and_no_more():
+    assert escalate(150, 40)[0] is Level.NORMAL
+    assert escalate(151, 40)[0] is Level.AGGRESSIVE
 
 
 def test_the_aggressive_level_asks_for_half():

@@ -15,24 +15,6 @@ from compaction.llm.types import CallOutcome, ModelFailed, Prompt, Usage
 from compaction.models import ModelEndpoint
 from tests.compaction.guarded import NOTHING, Worker
 from tests.compaction.model_settings import Clock, models
-from tests.statements import counted_statements
-
-
-def test_a_call_costs_two_statements_and_so_does_one_that_is_withheld(worker):
-    asking = worker(breaker_failures=1)
-    with counted_statements() as first:
-        asking.call(CallOutcome.ANSWERED, Usage(1, 1))
-    with counted_statements() as failing:
-        asking.fail(1)
-    with counted_statements() as withheld:
-        asking.refusal()
-    with counted_statements() as looking:
-        asking.is_reachable()
-
-    def own(sent: list[str]) -> list[str]:
-        return [each for each in sent if "SAVEPOINT" not in each]
-
-    assert [len(own(sent)) for sent in (first, failing, withheld, looking)] == [2, 2, 2, 1]
 
 
 @pytest.mark.usefixtures("committed_db")

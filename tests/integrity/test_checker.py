@@ -331,6 +331,60 @@ BREAKS = {
         {"summaries_know_what_they_cover": ["{top}"]},
         sealed="summaries",
     ),
+    **{
+        f"a changed {column} of a conversation": Break(
+            f"UPDATE conversations SET {column} = {value} WHERE conversation_id = {{id}}",
+            {"rows_match_their_seals": ["conv_{id}"]},
+            # The parts name the session, too.
+            among_others=column == "session_id",
+        )
+        for column, value in (
+            ("title", "'Another'"),
+            ("session_id", "session_id || 'x'"),
+            ("metadata", "jsonb_build_object('a', 2)"),
+            ("overrides", "jsonb_build_object('fresh_tail_count', 3)"),
+            ("created_at", "created_at - interval '1 microsecond'"),
+        )
+    },
+    "a changed model of a summary": Break(
+        "UPDATE summaries SET model = 'another' WHERE summary_id = '{late}'", {"rows_match_their_seals": ["{late}"]}
+    ),
+    "a row that was inserted past the triggers": Break(
+        "INSERT INTO compaction_boundaries (boundary_id, conversation_id, host_reference, last_seq, metadata,"
+        " recorded_at) OVERRIDING SYSTEM VALUE VALUES (10^12, {id}, 'forged', 1, '{{}}', now())",
+        {"rows_match_their_seals": ["boundary_1000000000000"]},
+    ),
+    "a part with the id of another place": Break(
+        "UPDATE message_parts SET part_id = 'part_1_7' WHERE message_id = {m38}",
+        {"parts_have_the_names_of_their_place": ["part_1_7"]},
+    ),
+    "a part with another session": Break(
+        "UPDATE message_parts SET session_id = 'another' WHERE message_id = {m38}",
+        {"parts_have_the_names_of_their_place": ["part_{m38}_0"]},
+    ),
+    "a conversation written before its newest message": Break(
+        "UPDATE conversations SET updated_at = updated_at - interval '1 hour' WHERE conversation_id = {id}",
+        {"recording_never_goes_back": ["conv_{id}"]},
+    ),
+    "fewer parts than none": Break(
+        "UPDATE messages SET chained_parts = -1 WHERE message_id = {m30}", {"messages_are_complete": MESSAGE_30}
+    ),
+    **{
+        f"exact values of no column: {exact}": Break(
+            (
+                f"UPDATE messages SET exact = '{exact}' WHERE message_id = {{m30}}",
+                f"UPDATE message_parts SET exact = '{exact}' WHERE message_id = {{m39}}",
+            ),
+            {"contents_match_their_hashes": MESSAGE_30, "parts_match_their_hashes": ["part_{m39}_0"]},
+            among_others=True,
+        )
+        for exact in ("{{}}", '{{"x": 1}}')
+    },
+    "metadata beside other exact values": Break(
+        "UPDATE messages SET metadata = jsonb_build_object('a', 2, 'b', 7) WHERE message_id = {m40}",
+        {"metadata_match_their_hashes": ["msg_{m40}"]},
+        detail="its metadata does not match its exact values",
+    ),
     "a summary that supersedes one of other messages": Break(
         "UPDATE summaries SET supersedes_id = '{leaf0}' WHERE summary_id = '{leaf1}'",
         {"redone_summaries_stand_for_the_same": ["{leaf1}"]},
@@ -440,13 +494,6 @@ def test_a_check_stays_in_its_workspace(conversation):
     with pytest.raises(NotFound):
         IntegrityChecker.from_settings(Scope(other.pk)).run(conversation_id=conversation.id)
     assert IntegrityChecker.from_settings(Scope(other.pk)).run(conversation_id=mine.conversation_id).is_clean
-
-
-def test_nothing_to_check_is_clean(db):
-    report = IntegrityChecker.from_settings(Scope(a_workspace("empty").pk)).run()
-
-    assert report.is_clean
-    assert report.conversations_checked == 0
 
 
 def test_every_invariant_has_a_code_a_severity_and_a_sentence():

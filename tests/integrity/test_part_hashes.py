@@ -1,4 +1,4 @@
-"""The database proves what it can of the parts' hashes; what it cannot prove is hashed again from the values."""
+"""Whatever a part holds, its hash is that of its values, whether the database or Python computes it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.content import hashing
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.invariants.hash_invariants import parts_match_their_hashes
 from tests.conversations.appending import UNLIKE_TEXT
 from tests.conversations.strategies import json_of, texts
 from tests.factories import a_conversation, a_store
@@ -26,28 +24,23 @@ VALUES: dict[str, Any] = {
     "tool_input": {"": "", "Z": 1, "aa": {"lines": [-5, {"all": True}]}, "path": "x, y: z", "quote": 'say "\\n"'},
     "metadata": {},
 }
+# What the database writes otherwise than Python.
+OTHERWISE: tuple[dict[str, Any], ...] = (
+    {"text_content": "naïve"},
+    {"text_content": "\x7f"},
+    {"patch_files": ("ü.py",)},
+    {"tool_input": {"path": "x.py", "limit": 5}},
+    {"tool_input": {"path": None}},
+    {"metadata": {"ключ": 1}},
+)
 
 
-@pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The values of every part that is hashed by us from now on."""
-    seen = []
-    part_hash = hashing.part_hash
-
-    def hash_and_note(values):
-        seen.append(values)
-        return part_hash(values)
-
-    monkeypatch.setattr(hashing, "part_hash", hash_and_note)
-    return seen
-
-
-def said(*parts: NewPart) -> int:
+def assert_found_whole(*parts: NewPart) -> None:
     conversation_id = a_conversation().conversation_id
     a_store().append_messages(
         conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,)) for part in parts]
     )
-    return conversation_id
+    assert IntegrityChecker.from_settings().run(conversation_id=conversation_id).is_clean
 
 
 def full(part_type: PartType, **values: Any) -> NewPart:
@@ -57,45 +50,14 @@ def full(part_type: PartType, **values: Any) -> NewPart:
     return NewPart(part_type, **given)
 
 
-@pytest.mark.parametrize("part_type", PartType)
-def test_parts_of_plain_text_and_plain_objects_are_proven_by_the_database(part_type, hashed):
-    conversation_id = said(full(part_type), NewPart(part_type))
-    hashed.clear()
-
-    found = parts_match_their_hashes([conversation_id])
-
-    assert found.count == 0
-    assert hashed == []
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"text_content": "naïve"},
-        {"text_content": "\x7f"},
-        {"patch_files": ("ü.py",)},
-        {"tool_input": {"path": "x.py", "limit": 5}},
-        {"tool_input": {"path": None}},
-        {"metadata": {"ключ": 1}},
-    ],
-)
-def test_what_the_database_writes_otherwise_is_hashed_again_and_found_whole(values, hashed):
-    conversation_id = said(full(PartType.TOOL, **values), full(PartType.TOOL))
-    hashed.clear()
-
-    found = parts_match_their_hashes([conversation_id])
-
-    assert found.count == 0
-    assert len(hashed) == 1
+def test_parts_of_every_type_with_a_value_in_every_column_are_found_whole():
+    assert_found_whole(*(part for each in PartType for part in (full(each), NewPart(each))))
+    assert_found_whole(*(full(PartType.TOOL, **values) for values in OTHERWISE))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.none() | texts, arguments=json_of(texts), metadata=json_of(texts), files=st.lists(texts, max_size=3))
 def test_whatever_a_part_holds_it_is_found_whole(db, text, arguments, metadata, files):
-    part = NewPart(
-        PartType.TOOL, text_content=text, tool_input=arguments, metadata=metadata, patch_files=tuple(files)
-    )  # fmt: skip
-
-    conversation_id = said(part)
-
-    assert IntegrityChecker.from_settings().run(conversation_id=conversation_id).is_clean
+    assert_found_whole(
+        NewPart(PartType.TOOL, text_content=text, tool_input=arguments, metadata=metadata, patch_files=tuple(files))
+    )

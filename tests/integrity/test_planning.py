@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from integrity.repairs.repair_planning import Facts, Place, Step, propose
 from integrity.types import Risk
 
@@ -92,8 +94,18 @@ def test_what_is_quarantined_already_is_left_to_a_person():
     assert steps(Place("contents_match_their_hashes", 7, "msg_1"), quarantined=frozenset({"msg_1"})) == []
 
 
-def test_what_belongs_to_nothing_is_left_to_a_person():
-    assert left(Place("rows_belong_to_something", 9, "msg_1"), Place("rows_belong_to_something", None, "part_1")) == [
-        "msg_1",
-        "part_1",
-    ]
+@pytest.mark.parametrize(
+    ("code", "id", "why"),
+    [
+        ("rows_belong_to_something", "msg_1", "no step"),
+        ("rows_match_their_seals", "sum_1", "seal does not reveal"),
+        ("recording_never_goes_back", "conv_7", "updated_at"),
+        ("audited_rows_are_there", "file_x", "only a backup"),
+        ("acts_are_chained", "act_1", "never repaired"),
+    ],
+)
+def test_what_no_step_repairs_is_left_to_a_person_with_the_reason(code, id, why):
+    proposals, [left] = propose([Place(code, 7, id)], Facts(conversations=KNOWN))
+
+    assert (proposals, left.id) == ([], id)
+    assert why in left.why

@@ -11,12 +11,6 @@ from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.repairs.quarantines import Quarantines
 from tests.factories import a_workspace
-from tests.integrity.breaking import Compacted, a_compacted_conversation
-
-
-@pytest.fixture
-def conversation(db: None) -> Compacted:
-    return a_compacted_conversation()
 
 
 @pytest.fixture

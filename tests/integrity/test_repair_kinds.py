@@ -15,7 +15,7 @@ from conversations.cold_storage.archiving import archive_stretch
 from conversations.models import Quarantine
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
-from integrity.repairs.operation import CannotRepair
+from integrity.repairs.repair_operation import CannotRepair
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace

@@ -17,7 +17,7 @@ from conversations.types import NewMessage, Role
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import RepairOvertaken, Repairs
-from integrity.repairs.operation import Operation, Target, Values
+from integrity.repairs.repair_operation import Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS
 from integrity.types import PlanState, Risk, StepState

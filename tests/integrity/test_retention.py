@@ -29,7 +29,6 @@ from retrieval.engine import RetrievalEngine
 from tests.compacting import another_session_compacts
 from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -130,19 +129,6 @@ def test_whoever_reads_a_conversation_uses_it_and_what_is_listed_is_not_used():
     used = [by_assembly, by_expansion, by_range, by_append]
     assert {days[each.conversation_id] for each in used} == {today()}
     assert days[listed.conversation_id] == today() - timedelta(days=10)
-
-
-def test_a_use_is_written_down_once_a_day_and_costs_nothing_after_that():
-    conversation_id = unused_for(10).conversation_id
-    assembler = ContextAssembler.from_settings()
-
-    with counted_statements() as first:
-        assembler.assemble(conversation_id=conversation_id)
-    with counted_statements() as second:
-        assembler.assemble(conversation_id=conversation_id)
-
-    assert [len([each for each in sent if "UPDATE conversations" in each]) for sent in (first, second)] == [1, 0]
-    assert len(second) == len(first) - 1
 
 
 def test_a_conversation_is_archived_and_thawed_on_request_and_says_what_moved():

@@ -17,29 +17,8 @@ from integrity.columns import TABLES
 from lcmsite.access import keys
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking, checked
-from tests.integrity.repairing import a_plan
-from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "title = 'Another'",
-        "session_id = session_id || 'x'",
-        "metadata = '{\"a\": 2}'",
-        "overrides = '{\"fresh_tail_count\": 3}'",
-        "created_at = created_at - interval '1 microsecond'",
-    ],
-)
-def test_a_conversation_whose_identity_was_altered_is_found(change):
-    conversation = a_conversation("one", "two", title="Harbour", metadata={"a": 1})
-    assert checked() == {}
-
-    breaking(f"UPDATE conversations SET {change}")
-
-    assert checked() == {"rows_match_their_seals": [f"conv_{conversation.conversation_id}"]}
 
 
 def test_what_an_ordinary_write_changes_is_sealed_again():
@@ -56,38 +35,6 @@ def test_a_seal_cannot_be_written_while_the_triggers_are_on():
         cursor.execute("UPDATE conversations SET row_seal = 'anything'")
 
     assert checked() == {}
-
-
-def test_a_boundary_that_was_moved_is_found():
-    conversation = a_conversation("one", "two")
-    HostCompaction.from_settings().record_boundary(conversation_id=conversation.conversation_id, host_reference="first")
-
-    breaking("UPDATE compaction_boundaries SET last_seq = 1")
-
-    assert list(checked()) == ["rows_match_their_seals"]
-
-
-def test_how_a_summary_was_made_is_sealed_and_a_person_has_to_judge_a_change():
-    conversation = a_conversation("one", "two", "three")
-    summary = a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2])
-    breaking("UPDATE summaries SET model = 'another'")
-
-    assert checked() == {"rows_match_their_seals": [summary.summary_id]}
-    plan = a_plan()
-    assert plan.steps == ()
-    assert [each.id for each in plan.unplanned] == [summary.summary_id]
-    assert "seal" in plan.unplanned[0].why
-
-
-def test_a_row_put_in_past_the_triggers_is_found():
-    conversation = a_conversation("one")
-    breaking(
-        "INSERT INTO compaction_boundaries (conversation_id, host_reference, last_seq, metadata, recorded_at)"
-        " VALUES (%s, 'forged', 1, '{}', now())",
-        conversation.conversation_id,
-    )
-
-    assert list(checked()) == ["rows_match_their_seals"]
 
 
 def test_a_workspace_that_was_renamed_or_removed_past_the_triggers_is_found():

@@ -10,7 +10,7 @@ from compaction.models import CompactionRun
 from conversations.errors import Invalid
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
-from integrity.repairs.operation import CannotRepair
+from integrity.repairs.repair_operation import CannotRepair
 from integrity.repairs.repair_work import mended_figures
 from integrity.types import PlanState
 from tests.conversations.ledger.ledgers import another_database, exported, imported, verified

@@ -159,7 +159,7 @@ def test_at_night_each_workspace_is_told_of_its_own_and_what_belongs_to_none_is_
         pass
 
     told = {
-        name: IntegrityChecker.from_settings(Scope(a_workspace(name).pk)).list_reports(extent="full")
+        name: IntegrityChecker.from_settings(Scope(a_workspace(name).pk)).list_reports(extent=ScanMode.FULL)
         for name in ("default", "another")
     }
     [of_the_site] = models.IntegrityReport.objects.filter(workspace=None)
@@ -233,8 +233,8 @@ def test_reports_of_one_extent_are_listed_alone(conversation_ids):
 
     of_one = checker.run(conversation_id=conversation_ids[0]).report_id
 
-    assert [each.report_id for each in checker.list_reports(extent="full")] == [of_one, full]
-    assert [each.report_id for each in checker.list_reports(extent="full", whole=True)] == [full]
+    assert [each.report_id for each in checker.list_reports(extent=ScanMode.FULL)] == [of_one, full]
+    assert [each.report_id for each in checker.list_reports(extent=ScanMode.FULL, whole=True)] == [full]
     assert [each.report_id for each in checker.list_reports(extent=ScanMode.INCREMENTAL)] == [incremental]
 
 

@@ -75,28 +75,17 @@ def a_long_conversation(site: Site, *, messages: int) -> int:
     return conversation_id
 
 
-def expensive(conversation_id: int, *, messages: int) -> list[tuple[str, str]]:
-    """Eight kinds of requests that take long, as verbs and paths."""
-    one = f"conversations/{conversation_id}/"
-    common = "the port which word or " + "a " * 100
-    return [
-        ("GET", f"{one}matches/?{urlencode({'query': PATTERN, 'mode': 'regex'})}"),
-        ("GET", f"matches/?{urlencode({'query': common, 'limit': 200, 'max_tokens': 100_000})}"),
-        ("GET", f"{one}expansion/?{urlencode({'from_seq': 1, 'to_seq': messages, 'only_messages': 'true'})}"),
-        ("GET", f"{one}context/?{urlencode({'query': common, 'budget': 1_000_000})}"),
-        ("GET", f"{one}ledger/"),
-        ("POST", f"{one}integrity-reports/"),
-        ("GET", f"{one}range/?{urlencode({'from_seq': 1, 'to_seq': messages})}"),
-        ("GET", f"{one}messages/?{urlencode({'limit': 1000})}"),
-    ]
+def slow_search(conversation_id: int) -> str:
+    """The path of a search for a pattern that takes long."""
+    return f"conversations/{conversation_id}/matches/?{urlencode({'query': PATTERN, 'mode': 'regex'})}"
 
 
 @dataclass
 class Crowd:
-    """So many clients with one key, each of which asks something expensive again as soon as it is answered."""
+    """Clients with one key, each of which repeats an expensive request as soon as it is answered."""
 
     site: Site
-    requests: list[tuple[str, str]]
+    path: str
     clients: int
     statuses: Counter[int] = field(default_factory=Counter)
     refusals_without_retry_after: int = 0
@@ -104,7 +93,7 @@ class Crowd:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def __enter__(self) -> Crowd:
-        self._threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(self.clients)]
+        self._threads = [threading.Thread(target=self._ask) for _ in range(self.clients)]
         for each in self._threads:
             each.start()
         return self
@@ -114,12 +103,10 @@ class Crowd:
         for each in self._threads:
             each.join()
 
-    def _ask(self, number: int) -> None:
+    def _ask(self) -> None:
         while not self._over.is_set():
-            method, path = self.requests[number % len(self.requests)]
-            status, headers = asked(self.site, method, path, {} if method == "POST" else None)
+            status, headers = asked(self.site, "GET", self.path)
             self.statuses[status] += 1
             if status == 429:
                 self.refusals_without_retry_after += "retry-after" not in headers
                 self._over.wait(1)
-            number += 1

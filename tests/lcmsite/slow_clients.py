@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 SECONDS_BETWEEN_BYTES = 1.0
 SECONDS_TO_ANSWER = 30
-# Sooner, those that are refused at once would be a storm of requests, not slow clients.
-SECONDS_TO_COME_BACK = 10.0
 
 
 @dataclass(frozen=True)
@@ -45,19 +39,12 @@ class Slow:
     kind: str
     count: int
     target: Target
-    comes_back: bool = False
     closed: int = 0
     connected: int = 0
     answers: set[bytes] = field(default_factory=set)
 
-    async def one(self) -> None:
-        """Connect and stay until the server closes the connection; then again, if it comes back."""
-        await self.stay()
-        while self.comes_back:
-            await asyncio.sleep(SECONDS_TO_COME_BACK)
-            await self.stay()
-
     async def stay(self) -> None:
+        """Connect and stay until the server closes the connection."""
         loop = asyncio.get_running_loop()
         with socket.socket() as client, suppress(OSError, TimeoutError):
             client.setblocking(False)
@@ -108,7 +95,7 @@ def is_established(client: socket.socket) -> bool:
 @asynccontextmanager
 async def at_work(*slow: Slow) -> AsyncIterator[None]:
     """Within, all of them are connected, as long as the server lets them."""
-    tasks = [asyncio.create_task(each.one()) for each in slow for _ in range(each.count)]
+    tasks = [asyncio.create_task(each.stay()) for each in slow for _ in range(each.count)]
     try:
         deadline = time.monotonic() + SECONDS_TO_ANSWER
         while sum(each.connected for each in slow) < len(tasks) and time.monotonic() < deadline:
@@ -147,31 +134,3 @@ async def politely(requests: Sequence[tuple[int, bytes]], *, rounds: int) -> lis
             assert answer[9:12] in (b"200", b"201", b"202"), (request.partition(b"\r\n")[0], answer[:500])
             taken.append(seconds)
     return taken
-
-
-def p99(seconds: Sequence[float]) -> float:
-    return sorted(seconds)[int(len(seconds) * 0.99)]
-
-
-@contextmanager
-def in_a_process(*slow: Slow) -> Iterator[None]:
-    """Within, they are at work in a process of their own, so that they do not slow down whoever measures."""
-    given = json.dumps([{"kind": each.kind, "count": each.count, "target": asdict(each.target)} for each in slow])
-    project = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-m", "tests.lcmsite.slow_clients", given]
-    with subprocess.Popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdin and running.stdout
-        assert running.stdout.readline() == "connected\n"
-        yield
-        running.stdin.close()
-
-
-async def main(given: str) -> None:
-    slow = [Slow(each["kind"], each["count"], Target(**each["target"]), comes_back=True) for each in json.loads(given)]
-    async with at_work(*slow):
-        print("connected", flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))

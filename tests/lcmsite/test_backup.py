@@ -19,10 +19,9 @@ from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
 from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.ops.backup.backup_leftovers import trial_database, unfinished
-from lcmsite.ops.backup.create_backup import back_up
+from lcmsite.ops.backup.backups import back_up, restore
 from lcmsite.ops.backup.manifest import DUMP, Manifest
 from lcmsite.ops.backup.programs import Database
-from lcmsite.ops.backup.restore_backup import restore
 from tests.factories import a_conversation
 from tests.lcmsite.conftest import PROJECT
 

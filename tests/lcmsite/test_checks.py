@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.core.checks import run_checks
 
-from lcmsite.secret_key import kept_secret_key
+from lcmsite.environment import kept_secret_key
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -75,7 +75,7 @@ def test_the_secret_key_is_made_once_and_kept_private(tmp_path):
 
 
 def test_processes_that_start_at_once_come_to_the_same_secret_key(tmp_path):
-    script = "import sys; from pathlib import Path; from lcmsite.secret_key import kept_secret_key as k; "
+    script = "import sys; from pathlib import Path; from lcmsite.environment import kept_secret_key as k; "
     script += "input(); print(k(Path(sys.argv[1])))"
     racers = [
         subprocess.Popen(

@@ -16,10 +16,9 @@ import pytest
 from lcmsite.embedded_postgres import binaries as binaries_module
 from lcmsite.embedded_postgres.account import Account
 from lcmsite.embedded_postgres.binaries import Binaries, choose, reachable
-from lcmsite.embedded_postgres.file_locks import could_lock
+from lcmsite.embedded_postgres.cluster import shared_buffers, usable_memory
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
-from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location
-from lcmsite.embedded_postgres.memory import shared_buffers, usable_memory
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location, could_lock
 from tests.guardian import a_directory
 
 PROJECT = Path(__file__).resolve().parents[2]

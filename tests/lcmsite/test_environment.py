@@ -120,7 +120,7 @@ def test_only_the_settings_read_the_environment():
         "lcmsite/ops/supervisor.py",
         "lcmsite/embedded_postgres/cluster.py",
         "lcmsite/ops/backup/programs.py",
-        "lcmsite/ops/backup/create_backup.py",
+        "lcmsite/ops/backup/backups.py",
         "lcmsite/ops/metrics/directory.py",
         "conversations/content/tokens.py",
     }

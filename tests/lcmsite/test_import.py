@@ -143,20 +143,34 @@ def test_chat_completions_are_imported_in_all_their_wrappings(tmp_path, text, se
     assert _contents(session_id)[3] == "sunny"
 
 
-def test_the_first_message_that_tells_says_for_which_api_a_history_was(tmp_path):
-    rows = [
-        {"role": "user", "content": "What is the weather?"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
-    ]
+@pytest.mark.parametrize(
+    ("rows", "contents"),
+    [
+        (
+            [
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
+            ],
+            ["[tool_call weather] {}", "sunny"],
+        ),
+        (
+            [
+                {"type": "function_call", "call_id": "x", "name": "weather", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "x", "output": "sunny"},
+            ],
+            ["[tool_call weather] {}", "sunny"],
+        ),
+    ],
+)
+def test_the_first_message_that_shows_its_format_decides_for_the_history(tmp_path, rows, contents):
     file = tmp_path / "chat.jsonl"
-    file.write_text(_lines(rows))
+    file.write_text(_lines([{"role": "user", "content": "What is the weather?"}, *rows]))
 
     report = lcm("import", str(file))
 
     assert report.exit_code == 0
     assert [message.role for message in Message.objects.order_by("seq")] == ["user", "assistant", "tool"]
-    assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
+    assert _contents("chat")[1:] == contents
 
 
 def _noted(number, content, **more):
@@ -174,19 +188,6 @@ TRANSCRIPT = [
     _noted(4, "Look outside.", isSidechain=True, agentId="a28"),
     {"type": "progress", "sessionId": "s1", "uuid": "u8"},
 ]
-
-
-def test_a_transcript_of_claude_code_is_imported_and_what_holds_no_message_is_told(tmp_path):
-    file = tmp_path / "transcript.jsonl"
-    file.write_text(_lines(TRANSCRIPT))
-
-    report = lcm("--json", "import", str(file)).json
-    again = lcm("--json", "import", str(file)).json
-
-    assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [("s1", 3), ("s1:a28", 1)]
-    assert [(each["created"], each["stored_before"]) for each in again["conversations"]] == [(0, 3), (0, 1)]
-    assert report["passed_over"] == again["passed_over"] == {"summary": 1, "progress": 2}
-    assert _contents("s1") == ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}']
 
 
 CODEX = [
@@ -216,39 +217,35 @@ PI = [
 
 
 @pytest.mark.parametrize(
-    ("lines", "session", "contents", "passed_over"),
+    ("lines", "contents", "passed_over"),
     [
         (
+            TRANSCRIPT,
+            {"s1": ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}'],
+             "s1:a28": ["Look outside."]},
+            {"summary": 1, "progress": 2},
+        ),
+        (
             CODEX,
-            "c1",
-            ["What is in a.py?", '[tool_call shell] {"command": ["cat", "a.py"]}', "def f(): ...", "One function."],
+            {"c1": ["What is in a.py?", '[tool_call shell] {"command": ["cat", "a.py"]}', "def f(): ...",
+                    "One function."]},
             {"session_meta": 2, "event_msg": 1},
         ),
-        (PI, "p1", ["What is in a.py?", "def f(): ..."], {"session": 1, "model_change": 1}),
+        (PI, {"p1": ["What is in a.py?", "def f(): ..."]}, {"session": 1, "model_change": 1}),
     ],
-)
-def test_the_transcripts_of_other_agents_are_imported_into_the_session_that_they_name(
-    tmp_path, lines, session, contents, passed_over
-):
+)  # fmt: skip
+def test_the_transcript_of_an_agent_is_imported_into_its_sessions(tmp_path, lines, contents, passed_over):
     file = tmp_path / "transcript.jsonl"
     file.write_text(_lines(lines))
 
     report = lcm("--json", "import", str(file)).json
     again = lcm("--json", "import", str(file)).json
 
-    assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [(session, len(contents))]
-    assert [each["stored_before"] for each in again["conversations"]] == [len(contents)]
-    assert report["passed_over"] == passed_over
-    assert _contents(session) == contents
-
-
-def test_items_of_openais_responses_api_are_known_by_the_first_that_tells(tmp_path):
-    file = tmp_path / "input.json"
-    file.write_text(json.dumps([{"role": "user", "content": "Look."}, *(line["payload"] for line in CODEX[3:5])]))
-
-    lcm("import", str(file))
-
-    assert _contents("input") == ["Look.", '[tool_call shell] {"command": ["cat", "a.py"]}', "def f(): ..."]
+    created = {each["session_id"]: each["created"] for each in report["conversations"]}
+    assert created == {session_id: len(texts) for session_id, texts in contents.items()}
+    assert {each["session_id"]: each["stored_before"] for each in again["conversations"]} == created
+    assert report["passed_over"] == again["passed_over"] == passed_over
+    assert {session_id: _contents(session_id) for session_id in contents} == contents
 
 
 def test_a_transcript_that_is_damaged_is_refused_with_the_line(tmp_path):

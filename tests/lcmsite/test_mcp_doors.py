@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from conversations.scope import Scope
 from lcmsite.access import keys
 from lcmsite.access.keys import SECONDS_CACHED
-from lcmsite.mcp.tools import TOOLS
+from lcmsite.mcp.tool_list import TOOLS
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
 from tests.factories import a_workspace

@@ -169,11 +169,17 @@ def test_the_same_key_stores_once_and_other_content_is_a_conflict_in_every_form(
     assert (other.status, other.body["code"], other.body["retryable"]) == (409, "conflict", False)
 
 
+NO_NUMBERS_IN_PATHS = ("{}.0", "%20{}", "{}%20", "+{}", "0{}", "{}_0", "{}e0", "0x{}", "{}%0A", "-{}")
+NO_NUMBERS_IN_QUERIES = ("1.0", "+1", " 1", "1_0", "01", "\u0661", "1" * 2000, "many", "0", "-5", ["1", "2"])
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status", "words"),
     [
         ("conversations/abc/", {}, 400, "conversation_id"),
-        ("conversations/-1/", {}, 400, "conversation_id"),
+        *((f"conversations/{form.format('{id}')}/", {}, 400, "conversation_id") for form in NO_NUMBERS_IN_PATHS),
+        *((f"messages/msg_{form.format('{id}')}/", {}, 400, "message_id") for form in NO_NUMBERS_IN_PATHS),
+        ("conversations/s1/context/", {}, 400, "conversations/find/?session_id="),
         ("conversations/0/", {}, 404, "that you may see"),
         ("conversations/99999999/", {}, 404, "that you may see"),
         (f"conversations/{2**63}/", {}, 404, "that you may see"),
@@ -185,21 +191,32 @@ def test_the_same_key_stores_once_and_other_content_is_a_conflict_in_every_form(
         ("compactions/nope/", {}, 404, "that you may see"),
         ("files/file_nope/", {}, 404, "that you may see"),
         ("files/file_nope/content/", {"length": 10**9}, 400, "length"),
-        ("conversations/", {"limit": 0}, 400, "limit"),
-        ("conversations/", {"limit": -5}, 400, "limit"),
-        ("conversations/", {"limit": "many"}, 400, "limit"),
-        ("conversations/", {"limit": ["1", "2"]}, 400, "limit must be given once"),
+        *(("conversations/", {"limit": number}, 400, "limit") for number in NO_NUMBERS_IN_QUERIES),
         ("conversations/", {"after_id": 10**30}, 400, "after_id"),
         ("conversations/", {"colour": "red"}, 400, "colour"),
         ("conversations/find/", {}, 400, "session_id"),
         ("conversations/find/", {"session_id": "\x00"}, 400, "session_id"),
         ("conversations/find/", {"session_id": "nope"}, 404, "that you may see"),
-        ("nowhere/", {}, 404, "nothing at this path"),
-        ("conversations", {}, 404, "slash"),
+        ("matches/", {"limit": 201}, 400, "limit"),
+        ("matches/", {"limit": 0}, 400, "limit: This must be 1 at least."),
+        ("matches/", {"limit": 10_001}, 400, "limit: This may be 10000 at most."),
+        ("matches/", {"under": "s" * 201}, 400, "under: This may have 200 characters at most."),
+        ("matches/", {"conversation_ids": list(range(101))}, 400, "This may have 100 values at most."),
+        ("matches/", {"sort": "newest"}, 400, "sort: 'newest' is none of relevance, recency, hybrid."),
+        ("matches/", {"roles": ["user", "robot"]}, 400, "roles[1]: 'robot' is none of system, user, assistant, tool."),
+        # Of a message: whether it exists is not said.
+        ("summaries/msg_{id}/expansion/", {}, 404, "the id of a message"),
+        ("summaries/msg_0/expansion/", {}, 404, "the id of a message"),
+        ("summaries/sum_0/expansion/", {}, 404, "that you may see"),
+        ("nowhere/", {}, 404, "Those there are: /api/v1/docs/."),
+        ("conversations", {}, 404, "Paths end with a slash."),
     ],
 )
-def test_a_bad_question_is_refused(api, path, query, status, words):
-    reply = api.get(path, **query)
+def test_a_bad_question_is_refused(api, conversation, path, query, status, words):
+    if path.startswith("matches/"):
+        query = {"query": "hello", **query}
+
+    reply = api.get(path.replace("{id}", str(conversation.conversation_id)), **query)
 
     assert reply.status == status
     assert words in reply.body["detail"]

@@ -6,10 +6,9 @@ import asyncio
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.lcmsite.agents import a_call, own
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port
 from tests.lcmsite.sites import Site
-from tests.lcmsite.slow_clients import Slow, Target, ask, at_work, in_a_process, p99, politely
+from tests.lcmsite.slow_clients import Slow, Target, ask, at_work, politely
 
 REFUSED = 14
 KINDS = ("silent", "header", "body", "reader")
@@ -281,35 +280,3 @@ def waits_for_a_lock(connection: psycopg.Connection) -> bool:
     # A transaction sees the first picture that it took.
     connection.execute("SELECT pg_stat_clear_snapshot()")
     return bool(connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone())
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_thousand_slow_clients_hardly_slow_down_a_polite_one(kind, own_site, capsys):
-    alone, beside = [], []
-
-    def measured() -> float:
-        return p99(asyncio.run(politely(own_site.polite(), rounds=40)))
-
-    measured()
-    for _ in range(3):
-        alone.append(measured())
-        with in_a_process(*own_site.slow(2000, kind)):
-            beside.append(measured())
-
-    ratio = statistics.median(beside) / statistics.median(alone)
-    with capsys.disabled():
-        print(f"\n2,000 x {kind}: p99 alone {in_ms(alone)} ms, beside {in_ms(beside)} ms, ratio {ratio:.1f}")
-    assert ratio <= 5
-
-
-def in_ms(seconds: Sequence[float]) -> str:
-    return ", ".join(f"{1000 * each:.0f}" for each in seconds)
-
-
-@pytest.fixture(scope="module")
-def own_site(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Running]:
-    """With the settings that everybody has."""
-    with a_site(data_dir, django_db_blocker) as running:
-        yield running

@@ -107,17 +107,29 @@ def test_the_workers_take_what_is_put_into_their_queues(up, data_dir, place, req
     assert processes_of(data_dir) == []
 
 
-def test_a_port_in_use_is_told_at_once(up, data_dir, port):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", port))
-        taken.listen()
+@pytest.mark.parametrize(
+    ("option", "taken"),
+    [
+        ("--port or LCM_PORT", True),
+        *(pytest.param("--mcp-port or LCM_MCP_PORT", each, marks=pytest.mark.thorough) for each in (True, False)),
+    ],
+)
+def test_a_port_in_use_is_refused_with_the_option_that_changes_it(up, data_dir, port, mcp_port, option, taken):
+    of_agents = "MCP" in option
+    wanted = mcp_port if of_agents and taken else port
+    with socket.socket() as other:
+        if taken:
+            other.bind(("127.0.0.1", wanted))
+            other.listen()
 
-        running = up()
+        # Or it is the port of the site.
+        running = up(LCM_MCP_PORT=str(wanted if of_agents else 0))
         _, errors = running.communicate(timeout=60)
 
     assert running.returncode == 6
-    assert f"Cannot listen on 127.0.0.1 port {port}" in errors
-    assert "--port or LCM_PORT" in errors
+    assert f"Cannot listen on 127.0.0.1 port {wanted}" in errors
+    assert option in errors
+    assert taken or "It is the port of the site" in errors
     assert processes_of(data_dir) == []
 
 
@@ -130,3 +142,19 @@ def test_a_setting_that_is_wrong_is_told_before_anything_starts(up, data_dir):
     assert errors == "lcm: LCM_PROT is not a setting of LCM. Did you mean LCM_PORT? [misconfigured]\n"
     assert said == ""
     assert not EmbeddedPostgres(data_dir).is_running()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("off", [["--no-mcp"], ["--mcp-port", "0"], ["--no-web"]], ids=" ".join)
+def test_agents_can_be_left_out(up, data_dir, mcp_port, off):
+    # With one kind of process left, so that there is something to get ready.
+    others = [] if off == ["--no-web"] else ["--no-worker"]
+    running = up(*off, *others, LCM_MCP_PORT=str(mcp_port))
+    announced = until_ready(running)
+
+    serving = process_of(data_dir, " mcp ")
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=60)
+
+    assert serving is None
+    assert "/mcp" not in announced

@@ -8,15 +8,11 @@ from django.db import connection
 from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
 from conversations.content.tokens import TokenEstimator
-from conversations.errors import Invalid, NotFound
-from conversations.formats import RENDERERS
-from conversations.formats.rendered import MessageFormat
+from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly.selection_window import LARGEST_TYPICAL_ITEM, read_window
-from retrieval.assembly.stored_context import StoredContext
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
@@ -91,14 +87,6 @@ def test_the_budget_is_the_callers_or_the_conversations_or_the_operators(assembl
         CompactionPolicy.from_settings().model_token_budget,
         BudgetSource.SETTINGS,
     )
-
-
-@pytest.mark.parametrize("budget", [0, -1, True, 1.5, "100", 100_000_001, 10**30, float("nan")])
-def test_a_budget_that_cannot_be_meant_is_refused(assembler, budget):
-    conversation = a_conversation("hello")
-
-    with pytest.raises(Invalid):
-        assembler.assemble(conversation_id=conversation.conversation_id, budget=budget)
 
 
 @pytest.mark.parametrize("query", [None, "hello"])
@@ -361,14 +349,14 @@ def test_what_must_be_shown_from_far_back_is_not_asked_for_by_itself(assembler, 
 
 def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are_read(assembler, store):
     conversation_id = a_compacted_conversation(store, 500, fresh=8, leaf=2)
-    counters = store.get_conversation(conversation_id=conversation_id).counters
+    before = rows_read("summaries")
     whole = assembler.assemble(conversation_id=conversation_id)
+    of_all = rows_read("summaries") - before
 
-    window = read_window(StoredContext(conversation_id, counters), budget=1200, policy=CompactionPolicy.from_settings())
     context = assembler.assemble(conversation_id=conversation_id, budget=1200)
 
     assert len(whole.items) == 254
-    assert len(window.groups) < 150
+    assert rows_read("summaries") - before - of_all < 0.75 * of_all
     assert ids(context) == ids(whole)[-len(context.items) :]
     assert context.total_tokens + whole.items[-len(context.items) - 1].tokens > 1200
     assert sum(line.summaries for line in context.receipt) == 246
@@ -376,7 +364,7 @@ def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are
 
 def test_uneven_sizes_are_no_hindrance(assembler, store):
     # The long messages make the short ones look dearer than they are, and a first page of them reach too short.
-    conversation_id = a_conversation(*("word " * 3 * LARGEST_TYPICAL_ITEM for _ in range(300))).conversation_id
+    conversation_id = a_conversation(*("word " * 1500 for _ in range(300))).conversation_id
     append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(1000)))
     append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(1000)))
 
@@ -441,17 +429,3 @@ def test_what_compaction_notes_on_a_message_is_not_shown(assembler, store):
     (item,) = assembler.assemble(conversation_id=conversation_id).items
 
     assert [part.text_content for part in item.parts] == ["the host compacted here"]
-
-
-def test_the_neutral_form_gives_messages_and_summaries_in_order(assembler, store):
-    conversation_id = a_conversation(*(f"message {n}" for n in range(1, 13))).conversation_id
-    append(store, conversation_id, a_tool_call("c1", path="x.py"), a_tool_result("c1", "contents"))
-    summary = a_summary_of(store, conversation_id, seqs=range(1, 5))
-
-    rows = RENDERERS[MessageFormat.NEUTRAL](assembler.assemble(conversation_id=conversation_id).items).messages
-
-    assert rows[0]["content"] == render_summary(summary)
-    assert (rows[0]["id"], rows[0]["role"], rows[0]["seq"], rows[0]["last_seq"]) == (summary.summary_id, "user", 1, 4)
-    assert [row["content"] for row in rows[1:9]] == [f"message {n}" for n in range(5, 13)]
-    assert rows[-2]["parts"] == [{"type": "tool_call", "id": "c1", "name": "read_file", "input": {"path": "x.py"}}]
-    assert rows[-1]["parts"][0]["type"] == "tool_result"

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.query.compiled_query import MOST_CANDIDATES, MOST_LEXEMES, CompiledQuery, compile_query
-from retrieval.search.query.lexemes import LexedTerm, lexed_term, lexeme_query
+from retrieval.search.query.compiled_query import (
+    MOST_CANDIDATES,
+    MOST_LEXEMES,
+    CompiledQuery,
+    LexedTerm,
+    compile_query,
+    lexed_term,
+    lexeme_query,
+)
 from retrieval.search.query.parser import ParsedQuery, Term
 
 

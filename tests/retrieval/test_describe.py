@@ -14,28 +14,22 @@ from conversations.scope import Scope
 from conversations.types import NewSummary, SummaryKind
 from retrieval.describing import describe as module
 from retrieval.engine import RetrievalEngine
-from retrieval.types import ItemKind, MessageSpan
+from retrieval.types import Description, ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.retrieval.lineages import Graph, a_graph, a_root_of, engine
 from tests.statements import counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 
-def describe(id: str):
-    return RetrievalEngine.from_settings(Scope(a_workspace().pk)).describe(id=id)
+def describe(id: str) -> Description:
+    return engine().describe(id=id)
 
 
 @pytest.fixture
-def graph():
-    """Messages 1 to 9: two leaves and a straggler in one condensed summary, a third leaf beside it, 9 raw."""
-    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 10))).conversation_id
-    store = a_store()
-    first = a_summary_of(store, number, seqs=[1, 2, 4])
-    second = a_summary_of(store, number, seqs=[5, 6])
-    root = a_summary_of(store, number, seqs=[3], summaries=[first, second])
-    third = a_summary_of(store, number, seqs=[7, 8])
-    return number, first, second, root, third
+def graph() -> Graph:
+    return a_graph()
 
 
 @pytest.fixture
@@ -54,14 +48,14 @@ def many_others():
 
 def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(graph, many_others):
     _, first, _, root, _ = graph
-    engine = RetrievalEngine.from_settings()
+    reader = engine()
 
     costs = []
     for id in (root.summary_id, first.summary_id):
         before = rows_gone_through()
-        engine.describe(id=id)
-        engine.impact(id=id)
-        engine.expand(summary_id=id, depth=-1, include_messages=True)
+        reader.describe(id=id)
+        reader.impact(id=id)
+        reader.expand(summary_id=id, depth=-1, include_messages=True)
         costs.append(rows_gone_through() - before)
 
     assert max(costs) < 500
@@ -69,10 +63,10 @@ def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(
 
 def test_a_summary_says_what_it_was_made_from_and_what_it_costs_to_open(graph):
     number, first, second, root, _ = graph
-    engine = RetrievalEngine.from_settings()
+    reader = engine()
 
     with counted_statements() as sent:
-        described = engine.describe(id=root.summary_id)
+        described = reader.describe(id=root.summary_id)
 
     assert len(sent) == 1
 
@@ -103,7 +97,7 @@ def test_a_leaf_says_which_messages_it_stands_for_and_what_stands_for_it(graph):
 
 def test_the_manifest_is_everything_below_in_order(graph):
     number, first, second, root, third = graph
-    top = a_summary_of(a_store(), number, summaries=[root, third])
+    top = a_root_of(graph)
 
     described = describe(top.summary_id)
 
@@ -119,7 +113,7 @@ def test_the_manifest_is_everything_below_in_order(graph):
 
 def test_a_manifest_has_an_end(graph, monkeypatch):
     number, _, _, root, third = graph
-    top = a_summary_of(a_store(), number, summaries=[root, third])
+    top = a_root_of(graph)
     monkeypatch.setattr(module, "MOST_IN_MANIFEST", 2)
 
     described = describe(top.summary_id)
@@ -130,12 +124,12 @@ def test_a_manifest_has_an_end(graph, monkeypatch):
 
 def test_a_message_says_which_summaries_hold_it_up_to_the_active_one(graph):
     number, first, _, root, third = graph
-    top = a_summary_of(a_store(), number, summaries=[root, third])
+    top = a_root_of(graph)
     message = a_store().list_messages(conversation_id=number, limit=1)[0]
-    engine = RetrievalEngine.from_settings()
+    reader = engine()
 
     with counted_statements() as sent:
-        described = engine.describe(id=message.id)
+        described = reader.describe(id=message.id)
 
     assert len(sent) == 2
 
@@ -194,7 +188,7 @@ def test_an_id_inside_a_text_is_found(graph):
         "msg_" + "9" * 5000,
     ]
     + ["", "nothing", "run_0000000000000000", "sum_\x00", "msg_-1", "sum_" + "a" * 100_000]
-    + ["conv_999999999999", "conv_" + "9" * 30, "run_\x00", "conv_01", "session\ud800", None],
+    + ["conv_999999999999", "conv_" + "9" * 30, "run_\x00", "conv_01", "session\ud800"],
 )
 def test_what_is_not_there_is_not_found(id, graph):
     with pytest.raises(NotFound):

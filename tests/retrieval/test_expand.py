@@ -9,26 +9,18 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, NotFound
-from conversations.scope import Scope
-from conversations.types import NewMessage, NewPart, PartType, Role
-from retrieval.engine import RetrievalEngine
-from retrieval.expansion import expand
-from retrieval.policy import RetrievalPolicy
-from retrieval.slices import joined, views
+from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
+from retrieval.expansion.expand import Position, Request
+from retrieval.expansion.outline import Key
+from retrieval.slices import joined
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.retrieval.lineages import Graph, a_graph, a_root_of, engine
 from tests.statements import counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
-
-
-def engine(**policy) -> RetrievalEngine:
-    return RetrievalEngine(
-        policy=RetrievalPolicy(**policy), tokens=TokenEstimator("o200k_base"), scope=Scope(a_workspace().pk)
-    )
 
 
 def pages(summary_id: str, **options) -> list[ExpandResult]:
@@ -44,34 +36,46 @@ def items_of(results: list[ExpandResult]) -> list[ExpandedItem]:
 
 
 @pytest.fixture
-def graph():
-    """Messages 1 to 9: two leaves and a straggler in one condensed summary, and a third leaf, all below one root."""
-    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 10))).conversation_id
-    store = a_store()
-    first = a_summary_of(store, number, seqs=[1, 2, 4])
-    second = a_summary_of(store, number, seqs=[5, 6])
-    middle = a_summary_of(store, number, seqs=[3], summaries=[first, second])
-    third = a_summary_of(store, number, seqs=[7, 8])
-    root = a_summary_of(store, number, summaries=[middle, third])
-    return number, first, second, middle, third, root
+def graph() -> Graph:
+    return a_graph()
 
 
-def test_one_level_is_opened_by_default(graph):
-    _, _, _, middle, third, root = graph
+@pytest.fixture
+def root(graph) -> SummaryRecord:
+    return a_root_of(graph)
 
+
+def test_one_level_is_opened_by_default(graph, root):
     result = engine().expand(summary_id=root.summary_id)
 
-    assert [item.id for item in result.items] == [middle.summary_id, third.summary_id]
+    assert [item.id for item in result.items] == [graph.middle.summary_id, graph.third.summary_id]
     assert {(item.of, item.level, item.kind) for item in result.items} == {(root.summary_id, 1, ItemKind.SUMMARY)}
-    assert [item.content for item in result.items] == [middle.content, third.content]
+    assert [item.content for item in result.items] == [graph.middle.content, graph.third.content]
     assert (result.truncated, result.cursor, result.messages_below) == (False, None, 8)
 
 
-def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
-    _, first, *_ = graph
+@pytest.mark.parametrize(
+    ("opened", "depth", "expected"),
+    [
+        ("root", -1, ["middle", "first", 1, 2, 3, 4, "second", 5, 6, "third", 7, 8]),
+        ("root", 2, ["middle", "first", 3, "second", "third", 7, 8]),
+        ("middle", 1, ["first", 3, "second"]),
+        ("first", 1, [1, 2, 4]),
+    ],
+)
+def test_summaries_and_messages_lie_in_the_order_of_the_conversation(graph, root, opened, depth, expected):
+    summaries = {**graph._asdict(), "root": root}
+    names = {summaries[name].summary_id: name for name in ("first", "second", "middle", "third", "root")}
 
-    without = engine().expand(summary_id=first.summary_id)
-    opened = engine().expand(summary_id=first.summary_id, include_messages=True)
+    found = items_of(pages(summaries[opened].summary_id, depth=depth, include_messages=True))
+
+    assert [names.get(item.id, item.first_seq) for item in found] == expected
+    assert all(names[item.of] == "middle" for item in found if item.first_seq == item.last_seq == 3)
+
+
+def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
+    without = engine().expand(summary_id=graph.first.summary_id)
+    opened = engine().expand(summary_id=graph.first.summary_id, include_messages=True)
 
     assert without.items == ()
     assert "3 messages" in (without.note or "")
@@ -79,50 +83,8 @@ def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
     assert opened.items[0].content == "message 1 " * 5
 
 
-def test_a_leaf_of_one_message_says_so_as_one_would():
-    number = a_conversation("the only one").conversation_id
-    leaf = a_summary_of(a_store(), number, seqs=[1])
-
-    found = engine().expand(summary_id=leaf.summary_id)
-
-    assert "made from 1 message;" in (found.note or "")
-
-
-def test_everything_lies_in_the_order_of_the_conversation(graph):
-    _, first, second, middle, third, root = graph
-
-    found = items_of(pages(root.summary_id, depth=-1, include_messages=True))
-
-    assert [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in found] == [
-        middle.summary_id, first.summary_id, 1, 2, 3, 4, second.summary_id, 5, 6, third.summary_id, 7, 8,
-    ]  # fmt: skip
-    straggler = next(item for item in found if item.first_seq == 3)
-    assert (straggler.of, straggler.level) == (middle.summary_id, 2)
-
-
-def test_a_direct_message_stands_between_the_summaries_beside_it(graph):
-    _, first, second, middle, *_ = graph
-
-    found = engine().expand(summary_id=middle.summary_id, include_messages=True).items
-
-    assert [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in found] == [
-        first.summary_id, 3, second.summary_id,
-    ]  # fmt: skip
-
-
-def test_the_depth_says_where_opening_ends(graph):
-    _, first, second, middle, third, root = graph
-
-    two_levels = engine().expand(summary_id=root.summary_id, depth=2, include_messages=True).items
-
-    assert [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in two_levels] == [
-        middle.summary_id, first.summary_id, 3, second.summary_id, third.summary_id, 7, 8,
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("cap", [1, 7, 40, 4000])
-def test_no_page_costs_more_than_its_cap_and_nothing_is_lost_or_doubled(graph, cap):
-    *_, root = graph
+def test_no_page_costs_more_than_its_cap_and_nothing_is_lost_or_doubled(root, cap):
     everything = items_of(pages(root.summary_id, depth=-1, include_messages=True))
 
     found = pages(root.summary_id, depth=-1, include_messages=True, token_cap=cap)
@@ -186,27 +148,6 @@ def test_tool_calls_and_results_come_back_with_their_parts():
     assert [(m.content, m.parts) for m in joined(found.items)] == [(m.content, m.parts) for m in stored]
     # The tool's output is not said twice.
     assert found.tokens < 1.6 * sum(message.token_count for message in stored)
-
-
-def test_parts_are_seen_as_they_are_stored_whether_all_they_say_is_text_or_not():
-    parts = (
-        NewPart(PartType.REASONING, text_content="I will have to look at this file before I say anything."),
-        NewPart(PartType.TOOL, tool_call_id="call_1", tool_name="read", tool_input={"z": 1.50, "a": ["\x00", 10**20]}),
-        NewPart(
-            PartType.TOOL, tool_call_id="call_2", tool_name="read", tool_input={"path": "a file with a long name.py"}
-        ),
-        NewPart(PartType.FILE, file_mime="image/png", file_name="a.png", is_synthetic=False),
-        NewPart(PartType.TEXT, text_content="Said: \ud800", metadata={"kind": "aside", "n": None}),
-    )
-    store, conversation = a_store(), a_conversation()
-    number = conversation.conversation_id
-    store.append_messages(conversation_id=number, messages=[NewMessage(Role.ASSISTANT, parts=parts)])
-    leaf = a_summary_of(store, number, seqs=[1])
-
-    (item,) = engine().expand(summary_id=leaf.summary_id, include_messages=True).items
-
-    (stored,) = store.list_messages(conversation_id=number)
-    assert item.parts == views(stored.parts, stored.content)
 
 
 def test_a_part_added_between_two_pages_is_not_missed():
@@ -279,8 +220,7 @@ def covered(store, summary) -> set[int]:
     return below
 
 
-def test_a_page_costs_five_queries_wherever_it_is(graph):
-    *_, root = graph
+def test_a_page_costs_five_queries_wherever_it_is(root):
     reader = engine()
     first = reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=40)
 
@@ -288,31 +228,6 @@ def test_a_page_costs_five_queries_wherever_it_is(graph):
         reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=40, cursor=first.cursor)
 
     assert len(sent) <= 5
-
-
-def test_a_page_is_the_same_however_few_of_its_rows_are_read_at_once(graph, monkeypatch):
-    *_, root = graph
-    at_once = [pages(root.summary_id, depth=-1, include_messages=True, token_cap=cap) for cap in (7, 40, 4_000)]
-
-    monkeypatch.setattr(expand, "READ_AT_ONCE", 2)
-
-    assert at_once == [pages(root.summary_id, depth=-1, include_messages=True, token_cap=cap) for cap in (7, 40, 4_000)]
-
-
-def test_a_page_that_its_parts_fill_does_not_read_all_that_its_texts_alone_would_leave_room_for(monkeypatch):
-    number = a_conversation().conversation_id
-    costly = NewPart(PartType.TEXT, text_content="hello", metadata={"note": "aside " * 400})
-    a_store().append_messages(
-        conversation_id=number, messages=[NewMessage(Role.USER, "hello", parts=(costly,)) for _ in range(40)]
-    )
-    leaf = a_summary_of(a_store(), number, seqs=range(1, 41))
-    monkeypatch.setattr(expand, "READ_AT_ONCE", 5)
-
-    with counted_statements() as sent:
-        page = engine().expand(summary_id=leaf.summary_id, include_messages=True, token_cap=4_000)
-
-    assert len(page.items) < 10 and page.truncated
-    assert sum("FROM message_parts" in statement for statement in sent) == len(page.items) // 5 + 1
 
 
 def test_a_page_costs_the_rows_that_it_gives_wherever_it_is_in_however_long_a_history():
@@ -354,46 +269,6 @@ def test_summaries_alone_cost_no_look_at_the_messages_below_them():
     assert long < 2 * short + 100
 
 
-def test_the_sources_of_a_summary_cost_the_same_however_much_is_below_them():
-    costs = []
-    for width in (2, 30):
-        number = a_conversation(*(f"message {n} " * 30 for n in range(4 * width))).conversation_id
-        leaves = [a_summary_of(a_store(), number, seqs=[seq]) for seq in range(1, 4 * width + 1)]
-        middles = [a_summary_of(a_store(), number, summaries=leaves[n * width : (n + 1) * width]) for n in range(4)]
-        root = a_summary_of(a_store(), number, summaries=middles)
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE messages, summaries, summary_messages, summary_parents")
-            # Of so few rows the planner would read all.
-            cursor.execute("SET LOCAL enable_seqscan = off")
-        # As often as it takes for a plan that is for any values.
-        for _ in range(6):
-            before = rows_gone_through()
-            assert len(engine().expand(summary_id=root.summary_id, token_cap=20_000).items) == 4
-        costs.append(rows_gone_through() - before)
-
-    few, many = costs
-    assert many < few + 20
-
-
-def test_what_opens_a_summary_is_planned_once_and_not_each_time(graph):
-    _, first, *_, root = graph
-    reader = engine()
-    with connection.cursor() as cursor:
-        # Those that another test has met, and planned for what it had.
-        cursor.execute("DEALLOCATE ALL")
-
-    for _ in range(12):
-        reader.expand(summary_id=root.summary_id)
-        reader.expand(summary_id=first.summary_id, include_messages=True)
-
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements WHERE NOT from_sql")
-        often = [(statement, custom) for statement, generic, custom in cursor.fetchall() if generic + custom >= 12]
-    assert len(often) >= 4
-    # For the first five times, PostgreSQL always makes a plan for the values at hand.
-    assert [statement for statement, custom in often if custom > 5] == []
-
-
 def test_a_leaf_of_very_many_messages_is_read_in_order_to_the_end():
     texts = [f"m{number}" for number in range(700)]
     number = a_conversation(*texts).conversation_id
@@ -404,16 +279,13 @@ def test_a_leaf_of_very_many_messages_is_read_in_order_to_the_end():
     assert [item.content for item in found] == texts
 
 
-def test_a_cap_above_the_policys_is_brought_down_to_it(graph):
-    *_, root = graph
-
+def test_a_cap_above_the_policys_is_brought_down_to_it(root):
     result = engine(max_expand_tokens=64).expand(summary_id=root.summary_id, token_cap=10**9)
 
     assert result.token_cap == 64
 
 
-def test_a_cursor_goes_on_under_another_cap(graph):
-    *_, root = graph
+def test_a_cursor_goes_on_under_another_cap(root):
     reader = engine()
 
     first = reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=3)
@@ -424,38 +296,39 @@ def test_a_cursor_goes_on_under_another_cap(graph):
     assert [item.id for item in rest.items] == [item.id for item in whole]
 
 
-@pytest.mark.parametrize("cursor", ["", "nonsense", "a.b:c", "\x00", "x" * 100_000])
-def test_a_malformed_cursor_is_refused(graph, cursor):
-    *_, root = graph
-
-    with pytest.raises(Invalid) as refusal:
-        engine().expand(summary_id=root.summary_id, cursor=cursor)
-
-    assert refusal.value.code == "bad_cursor"
-
-
-def test_a_cursor_of_another_summary_is_refused(graph):
-    _, _, _, middle, _, root = graph
-    cursor = engine().expand(summary_id=root.summary_id, token_cap=3).cursor
-
-    with pytest.raises(Invalid) as refusal:
-        engine().expand(summary_id=middle.summary_id, cursor=cursor)
-
-    assert refusal.value.code == "bad_cursor"
-
-
-@pytest.mark.parametrize("wrong", [{"depth": 0}, {"depth": -2}, {"depth": True}, {"token_cap": 0}, {"token_cap": -5}])
-def test_a_depth_or_cap_that_cannot_be_meant_is_refused(graph, wrong):
-    *_, root = graph
-
-    with pytest.raises(Invalid):
-        engine().expand(summary_id=root.summary_id, **wrong)
-
-
-def test_an_unknown_and_a_foreign_summary_are_both_not_found(graph):
+def test_an_unknown_and_a_foreign_summary_are_both_not_found():
     foreign = a_conversation("secret", workspace=a_workspace("another"))
     theirs = a_summary_of(a_store(a_workspace("another")), foreign.conversation_id, seqs=[1])
 
     for summary_id in (theirs.summary_id, "sum_ffffffffffffffff", "", "sum_\x00"):
         with pytest.raises(NotFound):
             engine().expand(summary_id=summary_id)
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "nonsense", "a.b:c", "\x00", "x" * 100_000, "of another summary", "of another depth"]
+)
+def test_a_cursor_that_this_expansion_did_not_give_is_refused(graph, root, cursor):
+    reader = engine()
+    given = {
+        "of another summary": reader.expand(summary_id=graph.middle.summary_id, token_cap=3).cursor,
+        "of another depth": reader.expand(summary_id=root.summary_id, depth=2, token_cap=3).cursor,
+    }
+
+    with pytest.raises(Invalid) as refusal:
+        reader.expand(summary_id=root.summary_id, cursor=given.get(cursor, cursor))
+
+    assert refusal.value.code == "bad_cursor"
+
+
+@given(st.integers(0, 10_000), st.characters(codec="ascii"))
+def test_a_changed_cursor_is_refused(place, character):
+    request = Request("sum_0123456789abcdef", 2, True)
+    cursor = request.cursor(Position(Key(17, -1, "sum_a"), 4000, 12))
+    place %= len(cursor)
+    changed = cursor[:place] + character + cursor[place + 1 :]
+
+    if changed != cursor:
+        with pytest.raises(Invalid) as refusal:
+            request.position(changed)
+        assert refusal.value.code == "bad_cursor"

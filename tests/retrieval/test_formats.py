@@ -23,6 +23,12 @@ from tests.retrieval.vendors import CHECKS
 from tests.summaries import a_summary_of
 
 
+@pytest.fixture(params=CHECKS)
+def format(request: pytest.FixtureRequest) -> str:
+    """Each vendor's format in turn."""
+    return str(request.param)
+
+
 def test_a_plain_exchange_comes_as_openai_has_it():
     context = shown("openai", NewMessage(Role.SYSTEM, "Be careful."), *EXCHANGE, assistant("It is short."))
 
@@ -77,12 +83,10 @@ def test_a_plain_exchange_comes_as_anthropic_has_it():
     assert context.repairs == ()
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_nothing_at_all_is_no_message(format):
     assert shown(format).messages == ()
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_a_result_without_its_call_becomes_a_users_text_that_says_what_it_is(format):
     context = shown(format, user("Go on."), a_tool_result("call_9", "contents"), assistant("I see."))
 
@@ -92,7 +96,6 @@ def test_a_result_without_its_call_becomes_a_users_text_that_says_what_it_is(for
     assert "contents" in told
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_a_call_without_a_result_is_given_one_that_says_so(format):
     context = shown(format, *EXCHANGE[:2], user("Never mind."))
 
@@ -100,7 +103,6 @@ def test_a_call_without_a_result_is_given_one_that_says_so(format):
     assert MISSING in json.dumps(context.messages)
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_a_result_that_came_late_stands_behind_its_call(format):
     call, result = EXCHANGE[1:]
 
@@ -110,7 +112,6 @@ def test_a_result_that_came_late_stands_behind_its_call(format):
     assert context.sources[2][0] == "msg_4"
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_ids_that_are_used_again_are_told_apart(format):
     context = shown(format, *EXCHANGE, *EXCHANGE[1:], *EXCHANGE[1:])
 
@@ -119,7 +120,6 @@ def test_ids_that_are_used_again_are_told_apart(format):
     assert repaired(context)[RepairKind.RENAMED_CALL] == ("msg_4", "msg_6")
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_calls_at_once_keep_their_results_apart_in_whatever_order_those_came(format):
     parts = [a_tool_call(f"call_{n}", path=f"{n}.py").parts[0] for n in range(3)]
     results = [a_tool_result(f"call_{n}", f"contents of {n}") for n in (2, 0, 1)]
@@ -132,7 +132,6 @@ def test_calls_at_once_keep_their_results_apart_in_whatever_order_those_came(for
     assert context.repairs == ()
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_strange_ids_and_tool_names_are_made_to_fit(format):
     call_id = "functions.read/файл:" + "7" * 90
     call = a_tool_call(call_id, name="файл.read " + "x" * 80, path="a.py")
@@ -143,7 +142,6 @@ def test_strange_ids_and_tool_names_are_made_to_fit(format):
     assert "contents" in json.dumps(context.messages)
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_calls_without_ids_are_paired_by_their_place(format):
     call, result = EXCHANGE[1:]
     nameless = replace(call, parts=(replace(call.parts[0], tool_call_id=None),))
@@ -156,7 +154,6 @@ def test_calls_without_ids_are_paired_by_their_place(format):
     assert repaired(context)[RepairKind.RENAMED_CALL] == ("msg_2",)
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_a_part_that_is_call_and_result_at_once_comes_as_both(format):
     part = replace(EXCHANGE[1].parts[0], tool_output="contents", tool_status="completed")
 
@@ -167,7 +164,6 @@ def test_a_part_that_is_call_and_result_at_once_comes_as_both(format):
     assert context.repairs == ()
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_thoughts_are_not_shown_and_what_was_only_thought_is_left_out(format):
     thought = NewPart(PartType.REASONING, text_content="Let me see.")
 
@@ -177,7 +173,6 @@ def test_thoughts_are_not_shown_and_what_was_only_thought_is_left_out(format):
     assert repaired(context)[RepairKind.DROPPED_EMPTY] == ("msg_2",)
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_content_of_its_own_beside_parts_is_shown_too(format):
     said = replace(a_tool_call("call_1", path="a.py"), content="I will read it.")
 
@@ -186,7 +181,6 @@ def test_content_of_its_own_beside_parts_is_shown_too(format):
     assert "I will read it." in json.dumps(context.messages)
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_what_utf_8_cannot_say_is_replaced(format):
     call = a_tool_call("call_1", path="a\ud800.py")
 
@@ -300,7 +294,6 @@ def test_a_thought_that_came_before_its_call_as_a_message_of_its_own_is_shown_wi
     assert context.messages == AS_ANTHROPIC_HAS_IT
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_a_thought_that_led_to_nothing_and_one_that_nobody_signed_are_left_out(format):
     unsigned = NewPart(PartType.REASONING, text_content="hmm")
     alone = from_anthropic({"role": "assistant", "content": [THOUGHT]})
@@ -480,7 +473,6 @@ def test_names_are_kept_where_the_api_has_them():
         assert repaired(shown(format, user("Hi.", author="ada")))[RepairKind.DROPPED_NAME] == ("msg_1",)
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_what_was_shown_stays_the_same_when_more_is_said(format):
     messages = [*EXCHANGE, assistant("It is short."), *EXCHANGE, assistant("Still."), user("Good.")]
 
@@ -489,7 +481,6 @@ def test_what_was_shown_stays_the_same_when_more_is_said(format):
     assert grown[1][: len(grown[0])] == grown[0]
 
 
-@pytest.mark.parametrize("format", CHECKS)
 def test_a_summary_is_a_users_text(format):
     element = '<summary id="sum_1">a &lt; b</summary>'
     summary = replace(items_of(user(element))[0], id="sum_1", kind=ContextItemType.SUMMARY)

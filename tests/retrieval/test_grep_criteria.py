@@ -13,11 +13,13 @@ from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from retrieval.search import filters
-from retrieval.search.criteria import criteria
+from retrieval.params import GrepParams
+from retrieval.policy import RetrievalPolicy
+from retrieval.search import prepare
 from retrieval.search.query import compiled_query
 from retrieval.search.relevance import ranked_rows
-from retrieval.types import GrepScope, ItemKind
+from retrieval.search.request import SearchRequest
+from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.summaries import a_summary_of
 
@@ -144,7 +146,7 @@ def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_wor
     for module in (compiled_query, ranked_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     monkeypatch.setattr(ranked_rows, "MOST_PROMISING", 50)
-    monkeypatch.setattr(filters, "MOST_CALLS", 20)
+    monkeypatch.setattr(prepare, "MOST_CALLS", 20)
     calls = [
         a_tool_call(f"call_{number}", name="paint" if number % 10 == 0 else "read_file", text=f"error number {number}")
         for number in range(200)
@@ -181,9 +183,9 @@ def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(way,
 
     for where in ({"conversation_id": conversation_id}, {}):
         for names in (["paint"], ["sail", "paint"], ["nothing"]):
-            monkeypatch.setattr(filters, "MOST_CALLS", 300)
+            monkeypatch.setattr(prepare, "MOST_CALLS", 300)
             told_by_calls = found(tool_names=names, **where)
-            monkeypatch.setattr(filters, "MOST_CALLS", 0)
+            monkeypatch.setattr(prepare, "MOST_CALLS", 0)
             assert told_by_calls == found(tool_names=names, **where)
             assert len(told_by_calls) == (0 if names == ["nothing"] else 10 * len(names) * (1 if where else 2))
 
@@ -300,36 +302,58 @@ def test_files_are_found_by_name_and_by_what_was_seen_in_them(way):
     [
         ({"from_seq": 5, "to_seq": 4, "conversation_id": 1}, "to_seq"),
         ({"from_seq": 1}, "from_seq"),
-        ({"to_seq": 1, "conversation_ids": [1, 2]}, "to_seq"),
-        ({"from_seq": -1, "conversation_id": 1}, "from_seq"),
-        ({"from_seq": 2**63, "conversation_id": 1}, "from_seq"),
+        ({"to_seq": 1, "conversation_ids": (1, 2)}, "to_seq"),
         ({"since": MORNING, "until": MORNING}, "until"),
-        ({"since": datetime(2026, 1, 1)}, "since"),
-        ({"conversation_id": 1, "conversation_ids": [1]}, "conversation_ids"),
-        ({"conversation_ids": list(range(101))}, "conversation_ids"),
-        ({"conversation_ids": ["harbour"]}, "conversation_ids"),
-        ({"conversation_ids": [-1]}, "conversation_ids"),
-        ({"roles": ["captain"]}, "roles"),
-        ({"roles": "user"}, "roles"),
-        ({"part_types": ["poem"]}, "part_types"),
-        ({"tool_names": [""]}, "tool_names"),
-        ({"roles": ["user"], "where": GrepScope.SUMMARIES}, "roles"),
-        ({"tool_names": ["x"], "where": GrepScope.FILES}, "tool_names"),
-        ({"depth": 0, "where": GrepScope.MESSAGES}, "depth"),
-        ({"depth": 0, "roles": ["user"]}, "depth"),
-        ({"from_seq": 1, "conversation_id": 1, "where": GrepScope.FILES}, "from_seq"),
+        ({"conversation_id": 1, "conversation_ids": (1,)}, "conversation_ids"),
+        ({"roles": ("user",), "scope": GrepScope.SUMMARIES}, "roles"),
+        ({"tool_names": ("x",), "scope": GrepScope.FILES}, "tool_names"),
+        ({"depth": 0, "scope": GrepScope.MESSAGES}, "depth"),
+        ({"depth": 0, "roles": ("user",)}, "depth"),
+        ({"from_seq": 1, "conversation_id": 1, "scope": GrepScope.FILES}, "from_seq"),
+        ({"mode": GrepMode.REGEX, "sort": GrepSort.RELEVANCE}, "sort"),
+        ({"cold": True, "sort": GrepSort.HYBRID}, "sort"),
+        ({"cold": True, "scope": GrepScope.FILES}, "cold"),
+        ({"query": " "}, "query"),
+        ({"query": "x" * 10_001}, "query"),
+        ({"query": "x" * 501, "mode": GrepMode.REGEX}, "query"),
+        ({"query": "a\x00b"}, "query"),
     ],
 )
-def test_criteria_that_nothing_could_meet_are_refused_and_say_which(narrowed, param):
+def test_filters_that_nothing_could_meet_are_refused_and_say_which(narrowed, param):
+    request = SearchRequest(**{"query": "boats", "scope": GrepScope.ALL, **narrowed})
+
     with pytest.raises(Invalid) as refusal:
-        criteria(**{"where": GrepScope.ALL, **narrowed})
+        request.validated(RetrievalPolicy())
 
     assert list(refusal.value.context["errors"]) == [param]
 
 
-def test_a_criterion_that_there_is_not_is_the_callers_mistake_and_not_left_out():
-    with pytest.raises(TypeError, match="rolls"):
-        engine().grep(query="boats", rolls=["user"])
+@pytest.mark.parametrize(
+    ("param", "given"),
+    [
+        ("from_seq", -1),
+        ("from_seq", 2**63),
+        ("since", 5),
+        ("conversation_ids", list(range(101))),
+        ("conversation_ids", ["harbour"]),
+        ("conversation_ids", [-1]),
+        ("roles", ["captain"]),
+        ("roles", "user"),
+        ("part_types", ["poem"]),
+        ("tool_names", [""]),
+        ("mode", "fuzzy"),
+        ("scope", "parts"),
+        ("cursor", ""),
+        ("rolls", ["user"]),
+        *(("limit", each) for each in (0, -1, 201, 10**30, True, "5", 2.5)),
+        *(("max_tokens", each) for each in (0, -1, True, "5", 1.5)),
+    ],
+)
+def test_a_param_of_another_type_or_size_is_refused_and_named(param, given):
+    with pytest.raises(Invalid) as refusal:
+        GrepParams.accepted({"query": "boats", param: given})
+
+    assert {name.partition("[")[0] for name in refusal.value.context["errors"]} == {param}
 
 
 def test_a_summary_and_another_conversation_contradict_each_other(talk):
@@ -338,8 +362,3 @@ def test_a_summary_and_another_conversation_contradict_each_other(talk):
 
     with pytest.raises(Invalid, match="another conversation"):
         engine().grep(query="boats", under=summary.summary_id, conversation_id=other)
-
-
-def test_a_regular_expression_has_no_relevance():
-    with pytest.raises(Invalid, match="recency"):
-        engine().grep(query="boats", mode="regex", sort="relevance")

@@ -265,9 +265,3 @@ def test_a_page_is_capped_without_being_asked(talk):
 
     assert 1 <= len(page.matches) < 20
     assert page.more
-
-
-@pytest.mark.parametrize("wrong", [0, -1, True, "5", 1.5])
-def test_a_cap_that_is_none_is_refused(talk, wrong):
-    with pytest.raises(Invalid, match="max_tokens"):
-        engine().grep(query="boats", conversation_id=talk, max_tokens=wrong)

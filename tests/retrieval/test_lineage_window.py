@@ -107,7 +107,7 @@ def test_a_window_costs_the_same_number_of_statements_whatever_the_size(django_a
     small, large, asked = a_history(40), a_history(240), engine()
 
     for conversation_id in (small, large):
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(6):
             asked.lineage_window(conversation_id=conversation_id)
 
 

@@ -35,6 +35,10 @@ def test_or_joins_what_stands_on_both_sides():
     assert clauses("postgres OR sqlite speed") == [["postgres", "sqlite"], ["speed"]]
 
 
+def test_or_joins_a_repeated_word_with_the_next_alone():
+    assert clauses("a a or b") == [["a"], ["a", "b"]]
+
+
 def test_or_at_the_edge_of_a_query_is_nothing():
     assert clauses("or docker or") == [["docker"]]
 

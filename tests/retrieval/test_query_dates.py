@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.query.query_dates import Dates, asks_when, dates_in
+from retrieval.search.query.parser import Dates, asks_when, dates_in
 
 
 def asked(*, months=(), days=(), weekdays=(), years=()) -> Dates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from retrieval.search.query.compiled_query import rarity
-from retrieval.search.query.query_dates import Dates, dates_in
+from retrieval.search.query.parser import Dates, dates_in
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, conversation_of, place_of, seq_of
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.scope import EVERYTHING
-from retrieval.search.criteria import criteria
 from retrieval.search.filters import Filters
+from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of
@@ -162,9 +162,8 @@ def test_a_summary_stands_where_its_last_message_does():
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seq=st.integers(1, 200_000), before=st.integers(0, 100_000), behind=st.integers(1, 5000))
 def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_away(seq, before, behind):
-    filters = Filters(
-        EVERYTHING, criteria(where=GrepScope.MESSAGES, conversation_id=7), 200_000, 0, 200_000, newest=200_000
-    )
+    request = SearchRequest("boat", scope=GrepScope.MESSAGES, conversation_id=7)
+    filters = Filters(EVERYTHING, request, 200_000, 0, 200_000, newest=200_000)
 
     def is_among(after: int, upto: int, conversation_id: int = 7) -> bool:
         query = filters.blocks(after, upto)

@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 
 from compaction.policy import CompactionPolicy
 from conversations.types import Role
-from retrieval.assembly.candidates import Candidate, Group, Selection
-from retrieval.assembly.selection import edge_of, groups_of, score, select, with_hits
+from retrieval.assembly.selection import (
+    Candidate,
+    Group,
+    Selection,
+    edge_of,
+    groups_of,
+    score,
+    select,
+    with_hits,
+)
 from retrieval.assembly.types import AssemblyReason
 
 POLICY = CompactionPolicy(fresh_tail_count=4)
@@ -80,43 +88,24 @@ budgets = st.integers(1, 1500)
 
 
 @given(groups_with_hits(), budgets)
-def test_a_selection_is_within_its_budget_unless_the_mandatory_part_alone_is_not(groups, budget):
+def test_a_selection_keeps_its_promises(groups, budget):
     mandatory = sum(group.tokens for group in groups if group.mandatory)
 
     selection = select(groups, budget=budget)
 
+    # It is within its budget, unless the mandatory part alone is not.
     assert selection.total_tokens == sum(candidate.tokens for candidate in selection.included)
     assert selection.over_budget == (mandatory > budget)
     assert selection.total_tokens <= budget or selection.total_tokens == mandatory
-
-
-@given(groups_with_hits(), budgets)
-def test_what_is_mandatory_is_always_in(groups, budget):
-    mandatory = {candidate.id for group in groups if group.mandatory for candidate in group.candidates}
-
-    assert mandatory <= set(ids(select(groups, budget=budget)))
-
-
-@given(groups_with_hits(), budgets)
-def test_a_group_is_in_whole_or_not_at_all(groups, budget):
-    included = set(ids(select(groups, budget=budget)))
-
+    # A group is in whole or not at all, the mandatory ones always.
+    included = set(ids(selection))
     for group in groups:
-        assert len({candidate.id in included for candidate in group.candidates}) == 1
-
-
-@given(groups_with_hits(), budgets)
-def test_everything_is_decided_once(groups, budget):
-    selection = select(groups, budget=budget)
-
+        [is_in] = {candidate.id in included for candidate in group.candidates}
+        assert is_in or not group.mandatory
+    # Everything is decided once, and shown in order.
     decided = sorted(decision.candidate.id for decision in (*selection.taken, *selection.refused))
     assert decided == sorted(candidate.id for group in groups for candidate in group.candidates)
-
-
-@given(groups_with_hits(), budgets)
-def test_a_selection_is_chronological(groups, budget):
-    places = [candidate.place for candidate in select(groups, budget=budget).included]
-
+    places = [candidate.place for candidate in selection.included]
     assert places == sorted(places)
 
 
@@ -239,17 +228,11 @@ def test_a_summary_whose_hits_are_shown_is_the_first_to_go():
     assert "sum_11" not in ids(selection)
 
 
-def test_of_two_equally_good_messages_the_newer_deserves_more():
-    older, newer = (score(worth=0.5, best=0.5, seq=seq, last_seq=100) for seq in (10, 90))
+def test_how_well_a_message_answers_counts_more_than_how_new_it_is():
+    def deserved(worth: float, seq: int) -> float:
+        return score(worth=worth, best=0.9, seq=seq, last_seq=100)
 
-    assert older < newer <= 1.0
-
-
-def test_a_message_that_answers_much_better_beats_a_newer_one():
-    better = score(worth=0.9, best=0.9, seq=1, last_seq=100)
-    newer = score(worth=0.3, best=0.9, seq=100, last_seq=100)
-
-    assert better > newer
+    assert deserved(0.5, 10) < deserved(0.5, 90) < deserved(0.9, 1) <= 1.0
 
 
 def test_the_far_edge_of_a_page_lies_where_no_exchange_can_have_begun_before_it():

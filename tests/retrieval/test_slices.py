@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from conversations.content.flattening import flattened
 from conversations.content.tokens import estimate
 from conversations.types import NewPart, PartRecord, PartType, Role
-from retrieval.slices import as_json, cost_of, from_json, joined, prefix_within, slice_of, view_of, view_of_texts, views
+from retrieval.slices import as_json, cost_of, from_json, joined, prefix_within, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
@@ -101,26 +100,6 @@ def test_parts_beside_a_content_are_restored_exactly(parts, more):
     restored = tuple(part.restored(message_id=7, content=content) for part in views(parts, content))
 
     assert restored == parts
-
-
-@given(
-    st.text(max_size=60), st.text(max_size=60), st.dictionaries(st.text(max_size=9), st.text(max_size=30), max_size=3)
-)
-def test_a_part_that_is_nothing_but_text_is_seen_the_same_before_its_json_is_read(said, output, arguments):
-    part = PartRecord(
-        PartType.TOOL,
-        text_content=said,
-        tool_input=arguments,
-        tool_output=output,
-        part_id="part_7_2",
-        message_id=7,
-        ordinal=2,
-    )
-    texts = {"text_content": said, "tool_input": json.dumps(arguments, ensure_ascii=False), "tool_output": output}
-    for content in (flattened([part]), said, texts["tool_input"]):
-        seen = view_of_texts(2, PartType.TOOL, {**texts, "tool_error": None}.items(), content)
-
-        assert seen == view_of(part, content)
 
 
 @given(parts_of())

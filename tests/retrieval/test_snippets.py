@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.search.snippets import WIDTH, Needles, around, folded_in_place, snippet
-
-# Of each other, with one end or the other in common, or across.
-PARTS = ["a", "b", "c", "d", "a/b", "b/c", "c/d", "a/b/c", "b/c/d", "a/b/c/d"]
 
 
 def highlighted(content: str, *needles: str) -> list[str]:
@@ -104,24 +99,6 @@ def test_what_is_common_is_looked_for_as_far_from_what_is_rare_as_a_piece_goes(p
 
     assert len(snippet(content, Needles.of({"rare": 5.0, "beta": 1.0}), width=len(piece)).highlights) == 2
     assert len(snippet(content, Needles.of({"rare": 5.0, "beta": 1.0}), width=len(piece) - 1).highlights) == 1
-
-
-def looked_for_everywhere(needles: Needles) -> Needles:
-    """The same needles, of which none is worth so much that the next need not be looked for somewhere."""
-    return replace(needles, stems=tuple(stem._replace(left=sum(needles.worths)) for stem in needles.stems))
-
-
-@settings(max_examples=200)
-@given(
-    st.lists(st.sampled_from([*PARTS, "filler " * 5, "filler " * 20]), max_size=60).map(" ".join),
-    st.dictionaries(st.sampled_from(PARTS), st.sampled_from([0.2, 0.5, 1.0, 4.0]), min_size=1, max_size=6),
-)
-def test_where_something_is_not_looked_for_is_nothing_better(content, lexemes):
-    needles = Needles.of(lexemes)
-
-    shown = snippet(content, needles, width=30)
-
-    assert shown == snippet(content, looked_for_everywhere(needles), width=30)
 
 
 @pytest.mark.parametrize(

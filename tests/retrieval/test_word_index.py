@@ -9,10 +9,10 @@ from django.db import connection, transaction
 
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
-from retrieval.search.criteria import criteria
+from retrieval.search import prepare as word_index
 from retrieval.search.prepare import Prepared, prepare
-from retrieval.search.query import word_index
 from retrieval.search.query.parser import parse
+from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_workspace
 from tests.statements import counted_statements
@@ -30,7 +30,7 @@ def nothing_cached(monkeypatch):
 def prepared(query: str) -> tuple[Prepared, list[str]]:
     """A search for these words, and the statements sent for it."""
     with counted_statements() as sent:
-        search = prepare(criteria(where=GrepScope.ALL), Scope(a_workspace().pk), (parse(query),))
+        search = prepare(SearchRequest(query, scope=GrepScope.ALL), Scope(a_workspace().pk), (parse(query),))
     return search, [*sent]
 
 

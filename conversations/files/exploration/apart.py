@@ -23,10 +23,7 @@ class NotReadable(Exception):
 
 
 def ask(kind: str, content: bytes) -> list[str]:
-    """Return the lines of the explorer of this kind.
-
-    Raises NotReadable if it fails or times out.
-    """
+    """Return the lines of an explorer; NotReadable if it fails or times out."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__, kind],

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from conversations.files.exploration import structured, tables
+from conversations.files.exploration.documents import looks_like_log
 from conversations.files.exploration.glance import Seen
-from conversations.files.exploration.texts import looks_like_log
 
 
 class FileKind(StrEnum):
@@ -35,45 +35,35 @@ class FileKind(StrEnum):
 
 
 # Kinds that the first bytes identify.
-_SIGNATURES: tuple[tuple[bytes, FileKind], ...] = (
-    (b"%PDF-", FileKind.PDF),
-    (b"\x89PNG\r\n\x1a\n", FileKind.IMAGE),
-    (b"\xff\xd8\xff", FileKind.IMAGE),
-    (b"GIF87a", FileKind.IMAGE),
-    (b"GIF89a", FileKind.IMAGE),
-    (b"II*\x00", FileKind.IMAGE),
-    (b"MM\x00*", FileKind.IMAGE),
-    (b"PK\x03\x04", FileKind.ZIP),
-    (b"PK\x05\x06", FileKind.ZIP),
-    (b"\x1f\x8b", FileKind.GZIP),
-    (b"\x7fELF", FileKind.PROGRAM),
-    (b"MZ\x90", FileKind.PROGRAM),
-)
+_SIGNATURES: dict[FileKind, tuple[bytes, ...]] = {
+    FileKind.PDF: (b"%PDF-",),
+    FileKind.IMAGE: (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*"),
+    FileKind.ZIP: (b"PK\x03\x04", b"PK\x05\x06"),
+    FileKind.GZIP: (b"\x1f\x8b",),
+    FileKind.PROGRAM: (b"\x7fELF", b"MZ\x90"),
+}
 _TAR_MARK = slice(257, 262)
 
-_CLAIMS: dict[str, FileKind] = {
-    **dict.fromkeys(("json", "geojson", "ipynb"), FileKind.JSON),
-    **dict.fromkeys(("jsonl", "ndjson"), FileKind.JSON_LINES),
-    **dict.fromkeys(("yaml", "yml"), FileKind.YAML),
-    **dict.fromkeys(("xml", "svg", "rss", "xsd"), FileKind.XML),
-    **dict.fromkeys(("csv", "tsv"), FileKind.CSV),
-    **dict.fromkeys(("md", "markdown"), FileKind.MARKDOWN),
-    **dict.fromkeys(("html", "htm", "xhtml"), FileKind.HTML),
-    "log": FileKind.LOG,
-    "pdf": FileKind.PDF,
-    **dict.fromkeys(("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff"), FileKind.IMAGE),
-    **dict.fromkeys(("zip", "jar", "whl", "docx", "xlsx", "pptx", "odt", "ods", "epub", "apk"), FileKind.ZIP),
-    "tar": FileKind.TAR,
-    **dict.fromkeys(("gz", "tgz"), FileKind.GZIP),
-    **dict.fromkeys(("exe", "dll", "so"), FileKind.PROGRAM),
-    **dict.fromkeys(("txt", "text"), FileKind.TEXT),
-    **dict.fromkeys(
-        ("py", "js", "mjs", "ts", "tsx", "jsx", "java", "kt", "go", "rs", "c", "h", "cc", "cpp", "hpp", "cs", "rb",
-         "php", "swift", "scala", "sh", "bash", "sql", "lua", "pl", "r", "jl", "ex", "exs", "erl", "hs", "clj", "css",
-         "scss", "vue", "dart", "zig", "toml", "ini"),
-        FileKind.CODE,
-    ),
-}  # fmt: skip
+_EXTENSIONS: dict[FileKind, str] = {
+    FileKind.JSON: "json geojson ipynb",
+    FileKind.JSON_LINES: "jsonl ndjson",
+    FileKind.YAML: "yaml yml",
+    FileKind.XML: "xml svg rss xsd",
+    FileKind.CSV: "csv tsv",
+    FileKind.MARKDOWN: "md markdown",
+    FileKind.HTML: "html htm xhtml",
+    FileKind.LOG: "log",
+    FileKind.PDF: "pdf",
+    FileKind.IMAGE: "png jpg jpeg gif webp bmp tif tiff",
+    FileKind.ZIP: "zip jar whl docx xlsx pptx odt ods epub apk",
+    FileKind.TAR: "tar",
+    FileKind.GZIP: "gz tgz",
+    FileKind.PROGRAM: "exe dll so",
+    FileKind.TEXT: "txt text",
+    FileKind.CODE: "py js mjs ts tsx jsx java kt go rs c h cc cpp hpp cs rb php swift scala sh bash sql lua pl r jl ex "
+    "exs erl hs clj css scss vue dart zig toml ini",
+}
+_CLAIMS = {extension: kind for kind, extensions in _EXTENSIONS.items() for extension in extensions.split()}
 _MIME_CLAIMS: dict[str, FileKind] = {
     "application/json": FileKind.JSON,
     "application/pdf": FileKind.PDF,
@@ -111,8 +101,8 @@ def claimed_kind(seen: Seen) -> FileKind | None:
 
 def kind_of(seen: Seen) -> FileKind:
     """Return the kind of the file."""
-    for signature, kind in _SIGNATURES:
-        if seen.head.startswith(signature):
+    for kind, signatures in _SIGNATURES.items():
+        if seen.head.startswith(signatures):
             return kind
     if seen.head[:4] == b"RIFF" and seen.head[8:12] == b"WEBP":
         return FileKind.IMAGE

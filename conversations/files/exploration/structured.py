@@ -83,7 +83,7 @@ class _Look:
             case yaml.ScalarNode():
                 shape.add(_YAML_KINDS.get(value.tag.rpartition(":")[2], "text"))
             case _:
-                shape.add(_kind_of(value))
+                shape.add(_JSON_KINDS.get(type(value), "text"))
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
@@ -99,20 +99,7 @@ _YAML_KINDS = {
     "null": "nothing",
     "timestamp": "date",
 }
-
-
-def _kind_of(value: Any) -> str:
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return "true or false"
-        case int():
-            return "whole number"
-        case float():
-            return "number"
-        case _:
-            return "text"
+_JSON_KINDS = {type(None): "nothing", bool: "true or false", int: "whole number", float: "number"}
 
 
 def shape_of(value: Any, deadline: Deadline) -> list[str]:
@@ -137,10 +124,7 @@ def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
 
 
 def read_json(text: str, *, is_whole: bool) -> Any:
-    """Parse JSON, or the complete part of a text that was cut off.
-
-    Raises ValueError if it is not JSON.
-    """
+    """Parse JSON, of a text that was cut off the complete part; else ValueError."""
     return pydantic_core.from_json(text, allow_partial=not is_whole, cache_strings=False)
 
 

@@ -84,10 +84,7 @@ def _lines(text: str, *, is_whole: bool) -> Iterable[str]:
 
 
 def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Return column names and rows.
-
-    Columns are numbered if the first row has no names.
-    """
+    """Return column names, which are numbers if the first row has none, and rows."""
     first = rows[0]
     if any(_kind(name.strip()) not in ("text", "nothing") for name in first):
         return [f"column {at + 1}" for at in range(len(first))], rows

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lcmsite.dashboard.parts.lineage_shapes import BAND, Bar, Bundle, Density, Mark, Picture, Row, Stick, Stretch
-from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowSummary
+from retrieval.describing.window import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
 
 ROW = 46

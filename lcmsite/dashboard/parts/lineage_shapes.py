@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.types import Role
-from retrieval.describing.window_types import WindowSummary
+from retrieval.describing.window import WindowSummary
 
 BAND = 52
 # Minimum width of a bar with a label, in pixels.

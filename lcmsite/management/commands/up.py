@@ -1,4 +1,4 @@
-"""`lcm up`: everything LCM needs, in one process tree that starts with one command and ends with Ctrl-C."""
+"""`lcm up`: everything LCM needs, in one process tree until Ctrl-C."""
 
 import errno
 import os
@@ -23,15 +23,14 @@ from django.db.migrations.executor import MigrationExecutor
 
 from conversations.errors import Invalid, Unavailable
 from lcmsite.cli.cli_session import default_workspace
-from lcmsite.connections import own_database
+from lcmsite.connections import own_database, require_servers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
-from lcmsite.ops.log_file import log_file, rotate, tail
+from lcmsite.ops.logs import log_file, rotate, tail
 from lcmsite.ops.metrics.directory import held
 from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
-from lcmsite.servers import require_servers
 
 logger = structlog.get_logger(__name__)
 
@@ -195,7 +194,7 @@ class Command(BaseCommand):
             self.stdout.flush()
 
     def _tell(self, sentence: str, *, event: str, **facts: Any) -> None:
-        """Tell a person on standard output, or the reader of a log that holds nothing but JSON."""
+        """Write a sentence for people, or an event into a log of JSON alone."""
         if settings.LOGS_ONLY_JSON:
             logger.info(event, **facts)
         else:
@@ -214,7 +213,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Within, nobody else is in the block of this name: of several LCMs that start at once, the others wait."""
+    """Hold an advisory lock; other starts of LCM wait for it."""
     # Asked again and again: a session that waits inside PostgreSQL would hold up an index made concurrently.
     while True:
         with pglock.advisory(name, timeout=0) as mine:

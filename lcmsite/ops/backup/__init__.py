@@ -1,5 +1,5 @@
-"""Backups: everything that LCM keeps, in one directory, proved by restoring it before it is called a backup.
+"""Backups: the database and its files in one directory, restored on trial.
 
-`programs` finds the tools of PostgreSQL, `manifest` says what lies in the directory, `digest` tells two databases that
-hold the same from two that do not, `making` and `restoring` are the two ways.
+`programs` finds the tools of PostgreSQL, `manifest` says what a database holds and what lies in the directory,
+`backups` goes both ways, and `backup_leftovers` sweeps what killed backups leave.
 """

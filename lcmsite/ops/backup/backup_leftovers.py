@@ -1,4 +1,4 @@
-"""What a backup works with until it is done, marked as in use; and the sweep of what killed backups have left.
+"""What a backup uses until it is done, and the sweep after killed ones.
 
 A directory `.NAME.XXXXXXXX.unfinished` is in use while its lock is held, a database `lcm_verify_OID_XXXXXXXX` while the
 advisory lock of its name is held in the database that is backed up, whose OID is in the name. The kernel and the
@@ -35,7 +35,7 @@ _TRIALS = "SELECT datname FROM pg_database WHERE starts_with(datname, %s) ORDER 
 
 @contextmanager
 def unfinished(directory: Path) -> Iterator[Path]:
-    """A private directory beside the one that it will become; removed unless it was renamed by then."""
+    """A private directory beside the target, removed unless renamed by then."""
     working = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}.unfinished")
     directory.parent.mkdir(parents=True, exist_ok=True)
     # Everything that anybody ever said will be in here.
@@ -79,7 +79,7 @@ def _is_locked(descriptor: int) -> bool:
 
 @contextmanager
 def trial_database(database: Database) -> Iterator[Database]:
-    """An empty database on the same server, gone afterwards; Forbidden if the user may not make one."""
+    """An empty database on the same server, dropped at the end."""
     with database.connect(autocommit=True) as server:
         name = _one(server, _PREFIX) + secrets.token_hex(4)
         server.execute(_LOCK, (_LOCKS, name))

@@ -1,4 +1,4 @@
-"""What lies in a backup's directory: a JSON file that names everything in it with its size and hash."""
+"""What a database holds, in one hash, and what a backup consists of."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self
 
+import psycopg
+
 from conversations.errors import Invalid
-from lcmsite.ops.backup.digest import Holdings
+from conversations.sql import load
 
 FORMAT = "lcm-backup"
 VERSION = 1
@@ -19,6 +21,20 @@ NAME = "manifest.json"
 DUMP = "database.dump"
 FILES = "files"
 CHUNK_BYTES = 1024 * 1024
+
+
+_SQL = load("lcmsite/backup.sql")
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """How much a database holds, and the hash of it all."""
+
+    conversations: int
+    messages: int
+    summaries: int
+    files: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,7 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Of a backup's directory; Invalid if it is none, or one that a later version has made."""
+        """Read a backup's manifest; Invalid if there is none, or a newer one."""
         try:
             given = json.loads((directory / NAME).read_bytes())
             if given["format"] != FORMAT:
@@ -92,7 +108,7 @@ def piece_of(path: Path, *, name: str) -> Piece:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file, with the directories that it needs below the backup's, for its owner alone."""
+    """Create an empty file and its directories, for the owner alone."""
     missing = [each for each in path.parents if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700)
@@ -102,3 +118,32 @@ def make_private(path: Path) -> None:
 def chunks(file: IO[bytes]) -> Iterator[bytes]:
     while chunk := file.read(CHUNK_BYTES):
         yield chunk
+
+
+def holdings(database: psycopg.Connection[Any]) -> Holdings:
+    """Digest what the connection sees, row by row, in its transaction."""
+    digest = hashlib.sha256()
+    conversations = messages = summaries = files = 0
+    with database.transaction():
+        with database.cursor(name="lcm_conversations") as cursor:
+            for row in cursor.execute(_SQL["conversation_digests"]):
+                digest.update(_line(row))
+                conversations += 1
+                messages += row[2]
+                summaries += row[4]
+        with database.cursor(name="lcm_files") as cursor:
+            for row in cursor.execute(_SQL["stored_files"]):
+                digest.update(_line(row))
+                files += 1
+    return Holdings(
+        conversations=conversations, messages=messages, summaries=summaries, files=files, digest=digest.hexdigest()
+    )
+
+
+def stored_files(database: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """The storage paths of files, with the SHA-256 that each must have."""
+    return database.execute(_SQL["stored_files"]).fetchall()
+
+
+def _line(row: tuple[Any, ...]) -> bytes:
+    return json.dumps(row).encode("ascii") + b"\n"

@@ -29,7 +29,7 @@ class Database:
 
     @classmethod
     def of(cls, connection: psycopg.Connection[Any]) -> Database:
-        """The one of this connection; Invalid if no tools here are new enough for its server."""
+        """The connection's database; Invalid if the tools here are too old for it."""
         info = connection.info
         major = info.server_version // 10_000
         try:

@@ -1,4 +1,4 @@
-"""The directory in which the processes of this machine keep what they have in common: files, mapped into memory.
+"""The directory in which a machine's processes share their metrics.
 
 One for each machine, as file locks and process numbers tell nothing beyond it: two of them may share a data directory.
 """
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lcmsite.embedded_postgres.file_locks import open_lock_file, try_lock
+from lcmsite.embedded_postgres.location import open_lock_file, try_lock
 
 # Read by the Prometheus client when it is first imported.
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -33,7 +33,7 @@ def shared_directory() -> Path | None:
 
 @contextmanager
 def held(data_dir: Path) -> Iterator[None]:
-    """Within, processes that are started share a directory; it is emptied by the first who comes, and not by others.
+    """Share a directory with child processes; the first holder empties it.
 
     What processes have counted that are gone stays for as long as anybody is there: a sum must not go down. If the
     environment names a directory, that one is used and left as it is.
@@ -53,7 +53,7 @@ def held(data_dir: Path) -> Iterator[None]:
 
 
 def _place(data_dir: Path) -> Path:
-    """The directory of this data directory on this machine: in memory where that is possible.
+    """The directory for this data directory and machine, in memory if possible.
 
     On a full disk a process that writes to a mapped file is killed by the kernel.
     """
@@ -94,7 +94,7 @@ def _locked(directory: Path) -> int:
 
 
 def _sweep(parent: Path, *, but: Path) -> None:
-    """Remove the directories that nobody uses: of data directories, or of machines, that are gone."""
+    """Remove directories without a holder, of sites or machines that are gone."""
     if not parent.is_dir():
         return
     for directory in parent.iterdir():

@@ -1,4 +1,4 @@
-"""`/metrics`: for whoever has the token or, where none is set, for programs on this machine alone."""
+"""`/metrics`: with the token, or from this machine where none is set."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _export_migrations = cache(ExportMigrations)
 
 
 def _counted() -> CollectorRegistry:
-    """What all processes of this machine have counted, or this one, where it stands alone."""
+    """The counters of all processes of this machine, or of this one alone."""
     if shared_directory() is None:
         return REGISTRY
     registry = CollectorRegistry()
@@ -57,7 +57,7 @@ def _counted() -> CollectorRegistry:
 
 
 def require_watcher(request: HttpRequest) -> None:
-    """Unauthenticated without the token; Forbidden from elsewhere where there is none."""
+    """Unauthenticated without the token; Forbidden from other machines."""
     token = settings.DEPLOYMENT.metrics_token
     if token:
         scheme, _, given = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")

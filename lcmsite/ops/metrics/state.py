@@ -1,4 +1,4 @@
-"""What is true at this moment, asked of the database when somebody wants to know: a few statements, each bounded.
+"""Gauges read from the database at each scrape, with a timeout.
 
 All sites of one database tell the same here: of several machines, take one, or the largest.
 """
@@ -18,60 +18,14 @@ from prometheus_client.registry import Collector
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.types import BreakerState, EndpointRecord
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
+from conversations.sql import load
 from integrity.invariants import INVARIANTS
-from lcmsite.ops.health import WAITING_JOBS
 
 logger = structlog.get_logger(__name__)
 
 # Longer, and the figures are left out: whoever watches must not be a burden.
 LONGEST_MS = 2_000
-# The newest reports of the whole site are among so many of all.
-REPORTS = 1_000
-
-_MEMORY = """
-    SELECT count(*) AS conversations,
-           count(*) FILTER (WHERE quarantined > 0) AS with_quarantines,
-           coalesce(sum(active_tokens), 0)::bigint AS context_tokens,
-           coalesce(sum(active_messages), 0)::bigint AS context_messages,
-           coalesce(sum(total_tokens), 0)::bigint AS tokens,
-           coalesce(sum(next_seq - 1), 0)::bigint AS messages,
-           coalesce(sum(cold_messages), 0)::bigint AS cold_messages
-    FROM conversations
-"""
-_JOBS = """
-    WITH open AS (
-        SELECT 'compaction' AS queue, state FROM compaction_jobs WHERE state IN ('queued', 'leased')
-        UNION ALL
-        SELECT 'integrity', state FROM integrity_scans WHERE state IN ('queued', 'leased')
-    ), failed AS (
-        SELECT 'compaction' AS queue, count(*) AS jobs FROM compaction_jobs WHERE state = 'failed'
-        UNION ALL
-        SELECT 'integrity', count(*) FROM integrity_scans WHERE state = 'failed'
-    )
-    SELECT queue, jobs AS failed,
-           count(*) FILTER (WHERE state = 'queued') AS queued,
-           count(*) FILTER (WHERE state = 'leased') AS leased
-    FROM failed LEFT JOIN open USING (queue) GROUP BY queue, jobs
-"""
-# As it lies on disk, with its indexes: known without a look at any row. Files lie elsewhere.
-_STORAGE = """
-    SELECT (pg_total_relation_size('messages') + pg_total_relation_size('message_parts'))::bigint AS hot,
-           pg_total_relation_size('cold_blocks')::bigint AS cold,
-           pg_total_relation_size('summaries')::bigint AS summaries,
-           (SELECT coalesce(sum(byte_size), 0)::bigint FROM large_files WHERE erased_by_id IS NULL) AS files,
-           pg_database_size(current_database())::bigint AS database
-"""
-_FINDINGS = f"""
-    SELECT counts::text AS counts, extract(epoch FROM clock_timestamp() - finished_at)::float8 AS age_seconds
-    FROM (SELECT * FROM integrity_reports ORDER BY started_at DESC LIMIT {REPORTS}) AS newest
-    WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL
-    ORDER BY started_at DESC LIMIT 1
-"""
-_CONNECTIONS = """
-    SELECT CASE WHEN state LIKE 'idle in transaction%' THEN 'idle in transaction' ELSE state END AS state, count(*)
-    FROM pg_stat_activity WHERE application_name = 'lcm' AND datname = current_database() AND state IS NOT NULL
-    GROUP BY 1
-"""
+_SQL = load("lcmsite/metrics.sql")
 
 
 class State(Collector):
@@ -98,7 +52,7 @@ class State(Collector):
 
 
 def _memory() -> Iterator[GaugeMetricFamily]:
-    [found] = _asked(_MEMORY)
+    [found] = _rows("memory")
     whole = found["tokens"] + MESSAGE_OVERHEAD_TOKENS * found["messages"]
     yield _gauge("lcm_context_tokens_total", "Tokens in all active contexts together.", found["context_tokens"])
     yield _gauge("lcm_context_messages", "Raw messages in all active contexts together.", found["context_messages"])
@@ -120,8 +74,8 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
     jobs = GaugeMetricFamily(
         "lcm_jobs", "Jobs that wait, are at work, or were set aside after too many attempts.", labels=["queue", "state"]
     )
-    queues = _asked(_JOBS)
-    waiting = {row["queue"]: row["seconds"] for row in _asked(WAITING_JOBS)}
+    queues = _rows("jobs")
+    waiting = {row["queue"]: row["seconds"] for row in _rows("waiting_jobs")}
     for row in queues:
         for state in ("queued", "leased", "failed"):
             jobs.add_metric([row["queue"], state], row[state])
@@ -135,14 +89,14 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
 
 
 def _storage() -> Iterator[GaugeMetricFamily]:
-    [found] = _asked(_STORAGE)
+    [found] = _rows("storage")
     database = found.pop("database")
     yield _gauges("lcm_storage_bytes", "Bytes on disk, with indexes; of files, as they were sent.", "tier", found)
     yield _gauge("lcm_database_bytes", "Bytes of the whole database.", database)
 
 
 def _integrity() -> Iterator[GaugeMetricFamily]:
-    found = _asked(_FINDINGS)
+    found = _rows("newest_findings")
     counts = json.loads(found[0]["counts"]) if found else {}
     yield _gauges(
         "lcm_integrity_findings",
@@ -156,7 +110,7 @@ def _integrity() -> Iterator[GaugeMetricFamily]:
 
 def _connections() -> Iterator[GaugeMetricFamily]:
     states = dict.fromkeys(("active", "idle", "idle in transaction"), 0)
-    states |= {row["state"]: row["count"] for row in _asked(_CONNECTIONS)}
+    states |= {row["state"]: row["count"] for row in _rows("connections")}
     yield _gauges("lcm_database_connections", "LCM's connections to the database, by state.", "state", states)
 
 
@@ -196,9 +150,9 @@ def _bound() -> None:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(LONGEST_MS)])
 
 
-def _asked(statement: str) -> list[dict[str, Any]]:
+def _rows(name: str) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement)
+        cursor.execute(_SQL[name])
         names = [column.name for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

@@ -13,11 +13,10 @@ from django.db import DataError
 
 from conversations.errors import Invalid
 from conversations.sql import bigint, bound, load, rows_as_planned
-from retrieval.limits import Deadline
-from retrieval.search.filters import Filters
-from retrieval.search.ordering import FoundRow, Key, behind, collation, high_before, key_values, newest_first
+from retrieval.search.filters import MESSAGES, Filters, Key, Searchable, key_values
+from retrieval.search.page import FoundRow
 from retrieval.search.patterns.pattern_translation import Pattern, refused
-from retrieval.search.searchables import MESSAGES, Searchable
+from retrieval.search.prepare import Deadline
 from retrieval.search.snippets import WIDTH, around
 
 _SQL = load("retrieval/search_patterns.sql")
@@ -28,7 +27,7 @@ NEAR = 1000
 
 @dataclass(frozen=True)
 class PatternSearch:
-    """Texts that a regular expression matches, the newest first; use it within `limits.bounded`.
+    """Texts that a regular expression matches, the newest first; use it within `prepare.bounded`.
 
     With `by_trigrams`, an index tells which messages can match at all. Each statement is planned for its values: what
     an expression has to do with the index decides the plan.
@@ -47,11 +46,11 @@ class PatternSearch:
             # Once there are as many messages as are given, only what is newer can still come before the last of them.
             since = found[-1].order_place if len(found) >= self.limit else -1
             found += self._others(others, pattern, key, since)
-        return newest_first(found)[: self.limit]
+        return sorted(found, key=lambda each: each.key, reverse=True)[: self.limit]
 
     def _messages(self, pattern: Pattern, key: Key | None) -> list[FoundRow]:
         """The newest of those that are near; if these are not enough, of all the others."""
-        place, low, high = self.filters.place(MESSAGES), self.filters.low, high_before(self.filters, key)
+        place, low, high = self.filters.place(MESSAGES), self.filters.low, self.filters.high_before(key)
         condition, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
         by_trigrams = self.by_trigrams and pattern.literal is not None
         found: list[FoundRow] = []
@@ -70,7 +69,7 @@ class PatternSearch:
                 "newest_of_table",
                 table,
                 pattern,
-                f"{self.filters.place(table)} >= %(from_place)s AND {behind(self.filters, table, key)}",
+                f"{self.filters.place(table)} >= %(from_place)s AND {self.filters.behind(table, key)}",
             )
             for table in tables
         ]
@@ -98,7 +97,9 @@ class PatternSearch:
 
     def _found(self, newest: str, table: Searchable, pattern: Pattern, values: dict[str, Any]) -> list[FoundRow]:
         placed = _SQL["placed" if pattern.group is None else "placed_by_what_matched"].format(newest=newest)
-        statement = _SQL["matching_texts"].format(width=WIDTH, placed=placed, collation=collation(table))
+        # Ids are compared as Python compares them, whatever the database's language.
+        collation = "" if table is MESSAGES else ' COLLATE "C"'
+        statement = _SQL["matching_texts"].format(width=WIDTH, placed=placed, collation=collation)
         try:
             found = rows_as_planned(bound(statement, {**self.filters.values, **values, **vars(pattern)}))
         except DataError as error:

@@ -8,11 +8,10 @@ from itertools import chain, compress, count
 from typing import Any
 
 from conversations.sql import array, load, rows
-from retrieval.search.filters import Filters
+from retrieval.search.filters import MESSAGES, Filters, Searchable
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Place, conversation_of, seq_of
-from retrieval.search.searchables import MESSAGES, Searchable
 
 _SQL = load("retrieval/search_relevance.sql")
 # What statistics do not foresee, no search looks at.
@@ -100,7 +99,7 @@ class RankedRows:
     def _values(self, query: CompiledQuery) -> dict[str, Any]:
         filters = self.filters
         after = self._newest_after(query)
-        by_tools = bool(filters.criteria.tool_names) and filters.of_tools is None
+        by_tools = bool(filters.request.tool_names) and filters.of_tools is None
         return {
             **filters.values,
             **query.conditions,
@@ -141,7 +140,7 @@ class RankedRows:
         filters = self.filters
         if not self._takes_newest(table, query):
             return filters.where(table), filters.matching(table, query)
-        if filters.picks_among_messages:
+        if filters.request.picks_among_messages:
             return _SQL["is_newest"], filters.matching(table, query)
         newest = f"{filters.place(table)} > %(newest_after)s"
         if self._walks(query):
@@ -153,7 +152,7 @@ class RankedRows:
     def _newest(self, table: Searchable, query: CompiledQuery) -> str:
         """The step that finds the newest candidates, where criteria pick among the messages."""
         filters = self.filters
-        if not (self._takes_newest(table, query) and filters.picks_among_messages):
+        if not (self._takes_newest(table, query) and filters.request.picks_among_messages):
             return ""
         return _SQL["newest_of_matching"].format(
             order_place=filters.place(MESSAGES),

@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from retrieval.search.query.query_dates import Dates
+from retrieval.search.query.parser import Dates
 
 # How much of what a message says counts for those so many places on. An answer need not repeat a word of its question,
 # so it counts as if it had said them all, wherever it stands; what stands before a question does not answer it. By

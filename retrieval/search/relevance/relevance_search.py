@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from retrieval.search.filters import MESSAGES, SUMMARIES
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
-from retrieval.search.query.parser import ParsedQuery
-from retrieval.search.query.query_dates import Dates, asks_when, dates_in
+from retrieval.search.query.parser import Dates, ParsedQuery, asks_when, dates_in
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranked_rows import Attempt, Hits, RankedRows
 from retrieval.search.relevance.ranking import Hit, Weights, conversation_of, seq_of
-from retrieval.search.searchables import MESSAGES, SUMMARIES
 
 # Fewer texts than this with every word in them, and those with any of the words are given too.
 A_HANDFUL = 5
@@ -71,7 +70,7 @@ class RankedMatches:
 
 @dataclass(frozen=True)
 class RelevanceSearch:
-    """The texts that match a query best; use it within `limits.bounded`.
+    """The texts that match a query best; use it within `prepare.bounded`.
 
     So many are ranked as make a list for `wanted` of them with room to spare: the list does not depend on how much of
     it is given at a time. `shown`: only so many of a longer list are shown, so what cannot be among these may be left
@@ -116,8 +115,8 @@ class RelevanceSearch:
         return replace(best, at=self.prepared.at)
 
     def _without_summaries(self) -> RelevanceSearch:
-        prepared = replace(self.prepared, filters=self.prepared.filters.without(SUMMARIES))
-        return replace(self, prepared=prepared, shown=0)
+        filters = replace(self.prepared.filters, missing=self.prepared.filters.missing | {SUMMARIES.kind})
+        return replace(self, prepared=replace(self.prepared, filters=filters), shown=0)
 
     def _is_for_messages(self, first: Attempt) -> bool:
         """Whether messages alone probably fill what is shown: one word, and common."""

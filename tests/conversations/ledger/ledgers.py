@@ -14,7 +14,6 @@ from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.policy import CompactionPolicy
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.lines import body_of, line_hash_of, line_of
 from conversations.ledger.types import ImportReport, LedgerReport
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -53,16 +52,6 @@ def another_database() -> None:
 
 def objects_in(ledger: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ledger.splitlines()]
-
-
-def sealed_again(objects: list[dict[str, Any]]) -> bytes:
-    """A ledger of these objects whose line hashes are all right: what a careful forger would write."""
-    previous, lines = "", []
-    for values in objects:
-        body = body_of({name: value for name, value in values.items() if name != "line_hash"})
-        previous = line_hash_of(body, previous=previous)
-        lines.append(line_of(body, previous))
-    return b"".join(lines)
 
 
 def a_full_conversation(session_id: str = "everything") -> int:

@@ -17,28 +17,11 @@ from conversations.ledger import line_shapes
 from conversations.models import Conversation, Message
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.forging import Objects, bytes_of, seal_anew
-from tests.conversations.ledger.ledgers import (
-    a_full_conversation,
-    another_database,
-    exported,
-    imported,
-    objects_in,
-    verified,
-)
+from tests.conversations.ledger.ledgers import another_database, imported, verified
 from tests.conversations.ledger.test_tampering import accepts, of
 
 PROJECT = Path(__file__).parents[3]
 Forge = Callable[[Objects], None]
-
-
-@pytest.fixture(scope="module")
-def ledger(django_db_setup, django_db_blocker) -> Objects:
-    from django.db import transaction
-
-    with django_db_blocker.unblock(), transaction.atomic():
-        written = objects_in(exported(a_full_conversation()))
-        transaction.set_rollback(True)
-    return written
 
 
 def saying(kind: str, **values: Any) -> Forge:
@@ -139,9 +122,8 @@ OURS_ALONE = {"malformed_line"}
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(ledger, forgery):
+def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(objects, forgery):
     forge, code = FORGERIES[forgery]
-    objects = copy.deepcopy(ledger)
     forge(objects)
     seal_anew(objects)
 
@@ -152,12 +134,12 @@ def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(ledge
     assert code in OURS_ALONE or not accepts(bytes_of(objects))
 
 
-def test_what_a_ledger_cannot_say_is_refused_by_its_code_and_nothing_is_written(db, ledger, tmp_path):
+def test_what_a_ledger_cannot_say_is_refused_by_its_code_and_nothing_is_written(db, full_objects, tmp_path):
     another_database()
     before = Conversation.objects.count(), Message.objects.count()
 
     for forge, code in FORGERIES.values():
-        objects = copy.deepcopy(ledger)
+        objects = copy.deepcopy(full_objects)
         forge(objects)
         seal_anew(objects)
         with pytest.raises(Invalid, match=re.escape(f"[{code}]")) as refused:
@@ -167,21 +149,18 @@ def test_what_a_ledger_cannot_say_is_refused_by_its_code_and_nothing_is_written(
     assert (Conversation.objects.count(), Message.objects.count()) == before
 
 
-def test_one_conversation_twice_in_a_ledger_is_found(db):
-    a_full_conversation()
-    objects = objects_in(exported())
+def test_one_conversation_twice_in_a_ledger_is_found(objects):
     header, conversation, trailer = objects[0], objects[1:-1], objects[-1]
     twice = [header, *conversation, *copy.deepcopy(conversation), trailer]
 
     assert "unexpected_line" in verified(bytes_of(twice)).by_code
 
 
-def test_sealed_again_and_unchanged_it_is_the_same_ledger(ledger):
-    objects = copy.deepcopy(ledger)
+def test_sealed_again_and_unchanged_it_is_the_same_ledger(full_ledger, full_objects, objects):
     seal_anew(objects)
 
-    assert objects == ledger
-    assert verifier.verify(io.BytesIO(bytes_of(objects))) == ledger[-1]["line_hash"]
+    assert (objects, bytes_of(objects)) == (full_objects, full_ledger)
+    assert verifier.verify(io.BytesIO(full_ledger)) == objects[-1]["line_hash"]
 
 
 def test_a_file_that_is_no_ledger_is_said_to_be_none_once():
@@ -199,7 +178,7 @@ def test_the_words_of_runs_are_those_of_compaction():
 
 def test_every_code_of_the_verifier_is_in_the_documentation():
     told = (PROJECT / "docs" / "ledger.md").read_text()
-    sources = [PROJECT / "conversations/ledger/verifying.py", *(PROJECT / "conversations/ledger/checks").glob("*.py")]
+    sources = [PROJECT / "conversations/ledger/verifying.py", *(PROJECT / "conversations/ledger").glob("*_checks.py")]
     codes = {
         code
         for file in sources

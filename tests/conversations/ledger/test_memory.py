@@ -48,24 +48,17 @@ def peaks(count: int, directory: Path) -> dict[str, int]:
     return taken
 
 
-def grown(few: dict[str, int], many: dict[str, int]) -> dict[str, int]:
-    return {name: many[name] - few[name] for name in few}
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(300)
-def test_four_times_the_messages_take_no_more_memory(db, tmp_path):
-    peaks(50, tmp_path)
-    few, many = peaks(1_000, tmp_path), peaks(4_000, tmp_path)
-
-    # 3,000 messages more, of 460 characters each: kept, they would be at least that.
-    assert {name: growth for name, growth in grown(few, many).items() if growth > MEGABYTE} == {}
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_twenty_times_the_messages_take_no_more_memory(db, tmp_path):
+@pytest.mark.parametrize(
+    ("count", "most"),
+    [
+        # 3,000 messages more, of 460 characters each: kept, they would be at least that.
+        pytest.param(4_000, MEGABYTE, marks=pytest.mark.thorough),
+        pytest.param(20_000, 2 * MEGABYTE, marks=pytest.mark.slow),
+    ],
+)
+def test_many_more_messages_take_no_more_memory(db, tmp_path, count, most):
     peaks(50, tmp_path)
-    few, many = peaks(1_000, tmp_path), peaks(20_000, tmp_path)
+    few, many = peaks(1_000, tmp_path), peaks(count, tmp_path)
 
-    assert {name: growth for name, growth in grown(few, many).items() if growth > 2 * MEGABYTE} == {}
+    assert {name: many[name] - few[name] for name in few if many[name] - few[name] > most} == {}

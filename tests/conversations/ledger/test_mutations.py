@@ -20,18 +20,10 @@ from conversations.ledger.line_shapes import PART_COLUMNS, SHAPES
 from conversations.models import Conversation
 from integrity.checker import IntegrityChecker
 from tests.conversations.ledger.forging import HOSTILE, Objects, bytes_of, seal_anew
-from tests.conversations.ledger.ledgers import a_full_conversation, exported, imported, objects_in, verified
+from tests.conversations.ledger.ledgers import exported, imported, objects_in, verified
 
 # What only counting a text again could tell: docs/ledger.md says that the line hashes alone seal it.
 UNSEALED = {"token_counts_are_recounts"}
-
-
-@pytest.fixture(scope="module")
-def ledger(django_db_setup, django_db_blocker) -> Objects:
-    with django_db_blocker.unblock(), transaction.atomic():
-        written = objects_in(exported(a_full_conversation()))
-        transaction.set_rollback(True)
-    return written
 
 
 def mutations(ledger: Objects) -> Iterator[tuple[int, tuple[Any, ...], Any]]:
@@ -94,8 +86,8 @@ def try_all(ledger: Objects, chosen: list[tuple[int, tuple[Any, ...], Any]], dir
 
 @pytest.mark.parametrize("count", [40, pytest.param(1500, marks=pytest.mark.thorough)])
 @pytest.mark.timeout(3600)
-def test_a_hostile_value_is_refused_or_imported_as_it_is(db, ledger, tmp_path, count):
+def test_a_hostile_value_is_refused_or_imported_as_it_is(db, full_objects, tmp_path, count):
     # Other ones each time: many short runs see what a long one sees.
-    chosen = random.sample(list(mutations(ledger)), count)
+    chosen = random.sample(list(mutations(full_objects)), count)
 
-    assert "found" in try_all(ledger, chosen, tmp_path)
+    assert "found" in try_all(full_objects, chosen, tmp_path)

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from conversations.files.large_files import FileListing, LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
@@ -72,7 +72,7 @@ def test_what_was_stored_at_one_moment_is_listed_once():
     for number in range(5):
         a_file(b"%d" % number, conversation_id=conversation_id)
     breaking("UPDATE large_files SET created_at = '2026-01-31T12:00:00Z'")
-    listing = FileListing.from_settings(Scope(a_workspace().pk))
+    listing = LargeFileService.from_settings(Scope(a_workspace().pk))
 
     first = listing.list_files(limit=2)
     second = listing.list_files(limit=3, before=first[-1].file_id)

@@ -13,7 +13,7 @@ from compaction.types import BoundaryRecord
 from conversations.types import Level, Role
 from lcmsite.dashboard.parts.lineage_layout import LEFT, RIGHT, TELLABLE, WIDEST_BUNDLE, gaps, picture
 from lcmsite.dashboard.parts.lineage_shapes import BAND
-from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowSummary
+from retrieval.describing.window import LineageWindow, WindowBundle, WindowMessage, WindowSummary
 from retrieval.types import MessageSpan
 
 WIDTH = 1000

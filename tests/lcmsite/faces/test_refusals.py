@@ -104,7 +104,7 @@ REFUSALS = [
     ("lcm_grep", {"query": "(?<=x)y(?P<n>z)(?P=n)(?#c)[[:nope:]]"}, 400, None),
     ("lcm_grep", {"query": "x" * 200_000}, 400, "invalid_params"),
     ("lcm_grep", {"limit": 0}, 400, "invalid_params"),
-    ("lcm_grep", {"limit": 10_000}, 400, None),
+    ("lcm_grep", {"limit": 201}, 400, "invalid_params"),
     ("lcm_grep", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_read_file", {"offset": -1}, 400, "invalid_params"),
     ("lcm_messages", {"limit": 100_000}, 400, "invalid_params"),

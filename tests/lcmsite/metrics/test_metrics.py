@@ -21,7 +21,7 @@ from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from lcmsite.access.keys import caller_of
 from lcmsite.mcp.calls import Desk
-from lcmsite.mcp.tools import TOOLS
+from lcmsite.mcp.tool_list import TOOLS
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 from tests.lcmsite.exposed import Exposed

@@ -1,1 +1,0 @@
-"""The checks of each type of line in a ledger."""

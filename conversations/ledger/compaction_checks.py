@@ -1,0 +1,195 @@
+"""Check the summaries, runs and boundaries of a ledger. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations.content import hashing
+from conversations.ledger.lines import as_moment, microseconds
+from conversations.ledger.types import Findings
+from conversations.ledger.verification_memory import VerificationMemory
+
+
+@dataclass(frozen=True)
+class _Covers:
+    """What a source covers."""
+
+    hash: str
+    first_seq: int
+    last_seq: int
+    earliest_at: int
+    latest_at: int
+    messages: int
+    tokens: int
+    depth: int
+
+
+@dataclass
+class SummaryCheck:
+    """Checks the summaries of one conversation; their texts are not kept in memory."""
+
+    findings: Findings
+    memory: VerificationMemory
+    _known: dict[str, _Covers] = field(default_factory=dict)
+    _sources: set[str] = field(default_factory=set)
+    # By superseded id: the line, the id and the coverage of the summary that supersedes it.
+    _superseded: dict[str, tuple[int, str, _Covers]] = field(default_factory=dict)
+    file_ids: set[str] = field(default_factory=set)
+
+    def summary(self, line: Mapping[str, Any]) -> None:
+        """Check a summary, whose sources must have come before it."""
+        summary_id = line["summary_id"]
+        self.findings.require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
+        sources = self._sources_of(line)
+        covers = _Covers(
+            hash=line["summary_hash"],
+            first_seq=line["first_seq"],
+            last_seq=line["last_seq"],
+            earliest_at=microseconds(as_moment(line["earliest_at"])),
+            latest_at=microseconds(as_moment(line["latest_at"])),
+            messages=line["descendant_count"],
+            tokens=line["source_tokens"],
+            depth=line["depth"],
+        )
+        self._known[summary_id] = covers
+        self.file_ids.update(line["file_ids"])
+        if line["supersedes_id"] is not None:
+            self.findings.require(
+                line["supersedes_id"] not in self._superseded,
+                "superseded_twice",
+                f"{summary_id} supersedes {line['supersedes_id']}, which another summary supersedes",
+            )
+            self._superseded[line["supersedes_id"]] = (self.findings.line, summary_id, covers)
+        if sources is not None:
+            self._hash(line, sources)
+            self._range(line, sources, covers)
+
+    def finish(self, file_ids: set[str]) -> None:
+        """End the conversation: every named summary and file must have had a line."""
+        self._require_no_cycle()
+        for superseded_id, (line, _, covers) in self._superseded.items():
+            known = self._known.get(superseded_id)
+            if known is None:
+                self.findings.add("unknown_superseded", f"line {line} supersedes {superseded_id}, which is missing")
+            else:
+                span = (covers.first_seq, covers.last_seq, covers.messages, covers.depth)
+                self.findings.require(
+                    span == (known.first_seq, known.last_seq, known.messages, known.depth),
+                    "superseded_mismatch",
+                    f"line {line} supersedes {superseded_id}, which covers other messages",
+                )
+        for file_id in sorted(self.file_ids - file_ids):
+            self.findings.add("unknown_file", f"a summary names {file_id}, which is missing")
+
+    def _require_no_cycle(self) -> None:
+        """Check that no summary supersedes itself through others."""
+        visited: set[str] = set()
+        for first in self._superseded:
+            path: set[str] = set()
+            each = first
+            while each in self._superseded and each not in visited:
+                visited.add(each)
+                path.add(each)
+                each = self._superseded[each][1]
+            self.findings.require(
+                each not in path, "supersedes_itself", f"{each} supersedes itself, directly or through others"
+            )
+
+    def _sources_of(self, line: Mapping[str, Any]) -> list[_Covers] | None:
+        """Return the coverage of the sources; None, with a finding, if one is unknown."""
+        summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
+        found: list[_Covers] = []
+        for sources in (line["source_seqs"], line["source_ids"]):
+            self.findings.require(
+                len(sources) == len(set(sources)), "covered_twice", f"{summary_id} has one source twice"
+            )
+        for seq in line["source_seqs"]:
+            message = self.memory.get(seq)
+            if message is None:
+                self.findings.add("unknown_source", f"{summary_id} has the source message {seq}, which is missing")
+                return None
+            if counts_once and self.memory.cover(seq):
+                self.findings.add("covered_twice", f"{summary_id} has the source message {seq}, as another summary has")
+            at = message.created_at
+            found.append(_Covers(message.content_hash, seq, seq, at, at, 1, message.token_count, -1))
+        for source_id in line["source_ids"]:
+            source = self._known.get(source_id)
+            if source is None or source_id == summary_id:
+                self.findings.add(
+                    "unknown_source", f"{summary_id} has the source {source_id}, which is missing before it"
+                )
+                return None
+            if counts_once and source_id in self._sources:
+                self.findings.add("covered_twice", f"{summary_id} has the source {source_id}, as another summary has")
+            if counts_once:
+                self._sources.add(source_id)
+            found.append(source)
+        self.findings.require(bool(found), "unknown_source", f"{summary_id} has no source")
+        return found or None
+
+    def _hash(self, line: Mapping[str, Any], sources: list[_Covers]) -> None:
+        if line["erased"]:
+            self.findings.require(
+                line["content"] is None, "erased_and_yet_there", f"{line['summary_id']} is erased but has text"
+            )
+            return
+        sealed = hashing.summary_hash((source.hash for source in sources), line["content"] or "")
+        self.findings.require(
+            line["content"] is not None and sealed.hex() == line["summary_hash"],
+            "summary_hash_mismatch",
+            f"the text or the sources of {line['summary_id']} do not match its hash",
+        )
+
+    def _range(self, line: Mapping[str, Any], sources: list[_Covers], covers: _Covers) -> None:
+        expected = _Covers(
+            hash=covers.hash,
+            first_seq=min(source.first_seq for source in sources),
+            last_seq=max(source.last_seq for source in sources),
+            earliest_at=min(source.earliest_at for source in sources),
+            latest_at=max(source.latest_at for source in sources),
+            messages=sum(source.messages for source in sources),
+            tokens=sum(source.tokens for source in sources),
+            depth=1 + max(source.depth for source in sources),
+        )
+        kind = "leaf" if expected.depth == 0 else "condensed"
+        self.findings.require(
+            (covers, line["source_count"], line["kind"]) == (expected, len(sources), kind),
+            "summary_range_mismatch",
+            f"seqs, times, depth, kind or counts of {line['summary_id']} are not those of its sources",
+        )
+
+
+@dataclass
+class RunCheck:
+    """Checks the runs and boundaries of one conversation."""
+
+    findings: Findings
+    _run_ids: set[str] = field(default_factory=set)
+    _references: set[str] = field(default_factory=set)
+
+    def run(self, line: Mapping[str, Any]) -> None:
+        """Check that the figures of a run add up."""
+        run_id, before, after = line["run_id"], line["tokens_before"], line["tokens_after"]
+        self.findings.require(run_id not in self._run_ids, "duplicate_run_id", f"{run_id} occurs twice")
+        self._run_ids.add(run_id)
+        # A redone summary may be longer than the superseded one.
+        may_grow = line["redone_summaries"] > 0
+        self.findings.require(
+            before >= 0 and after >= 0 and (after <= before or may_grow),
+            "run_does_not_add_up",
+            f"{run_id} records {before} tokens before and {after} after; `lcm check` finds it in the database, and a "
+            "repair corrects it",
+        )
+
+    def boundary(self, line: Mapping[str, Any], *, last_seq: int) -> None:
+        """Check that a boundary has a unique name and follows an existing message."""
+        name = line["host_reference"]
+        self.findings.require(
+            name not in self._references, "duplicate_boundary", f"the boundary {name[:80]!r} occurs twice"
+        )
+        self._references.add(name)
+        self.findings.require(
+            line["last_seq"] <= last_seq, "unknown_message", "this boundary is after the newest message"
+        )

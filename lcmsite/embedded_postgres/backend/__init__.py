@@ -1,1 +1,0 @@
-"""Django's PostgreSQL backend, which starts the embedded server when a process first needs it."""

@@ -1,0 +1,26 @@
+"""Django's PostgreSQL backend, which leases the embedded server.
+
+Django loads it for `"ENGINE": "lcmsite.embedded_postgres"`; the setting `EMBEDDED` beside it holds the fields of
+`EmbeddedPostgres`.
+"""
+
+from typing import Any
+
+from django.db import OperationalError
+from django_prometheus.db.backends.postgresql import base
+
+from lcmsite.embedded_postgres.lease import LEASES, EmbeddedPostgres
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Takes the process's lease before its first connection."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        server = self.settings_dict["EMBEDDED"]
+        if server["data_dir"] not in LEASES:
+            try:
+                EmbeddedPostgres(**server).hold()
+            except (EmbeddedPostgresError, OSError) as refusal:
+                raise OperationalError(str(refusal)) from refusal
+        return super().get_new_connection(conn_params)

@@ -1,0 +1,87 @@
+"""The catalogue as MCP tools, each schema complete in itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from mcp_types import Tool, ToolAnnotations
+
+from lcmsite.catalogue import json_schema
+from lcmsite.catalogue.json_schema import COMPONENTS, Schema
+from lcmsite.catalogue.operation import Operation
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.types import KeyScope
+
+TOOLS: Mapping[str, Operation] = {each.for_agents: each for each in CATALOGUE if each.for_agents}
+
+_OWN = "#/$defs/"
+_CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
+
+
+@cache
+def tools() -> tuple[Tool, ...]:
+    """Every tool, as agents see it."""
+    answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
+    return tuple(
+        _tool(name, operation, _alone(answer, records))
+        for (name, operation), answer in zip(TOOLS.items(), answers, strict=True)
+    )
+
+
+def _tool(name: str, operation: Operation, answer: Schema) -> Tool:
+    return Tool(
+        name=name,
+        description=operation.description,
+        input_schema=_of_params(operation),
+        output_schema=answer,
+        annotations=ToolAnnotations(
+            read_only_hint=operation.scope is KeyScope.READ,
+            # Nothing that was said is ever changed or removed.
+            destructive_hint=False,
+            idempotent_hint=operation.verb != "POST",
+            open_world_hint=False,
+        ),
+    )
+
+
+def _of_params(operation: Operation) -> Schema:
+    whole = json_schema.of_params(operation.params, defaults=operation.defaults)
+    for name, schema in json_schema.fields_of(operation.params).items():
+        if json_schema.is_conversation(schema):
+            words = "The conversation: its number, or its session."
+            is_required = name in whole["required"]
+            whole["properties"][name] = {
+                **_CONVERSATION,
+                "description": words if is_required else f"{words} Without it, all of the workspace.",
+            }
+        elif json_schema.is_conversation(schema.get("items", {})):
+            whole["properties"][name]["items"] = _CONVERSATION
+    return _alone(whole, json_schema.components_of([operation.params]))
+
+
+def _alone(whole: Schema, known: Mapping[str, Schema]) -> Schema:
+    """The schema with its components: a tool's schema has no document."""
+    if "$ref" in whole:
+        # A tool's schema is an object itself.
+        whole = known[whole["$ref"].removeprefix(COMPONENTS)]
+    named: dict[str, Schema] = {}
+    waiting = [whole]
+    while waiting:
+        for name in _names(waiting.pop()):
+            if name not in named:
+                named[name] = known[name]
+                waiting.append(known[name])
+    complete = {"type": "object", **whole, **({"$defs": named} if named else {})}
+    alone: Schema = json.loads(json.dumps(complete).replace(COMPONENTS, _OWN))
+    return alone
+
+
+def _names(schema: Any) -> list[str]:
+    """The components that the schema refers to."""
+    if isinstance(schema, dict):
+        own = [schema["$ref"].removeprefix(COMPONENTS)] if isinstance(schema.get("$ref"), str) else []
+        return own + [name for value in schema.values() for name in _names(value)]
+    return [name for value in schema for name in _names(value)] if isinstance(schema, list) else []

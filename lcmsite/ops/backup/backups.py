@@ -1,0 +1,247 @@
+"""Create a backup, prove it by a trial restore, and restore it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import psycopg
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection, transaction
+from django.utils import timezone
+
+from conversations.audit import Act, AuditLog
+from conversations.errors import Conflict, Invalid, Unavailable
+from conversations.scope import Scope
+from conversations.sql import snapshot
+from lcmsite.embedded_postgres.lease import PROJECT
+from lcmsite.ops.backup.backup_leftovers import sweep_databases, sweep_directories, trial_database, unfinished
+from lcmsite.ops.backup.manifest import (
+    DUMP,
+    FILES,
+    Holdings,
+    Manifest,
+    Piece,
+    chunks,
+    holdings,
+    make_private,
+    piece_of,
+    stored_files,
+)
+from lcmsite.ops.backup.programs import Database
+
+SECONDS_TO_CHECK = 6 * 3600
+_OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+"""
+_EMPTY = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+
+
+@dataclass(frozen=True)
+class BackupReport:
+    """What was backed up, and whether a trial restore proved it."""
+
+    directory: str
+    bytes: int
+    holdings: Holdings
+    is_verified: bool
+    damaged_files: tuple[str, ...] = ()
+
+
+def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupReport:
+    """Back up into a new or empty directory, completely or not at all.
+
+    Others go on working meanwhile. Raises Conflict if something is there, Unavailable if the dump fails or, on trial,
+    does not restore to what was dumped, and Invalid if there are no tools for it.
+    """
+    directory = directory.absolute()
+    _require_free(directory)
+    try:
+        sweep_directories(directory.parent)
+        with unfinished(directory) as working:
+            manifest = _write(working)
+            if verify:
+                _prove(working, manifest)
+            with transaction.atomic():
+                AuditLog(scope).record(Act.BACKUP, target=str(directory), detail={"digest": manifest.holdings.digest})
+            if directory.exists():
+                directory.rmdir()
+            working.rename(directory)
+    except OSError as refusal:
+        raise Unavailable(f"The backup cannot be written to {directory}: {refusal.strerror or refusal}.") from refusal
+    return BackupReport(
+        directory=str(directory),
+        bytes=sum(piece.bytes for piece in manifest.pieces),
+        holdings=manifest.holdings,
+        is_verified=verify,
+        damaged_files=manifest.damaged_files,
+    )
+
+
+def _require_free(directory: Path) -> None:
+    try:
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise Conflict(f"{directory} is not empty: a backup needs a directory of its own.")
+    except OSError as refusal:
+        raise Invalid(f"{directory} cannot be used: {refusal.strerror}.") from refusal
+
+
+def _write(directory: Path) -> Manifest:
+    with snapshot():
+        connection.ensure_connection()
+        seen = cast("psycopg.Connection[Any]", connection.connection)
+        database = Database.of(seen)
+        (name,) = cast("tuple[str]", seen.execute("SELECT pg_export_snapshot()").fetchone())
+        held, files = holdings(seen), stored_files(seen)
+        make_private(directory / DUMP)
+        database.dump(directory / DUMP, snapshot=name)
+    pieces, damaged = [piece_of(directory / DUMP, name=DUMP)], []
+    for uri, sha256 in files:
+        piece = _copied(uri, directory)
+        if piece is None or piece.sha256 != sha256:
+            damaged.append(uri)
+        if piece is not None:
+            pieces.append(piece)
+    manifest = Manifest(
+        created_at=timezone.now(),
+        postgresql=seen.info.server_version // 10_000,
+        holdings=held,
+        pieces=tuple(pieces),
+        damaged_files=tuple(damaged),
+    )
+    manifest.write(directory)
+    return manifest
+
+
+def _copied(uri: str, directory: Path) -> Piece | None:
+    """A file of the storage in the backup; None if the storage does not have it."""
+    target = directory / FILES / uri
+    make_private(target)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with default_storage.open(uri) as source, target.open("wb") as copy:
+            for chunk in chunks(source):
+                digest.update(chunk)
+                size += copy.write(chunk)
+    except FileNotFoundError:
+        return None
+    return Piece(path=f"{FILES}/{uri}", bytes=size, sha256=digest.hexdigest())
+
+
+def _prove(directory: Path, manifest: Manifest) -> None:
+    """Restore into a database of its own, and check that."""
+    manifest.require_whole(directory)
+    database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
+    sweep_databases(database)
+    with trial_database(database) as scratch:
+        scratch.load(directory / DUMP)
+        with scratch.connect() as restored:
+            if holdings(restored) != manifest.holdings:
+                raise Unavailable("The backup does not restore to what was dumped; it was not kept.")
+        _check(scratch, directory)
+
+
+def _check(scratch: Database, directory: Path) -> None:
+    """Run the checker on the restored database and the backup's files."""
+    # Beside what it is about, so that both are swept together if this process is killed.
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=directory) as data_dir:
+        (Path(data_dir) / FILES).symlink_to(directory / FILES)
+        environment = {
+            **os.environ,
+            "LCM_DATABASE_URL": scratch.url,
+            "LCM_DATA_DIR": data_dir,
+            "LCM_SECRET_KEY": settings.SECRET_KEY,
+            "LCM_LOG_LEVEL": "ERROR",
+        }
+        program = [sys.executable, str(PROJECT / "manage.py"), "lcm"]
+        with scratch.connect() as restored:
+            workspaces = [name for (name,) in restored.execute("SELECT name FROM workspaces ORDER BY 1").fetchall()]
+        for workspace in workspaces:
+            done = subprocess.run(
+                [*program, "--workspace", workspace, "check"],
+                env={name: value for name, value in environment.items() if name != "LCM_API_KEY"},
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS_TO_CHECK,
+                check=False,
+            )
+            if done.returncode != 0:
+                raise Unavailable(
+                    f"Restored on trial, workspace {workspace!r} is not clean: repair what `lcm check` finds, or keep"
+                    " the backup all the same with --unverified."
+                )
+
+
+def restore(directory: Path, *, scope: Scope) -> BackupReport:
+    """Fill LCM's database and storage from a backup, and bring its tables up to date.
+
+    Nothing is touched before every piece was found whole. Raises Invalid for what is no whole backup; Conflict if the
+    database holds conversations, or if anybody else is connected; Unavailable if PostgreSQL refuses, or if what was
+    restored is not what was backed up.
+    """
+    directory = directory.absolute()
+    manifest = Manifest.read(directory)
+    manifest.require_whole(directory)
+    connection.ensure_connection()
+    database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
+    _make_room(database)
+    database.load(directory / DUMP)
+    _restore_files(directory, manifest)
+    with database.connect() as restored:
+        found = holdings(restored)
+    if found != manifest.holdings:
+        raise Unavailable("What was restored is not what was backed up.")
+    try:
+        call_command("migrate", verbosity=0)
+    except CommandError as refusal:
+        raise Conflict(str(refusal)) from refusal
+    with transaction.atomic():
+        AuditLog(scope).record(Act.RESTORE_BACKUP, target=str(directory), detail={"digest": found.digest})
+    return BackupReport(
+        directory=str(directory),
+        bytes=sum(piece.bytes for piece in manifest.pieces),
+        holdings=found,
+        is_verified=True,
+        damaged_files=manifest.damaged_files,
+    )
+
+
+def _make_room(database: Database) -> None:
+    """Empty tables give way; any conversation does not."""
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    with database.connect() as target:
+        has_tables = target.execute("SELECT to_regclass('conversations') IS NOT NULL").fetchone() == (True,)
+        if has_tables and target.execute("SELECT EXISTS (SELECT FROM conversations)").fetchone() == (True,):
+            raise Conflict(
+                "This database holds conversations: a backup replaces nothing; restore it into an empty one."
+            )
+        if target.execute(_OTHERS).fetchone() != (0,):
+            raise Conflict("Somebody else uses this database: stop LCM (`lcm up`) first, then restore.")
+        target.execute(_EMPTY)
+
+
+def _restore_files(directory: Path, manifest: Manifest) -> None:
+    for piece in manifest.pieces:
+        if not piece.path.startswith(f"{FILES}/"):
+            continue
+        uri = piece.path.removeprefix(f"{FILES}/")
+        try:
+            if not default_storage.exists(uri):
+                with (directory / piece.path).open("rb") as source:
+                    default_storage.save(uri, File(source))
+        except OSError as refusal:
+            raise Unavailable(f"The file {uri} cannot be stored: {refusal.strerror or refusal}.") from refusal

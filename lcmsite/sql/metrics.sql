@@ -1,0 +1,60 @@
+-- name: waiting_jobs
+-- How long the oldest job of each queue has been due without a worker; a pause before a retry is no delay.
+SELECT queue, extract(epoch FROM max(clock_timestamp() - greatest(requested_at, run_after)))::float8 AS seconds
+FROM (
+    SELECT 'compaction' AS queue, state, requested_at, run_after, leased_until FROM compaction_jobs
+    WHERE state IN ('queued', 'leased')
+    UNION ALL
+    SELECT 'integrity', state, requested_at, run_after, leased_until FROM integrity_scans
+    WHERE state IN ('queued', 'leased')
+) AS open
+WHERE run_after <= clock_timestamp() AND (state = 'queued' OR leased_until < clock_timestamp())
+GROUP BY queue
+
+-- name: memory
+-- All conversations together: their messages, and what their active contexts hold.
+SELECT count(*) AS conversations,
+       count(*) FILTER (WHERE quarantined > 0) AS with_quarantines,
+       coalesce(sum(active_tokens), 0)::bigint AS context_tokens,
+       coalesce(sum(active_messages), 0)::bigint AS context_messages,
+       coalesce(sum(total_tokens), 0)::bigint AS tokens,
+       coalesce(sum(next_seq - 1), 0)::bigint AS messages,
+       coalesce(sum(cold_messages), 0)::bigint AS cold_messages
+FROM conversations
+
+-- name: jobs
+-- The jobs of each queue, by state.
+WITH open AS (
+    SELECT 'compaction' AS queue, state FROM compaction_jobs WHERE state IN ('queued', 'leased')
+    UNION ALL
+    SELECT 'integrity', state FROM integrity_scans WHERE state IN ('queued', 'leased')
+), failed AS (
+    SELECT 'compaction' AS queue, count(*) AS jobs FROM compaction_jobs WHERE state = 'failed'
+    UNION ALL
+    SELECT 'integrity', count(*) FROM integrity_scans WHERE state = 'failed'
+)
+SELECT queue, jobs AS failed,
+       count(*) FILTER (WHERE state = 'queued') AS queued,
+       count(*) FILTER (WHERE state = 'leased') AS leased
+FROM failed LEFT JOIN open USING (queue) GROUP BY queue, jobs
+
+-- name: storage
+-- Bytes on disk, with indexes, read from the catalog and not from rows; files lie elsewhere.
+SELECT (pg_total_relation_size('messages') + pg_total_relation_size('message_parts'))::bigint AS hot,
+       pg_total_relation_size('cold_blocks')::bigint AS cold,
+       pg_total_relation_size('summaries')::bigint AS summaries,
+       (SELECT coalesce(sum(byte_size), 0)::bigint FROM large_files WHERE erased_by_id IS NULL) AS files,
+       pg_database_size(current_database())::bigint AS database
+
+-- name: newest_findings
+-- The newest report of the whole site, among the newest thousand of all.
+SELECT counts::text AS counts, extract(epoch FROM clock_timestamp() - finished_at)::float8 AS age_seconds
+FROM (SELECT * FROM integrity_reports ORDER BY started_at DESC LIMIT 1000) AS newest
+WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL
+ORDER BY started_at DESC LIMIT 1
+
+-- name: connections
+-- LCM's connections to the database, by state.
+SELECT CASE WHEN state LIKE 'idle in transaction%' THEN 'idle in transaction' ELSE state END AS state, count(*)
+FROM pg_stat_activity WHERE application_name = 'lcm' AND datname = current_database() AND state IS NOT NULL
+GROUP BY 1

@@ -1,0 +1,258 @@
+"""Read a context from its newest end, as far back as the budget can reach.
+
+`StoredContext` reads the present context with one statement a page; `past.py` has that of an earlier moment.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
+from compaction.policy import CompactionPolicy
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
+from conversations.models import Conversation
+from conversations.sql import array, load, rows
+from conversations.store.read import ROLES
+from conversations.types import Counters, Role
+from retrieval.assembly.receipts import LINES_LEFT_OUT
+from retrieval.assembly.selection import Candidate, Group, by_ordinal, edge_of, groups_of, inside, is_enough
+from retrieval.assembly.types import AssemblyReason, LeftOut, Moment
+
+# The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.
+SPARE = 1.5
+SMALLEST_PAGE = 64
+LARGEST_TYPICAL_ITEM = 500
+END = 2**63 - 1
+
+_SQL = load("retrieval/assembly.sql")
+_NOTHING: Sequence[Sequence[Any]] = ((),) * 6
+
+
+@dataclass(frozen=True)
+class SlotPage:
+    """Slots of a context in order, with what was read of the whole context."""
+
+    slots: list[Candidate]
+    # System messages before these slots, and the newest question of the whole context.
+    before: list[Candidate] = field(default_factory=list)
+    # The messages that were sought, and the summaries of the context that stand for them, each with the message.
+    sought: list[Candidate] = field(default_factory=list)
+    standing_for: list[tuple[Candidate, int]] = field(default_factory=list)
+    near: list[Candidate] = field(default_factory=list)
+    withheld: frozenset[str] = frozenset()
+    summaries: int = 0
+
+
+class ContextSlots(Protocol):
+    """A context that can be read from its newest end."""
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def moment(self) -> Moment | None:
+        """Whose context it is; None for the present."""
+
+    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
+        """At most `size` slots, the newest before an ordinal: those that the tokens reach, and a margin behind them.
+
+        Where these are all there is, nothing is asked of what comes before them.
+        """
+
+    def around(self, seqs: Iterable[int]) -> list[Candidate]:
+        """The messages near these seqs, in order, those marked that the context does not show itself."""
+
+
+@dataclass(frozen=True)
+class StoredContext:
+    """The present context, with the messages that are sought and withheld."""
+
+    conversation_id: int
+    counters: Counters
+    sought: Sequence[int] = ()
+    is_withholding: bool = False
+    moment: None = None
+
+    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
+        values: dict[str, Any] = {
+            "id": self.conversation_id,
+            "before": before,
+            "size": size,
+            "tokens": tokens,
+            "margin": margin,
+        }
+        if self.sought:
+            values |= {"sought": array(self.sought), "overhead": MESSAGE_OVERHEAD_TOKENS}
+        is_raw = self.counters.active_messages == self.counters.message_count
+        statement = _statement(
+            is_all=is_all,
+            counts=not is_all and not is_raw,
+            seeks=bool(self.sought),
+            withholds=self.is_withholding,
+        )
+        return page_in(rows(statement, values, binary=True))
+
+    def around(self, seqs: Iterable[int]) -> list[Candidate]:
+        return messages_around(self.conversation_id, seqs)
+
+
+def stored_context(conversation: Conversation, *, sought: Sequence[int] = ()) -> StoredContext:
+    """The context of a conversation whose row was read in the same snapshot."""
+    return StoredContext(
+        conversation.conversation_id, conversation.counters, sought, is_withholding=bool(conversation.quarantined)
+    )
+
+
+def messages_around(conversation_id: int, seqs: Iterable[int]) -> list[Candidate]:
+    """The messages so near these seqs that they may be of one group with them, in order."""
+    values = {
+        "id": conversation_id,
+        "seqs": array(seqs),
+        "reach": MAX_ATOM_MESSAGES,
+        "overhead": MESSAGE_OVERHEAD_TOKENS,
+    }
+    return page_in(rows(f"{_SQL['messages_around']} UNION ALL {_SQL['roles_and_parts']}", values)).near
+
+
+def withheld_ids(conversation: Conversation) -> frozenset[str]:
+    """The ids of the quarantined messages and summaries, which no model sees."""
+    if not conversation.quarantined:
+        return frozenset()
+    return page_in(rows(_SQL["withheld"], {"id": conversation.conversation_id})).withheld
+
+
+@cache
+def _statement(*, is_all: bool, counts: bool, seeks: bool, withholds: bool) -> str:
+    """The statement that reads what is wanted, and nothing else."""
+    tables = ["whole_page"] if is_all else ["newest", "page", "before"]
+    kinds = ["slot_rows"] if is_all else ["slot_rows", "before_rows"]
+    if counts:
+        kinds.append("summary_count_rows")
+    if seeks:
+        tables.append("sought")
+        kinds.append("sought_rows")
+    if withholds:
+        kinds.append("withheld")
+    named = " UNION ALL ".join(
+        ["SELECT message_id, role FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))"]
+        + [f"SELECT message_id, role FROM {table}" for table in tables if table in ("before", "sought")]
+    )
+    begin = _SQL["above_sought"] + ", " if seeks else "WITH "
+    relations = [f"{table.removeprefix('whole_')} AS MATERIALIZED ({_SQL[table]})" for table in tables]
+    selects = " UNION ALL ".join(_SQL[kind] for kind in [*kinds, "roles_and_parts"])
+    return f"{begin}{', '.join(relations)}, named AS MATERIALIZED ({named}) {selects}"
+
+
+def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
+    """The page in these rows of seven columns."""
+    # Of nothing, the server makes no array.
+    rows = {what: [column or () for column in columns] for what, *columns in found}
+    columns_of = defaultdict(lambda: _NOTHING, rows)
+    _, _, named, roles_named, _, _ = columns_of["role"]
+    roles = {message_id: ROLES[role] for message_id, role in zip(named, roles_named, strict=True)}
+    _, _, tools, call_ids, words, _ = columns_of["parts"]
+    calls: dict[int, tuple[str, ...]] = {}
+    for message_id, call_id in zip(tools, call_ids, strict=True):
+        if call_id is not None:
+            calls[message_id] = (*calls.get(message_id, ()), call_id)
+    answers = {message_id for message_id in set(tools).difference(words) if roles[message_id] is Role.USER}
+
+    def messages(what: str) -> list[Candidate]:
+        ordinals, tokens, ids, _, _, recalled = columns_of[what]
+        return [
+            Candidate(ordinal, cost, id, None, roles[id], calls.get(id, ()), id in answers, ordinal, is_recalled)
+            for ordinal, cost, id, is_recalled in zip(
+                ordinals, tokens, ids, recalled or [False] * len(ids), strict=True
+            )
+        ]
+
+    def summaries(what: str) -> list[Candidate]:
+        ordinals, tokens, _, ids, last_seqs, _ = columns_of[what]
+        return [
+            Candidate(ordinal, cost, None, id, None, (), False, last_seq, False)
+            for ordinal, cost, id, last_seq in zip(ordinals, tokens, ids, last_seqs, strict=True)
+        ]
+
+    return SlotPage(
+        slots=sorted(messages("raw") + summaries("summary"), key=by_ordinal),
+        before=messages("before"),
+        sought=messages("sought"),
+        standing_for=list(zip(summaries("above"), columns_of["above"][2], strict=True)),
+        near=sorted(messages("near"), key=by_ordinal),
+        withheld=frozenset(columns_of["withheld"][3]),
+        summaries=sum(columns_of["summaries"][0]),
+    )
+
+
+@dataclass(frozen=True)
+class Window:
+    """The newest groups of a context; `edge` is where they begin, None if they are all there is."""
+
+    groups: Sequence[Group]
+    begins: int
+    # The newest page, with what it says of the whole context.
+    newest: SlotPage
+    edge: int | None = None
+
+    def totals(self, counters: Counters) -> LeftOut:
+        """The totals of the whole context, from its counters beyond the window."""
+        if self.edge is not None:
+            return LeftOut(counters.active_messages, self.newest.summaries, counters.active_tokens)
+        return LeftOut(
+            messages=sum(len(group.candidates) for group in self.groups if not group.is_summary),
+            summaries=sum(group.is_summary for group in self.groups),
+            tokens=sum(group.tokens for group in self.groups),
+        )
+
+
+def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy) -> Window:
+    """All groups of a context, or of a large one those that the budget can reach.
+
+    What must be shown is in it wherever it lies.
+    """
+    counters = context.counters
+    # Behind what the budget reaches: as many as decide which groups are whole, and as a receipt names.
+    behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
+    margin = max(behind, LINES_LEFT_OUT)
+    fits = counters.active_tokens <= budget
+    size = END if fits else max(SMALLEST_PAGE, int(SPARE * budget / _typical_item(counters)) + margin)
+    newest = page = context.page(before=END, size=size, tokens=budget, margin=margin, is_all=fits)
+    slots = page.slots
+    groups = groups_of(slots, policy)
+    while slots and not fits:
+        if (
+            sum([slot.message_id is not None for slot in slots]) == counters.active_messages
+            and sum_tokens(slots) > budget
+        ):
+            # Farther back are only summaries, each of which is whole by itself.
+            return Window(groups, begins=1, newest=newest, edge=slots[0].ordinal)
+        edge = edge_of(groups)
+        if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):
+            farther = _mandatory_before(page, slots)
+            return Window([*farther, *inside(groups, edge)], begins=1, newest=newest, edge=edge)
+        page = context.page(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0, is_all=False)
+        if not page.slots:
+            break
+        slots = page.slots + slots
+        groups = groups_of(slots, policy)
+    return Window(groups, begins=slots[0].ordinal if slots else 1, newest=newest)
+
+
+def _typical_item(counters: Counters) -> int:
+    """The tokens that an item typically costs."""
+    return max(1, min(LARGEST_TYPICAL_ITEM, counters.active_tokens // max(1, counters.active_messages)))
+
+
+def _mandatory_before(page: SlotPage, slots: Sequence[Candidate]) -> list[Group]:
+    """The mandatory groups before these slots: system messages, the newest question."""
+    before = sorted(
+        [slot for slot in page.before if slot.ordinal < slots[0].ordinal],
+        key=lambda slot: (not slot.is_system, slot.ordinal),
+    )
+    return [
+        Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else AssemblyReason.PINNED) for slot in before
+    ]

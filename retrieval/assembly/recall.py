@@ -1,0 +1,102 @@
+"""Add what a query finds: in the originals, whether the context shows them raw or through a summary."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from compaction.planning.planner import MAX_ATOM_MESSAGES, atoms
+from conversations.types import Role
+from retrieval.assembly.context import ContextSlots, Window
+from retrieval.assembly.selection import Candidate, Group, by_ordinal, score, with_hits
+from retrieval.search.relevance.relevance_search import RankedMatch
+
+# How many of the best answers are considered.
+HITS = 200
+# For how many of the messages that answer a query, and call a tool or answer a call, the rest of that exchange is
+# looked up; and how far apart the messages of one exchange mostly are.
+EXCHANGES = 12
+BESIDE = 4
+
+
+def with_recalled(context: ContextSlots, window: Window, hits: Sequence[RankedMatch]) -> list[Group]:
+    """The groups with those that the query adds: its hits, and the summaries that stand for them."""
+    last_seq = context.counters.message_count
+    hits = [hit for hit in hits if hit.seq <= last_seq]
+    best = max((hit.worth for hit in hits), default=0.0)
+    scores = {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
+    known = [candidate for group in window.groups for candidate in group.candidates]
+
+    near = {candidate.summary_id for candidate in known}
+    stands_for: dict[str, set[int]] = defaultdict(set)
+    farther: dict[str, Group] = {}
+    for summary, message_id in sorted(window.newest.standing_for, key=lambda pair: pair[0].ordinal):
+        if message_id in scores:
+            stands_for[summary.id].add(message_id)
+            if summary.id not in near:
+                farther[summary.id] = Group((summary,))
+
+    shown = {candidate.message_id for candidate in known if candidate.message_id is not None}
+    sought = {message.message_id: message for message in window.newest.sought}
+    unknown = sorted((hit for hit in scores if hit not in shown), key=lambda hit: scores[hit], reverse=True)
+    found = _exchanges(context, [sought[hit] for hit in unknown if hit in sought], shown)
+    return with_hits([*window.groups, *farther.values(), *map(Group, found)], scores, stands_for)
+
+
+def _exchanges(
+    context: ContextSlots, messages: Sequence[Candidate], known: Collection[int]
+) -> list[tuple[Candidate, ...]]:
+    """Each message with what it must be shown with: nothing, or the tool call and results that it is part of."""
+    groups: list[tuple[Candidate, ...]] = []
+    taken: set[int | None] = set()
+    places: set[int] = set()
+    neighbours: list[Candidate] = []
+    looked_up = 0
+    for number, message in enumerate(messages):
+        if message.message_id in taken:
+            continue
+        if not _is_of_an_exchange(message):
+            exchange: tuple[Candidate, ...] | None = (message,)
+        elif looked_up < EXCHANGES:
+            if message.ordinal not in places:
+                ahead = [each for each in messages[number:] if _is_of_an_exchange(each)]
+                places = _next_places(each.ordinal for each in ahead if each.message_id not in taken)
+                neighbours = context.around(places)
+            exchange = _exchange_at(message.ordinal, neighbours, last_seq=context.counters.message_count)
+            looked_up += 1
+        else:
+            exchange = None
+        if exchange is not None and not any(each.message_id in taken for each in exchange):
+            # A pinned question may stand in the middle of it, and is shown already.
+            groups.append(tuple(each for each in exchange if each.message_id not in known))
+            taken.update(each.message_id for each in exchange)
+    return groups
+
+
+def _is_of_an_exchange(message: Candidate) -> bool:
+    return bool(message.calls) or message.role is Role.TOOL
+
+
+def _next_places(seqs: Iterable[int]) -> set[int]:
+    """The places to look around in one go: what stands beside another is mostly of its exchange, and counts as one."""
+    chosen: set[int] = set()
+    apart = 0
+    for seq in seqs:
+        if apart == EXCHANGES:
+            break
+        apart += all(abs(seq - each) > BESIDE for each in chosen)
+        chosen.add(seq)
+    return chosen
+
+
+def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) -> tuple[Candidate, ...] | None:
+    """The group that this place is in; None if it reaches too far to be sure of it."""
+    first, last = max(1, seq - MAX_ATOM_MESSAGES), min(last_seq, seq + MAX_ATOM_MESSAGES)
+    near = neighbours[bisect_left(neighbours, first, key=by_ordinal) : bisect_right(neighbours, last, key=by_ordinal)]
+    for atom in atoms(near):
+        if any(slot.ordinal == seq for slot in atom):
+            starts_inside = first == 1 or atom[0].ordinal > near[0].ordinal
+            ends_inside = last == last_seq or atom[-1].ordinal < near[-1].ordinal
+            return atom if starts_inside and ends_inside else None
+    return None

@@ -1,0 +1,191 @@
+"""Describe what covers a range of messages, and what opening it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from conversations.errors import Invalid
+from conversations.humanize import counted
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.sql import rows, snapshot
+from retrieval.describing.outlines import STATEMENTS, in_order, outline
+from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
+
+MOST_IN_MANIFEST = 50
+NOW = "infinity"
+
+_TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
+
+
+@dataclass(frozen=True)
+class CoveringNode:
+    """A summary of the active context that stands for messages of the range, and how far beyond the range it reaches.
+
+    `content` is its text, for the first of them that fit `LCM_MAX_EXPAND_TOKENS` together.
+    """
+
+    summary: SummaryOutline
+    messages_in_range: int
+    seqs_before: int
+    seqs_after: int
+    content: str | None = None
+
+
+@dataclass(frozen=True)
+class RangeDescription:
+    """What stands for a range of messages in the active context, and what opening that would cost.
+
+    `nodes` and `raw_messages` together are every message of the range. `manifest` are the summaries below the nodes
+    that overlap the range, each with its `opening_tokens`, in order, or the nearest of them (`manifest_complete`).
+    `first_seq` to `last_seq` is how far all nodes reach. `context_tokens`: what nodes and raw messages cost as they
+    are; `message_tokens`: what the messages themselves cost.
+    """
+
+    conversation_id: int
+    from_seq: int
+    to_seq: int
+    first_seq: int
+    last_seq: int
+    message_count: int
+    message_tokens: int
+    context_tokens: int
+    nodes: tuple[CoveringNode, ...]
+    raw_messages: tuple[MessageSpan, ...]
+    manifest: tuple[SummaryOutline, ...]
+    manifest_complete: bool
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class RangeExpansion:
+    """One page of what a range holds, in order. `cursor` continues it, and is None once everything was given.
+
+    `of` of an item that is in the active context is the conversation. With `keep_ends`, the last item is the last one
+    of the range, whole or its beginning, and `gap` is what lies between it and those before.
+    """
+
+    conversation_id: int
+    from_seq: int
+    to_seq: int
+    depth: int
+    include_messages: bool
+    only_messages: bool
+    items: tuple[ExpandedItem, ...]
+    tokens: int
+    token_cap: int
+    truncated: bool
+    cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
+    gap: MessageSpan | None = None
+    note: str | None = None
+
+
+class Range(NamedTuple):
+    """The messages of a conversation between two seqs, both included."""
+
+    conversation: Conversation
+    from_seq: int
+    to_seq: int
+
+    @property
+    def conversation_id(self) -> int:
+        return int(self.conversation.conversation_id)
+
+    @property
+    def last_seq(self) -> int:
+        """The last message of the range that there is."""
+        return min(self.to_seq, self.conversation.next_seq - 1)
+
+    @property
+    def message_count(self) -> int:
+        return max(0, self.last_seq - self.from_seq + 1)
+
+    @property
+    def beyond_the_end(self) -> str | None:
+        """A note for a range that goes on where the conversation does not."""
+        if self.last_seq == self.to_seq:
+            return None
+        return f"The conversation has {counted(self.conversation.next_seq - 1, 'message')} so far."
+
+    @property
+    def values(self) -> dict[str, int]:
+        """For statements."""
+        return {"conversation_id": self.conversation_id, "from": self.from_seq, "upto": self.last_seq}
+
+
+def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
+    """The range; NotFound without such a conversation, Invalid for a range that runs backwards."""
+    if from_seq > to_seq:
+        raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
+    return Range(scope.conversation(conversation_id), from_seq, to_seq)
+
+
+def covering(stretch: Range, *, as_of: datetime | str = NOW) -> list[tuple[SummaryOutline, int]]:
+    """The covering summaries in order, each with its number of messages in range."""
+    if not stretch.message_count:
+        return []
+    found = rows(STATEMENTS["covering"], {**stretch.values, "as_of": as_of})
+    return [(outline(row[:-1]), row[-1]) for row in found]
+
+
+def describe_range(
+    *, conversation_id: int, from_seq: int, to_seq: int, text_tokens: int, scope: Scope
+) -> RangeDescription:
+    """See `RetrievalEngine.describe_range`: six queries at most, whatever the range."""
+    with snapshot():
+        stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
+        found = covering(stretch)
+        below = _below(stretch, [summary.summary_id for summary, _ in found])
+        raw = [MessageSpan(*row) for row in rows(STATEMENTS["raw_spans"], stretch.values)]
+        [[message_tokens, raw_tokens]] = rows(STATEMENTS["tokens"], stretch.values)
+        texts = _texts([summary for summary, _ in found], text_tokens)
+    nodes = [
+        CoveringNode(
+            summary=summary,
+            messages_in_range=messages,
+            seqs_before=max(0, from_seq - summary.first_seq),
+            seqs_after=max(0, summary.last_seq - stretch.last_seq),
+            content=texts.get(summary.summary_id),
+        )
+        for summary, messages in found
+    ]
+    return RangeDescription(
+        conversation_id=conversation_id,
+        from_seq=from_seq,
+        to_seq=to_seq,
+        first_seq=min([from_seq, *(summary.first_seq for summary, _ in found)]),
+        last_seq=max([stretch.last_seq, *(summary.last_seq for summary, _ in found)]),
+        message_count=stretch.message_count,
+        message_tokens=message_tokens,
+        context_tokens=raw_tokens + sum(summary.token_count for summary, _ in found),
+        nodes=tuple(nodes),
+        raw_messages=tuple(raw),
+        manifest=tuple(below[:MOST_IN_MANIFEST]),
+        manifest_complete=len(below) <= MOST_IN_MANIFEST,
+        note=stretch.beyond_the_end,
+    )
+
+
+def _below(stretch: Range, roots: Sequence[str]) -> list[SummaryOutline]:
+    if not roots:
+        return []
+    return in_order(
+        outline(row)
+        for row in rows(STATEMENTS["below"], {**stretch.values, "roots": list(roots), "most": MOST_IN_MANIFEST})
+    )
+
+
+def _texts(summaries: Sequence[SummaryOutline], most_tokens: int) -> dict[str, str]:
+    """The texts of the first summaries, as many as cost no more than this together."""
+    wanted = []
+    for summary in summaries:
+        most_tokens -= summary.token_count
+        if most_tokens < 0:
+            break
+        wanted.append(summary.summary_id)
+    return dict(rows(_TEXTS, [wanted])) if wanted else {}

@@ -1,0 +1,140 @@
+"""What a search asks for: the query, its filters, the order, and the size of a page. Pure.
+
+A filter on something that a kind does not have leaves that kind out: no summary has a role, no message a depth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import cached_property
+
+from conversations.content.lossless_values import is_storable
+from conversations.errors import Invalid
+from conversations.humanize import counted
+from conversations.types import PartType, Role
+from retrieval.policy import RetrievalPolicy
+from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
+
+MESSAGE, SUMMARY, FILE = ItemKind.MESSAGE, ItemKind.SUMMARY, ItemKind.FILE
+_KINDS = {
+    GrepScope.MESSAGES: frozenset({MESSAGE}),
+    GrepScope.SUMMARIES: frozenset({SUMMARY}),
+    GrepScope.BOTH: frozenset({MESSAGE, SUMMARY}),
+    GrepScope.FILES: frozenset({FILE}),
+    GrepScope.ALL: frozenset({MESSAGE, SUMMARY, FILE}),
+}
+# The kinds that have what these filters look at; all have the others.
+_HAD_BY = {
+    "roles": frozenset({MESSAGE}),
+    "part_types": frozenset({MESSAGE}),
+    "tool_names": frozenset({MESSAGE}),
+    "depth": frozenset({SUMMARY}),
+    "from_seq": frozenset({MESSAGE, SUMMARY}),
+    "to_seq": frozenset({MESSAGE, SUMMARY}),
+    "under": frozenset({MESSAGE, SUMMARY}),
+}
+# What may change from page to page of the same search.
+_OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """The arguments of `RetrievalEngine.grep`; a filter that is None or empty matches everything.
+
+    `since` is included, `until` is not; `from_seq` and `to_seq` are of one conversation; `under` a summary is what it
+    was made from, all the way down.
+    """
+
+    query: str
+    mode: GrepMode = GrepMode.FULL_TEXT
+    scope: GrepScope = GrepScope.BOTH
+    sort: GrepSort | None = None
+    limit: int = 20
+    max_tokens: int | None = None
+    cursor: str | None = None
+    cold: bool = False
+    conversation_id: int | None = None
+    conversation_ids: tuple[int, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    roles: tuple[Role | str, ...] = ()
+    part_types: tuple[PartType | str, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    from_seq: int | None = None
+    to_seq: int | None = None
+    depth: int | None = None
+    under: str | None = None
+
+    def validated(self, policy: RetrievalPolicy) -> SearchRequest:
+        """The request in one form; Invalid, naming the param, for what nothing could meet."""
+        self._check_query(policy)
+        if self.conversation_id is not None and self.conversation_ids:
+            raise wrong("conversation_ids", "Give either one conversation or a list of them.")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise wrong("until", "This is not later than since, so nothing lies between them.")
+        if self.from_seq is not None and self.to_seq is not None and self.from_seq > self.to_seq:
+            raise wrong("to_seq", f"This is before from_seq, {self.from_seq}, so nothing lies between them.")
+        if len(self.named) != 1 and self.under is None:
+            for name, seq in (("from_seq", self.from_seq), ("to_seq", self.to_seq)):
+                if seq is not None:
+                    raise wrong(name, "Messages are numbered within their conversation: name one conversation.")
+        if MESSAGE not in self.kinds and self.cold:
+            raise wrong("cold", "Only messages go cold: summaries and files are found without it.")
+        if self.order is not GrepSort.RECENCY and self.cold:
+            raise wrong("sort", "Cold texts are not indexed, so nothing is known to rank them by: sort by recency.")
+        if self.order is not GrepSort.RECENCY and self.mode is GrepMode.REGEX:
+            raise wrong("sort", "A regular expression matches or does not: its matches are sorted by recency only.")
+        return replace(self, conversation_id=self.named[0]) if len(self.named) == 1 else self
+
+    def _check_query(self, policy: RetrievalPolicy) -> None:
+        is_regex = self.mode is GrepMode.REGEX
+        longest = policy.max_pattern_length if is_regex else policy.max_query_length
+        if not self.query.strip():
+            raise wrong("query", "There is nothing to search for.")
+        if len(self.query) > longest:
+            raise wrong("query", f"{counted(len(self.query), 'character')} are too many; the most are {longest}.")
+        if not is_storable(self.query):
+            sentence = "No text holds a NUL or a lone surrogate, so it cannot be searched for."
+            raise Invalid(f"query: {sentence}", code="bad_pattern") if is_regex else wrong("query", sentence)
+
+    @property
+    def order(self) -> GrepSort:
+        """How matches are sorted: as requested, else as the mode allows."""
+        if self.sort is not None:
+            return self.sort
+        return GrepSort.RECENCY if self.mode is GrepMode.REGEX or self.cold else GrepSort.RELEVANCE
+
+    @cached_property
+    def kinds(self) -> frozenset[ItemKind]:
+        """The kinds of things that can meet all filters; Invalid if there is none."""
+        kinds = _KINDS[self.scope]
+        for name, having in _HAD_BY.items():
+            if getattr(self, name) in (None, ()):
+                continue
+            if not kinds & having:
+                raise wrong(name, f"Nothing answers to this among what else is asked for ({', '.join(sorted(kinds))}).")
+            kinds &= having
+        return kinds
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """The conversations to search; none for all."""
+        return self.conversation_ids if self.conversation_id is None else (self.conversation_id,)
+
+    @property
+    def picks_among_messages(self) -> bool:
+        """Whether a filter other than a range of places leaves out messages."""
+        return bool(self.since or self.until or self.roles or self.part_types or self.tool_names or self.under)
+
+    def fingerprint(self, workspace_id: int | None) -> str:
+        """A hash of the search without the size of its pages, to bind cursors to it."""
+        values = [(each.name, getattr(self, each.name)) for each in fields(self) if each.name not in _OF_A_PAGE]
+        text = repr((workspace_id, self.order, values))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def wrong(name: str, sentence: str) -> Invalid:
+    """The refusal of one param, in the form in which params refuse."""
+    return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})

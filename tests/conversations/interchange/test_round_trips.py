@@ -1,0 +1,294 @@
+"""Whatever a row holds, it comes back key for key: rows that chance makes, and real ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from conversations.formats import TRANSCRIPTS, transcript_of
+from conversations.formats.neutral import from_neutral, to_neutral
+from conversations.types import Role
+from tests.conversations.interchange.forms import AT, PICTURE, READ, WRITE, an_answer, comes_back, of_blocks, round_trip
+from tests.conversations.real_data import DATA, conversation_files, needs_data, original_files, rows_of
+from tests.conversations.records import as_stored
+from tests.conversations.strategies import json_of
+from tests.factories import a_conversation, a_store
+
+Rows = st.SearchStrategy[dict[str, Any]]
+
+_json = json_of(st.text(max_size=8))
+_short = st.text(max_size=5)
+_maybe_text = st.none() | st.text()
+# Arguments of calls in any of the usual styles, with numbers that JSON does not have.
+_arguments = st.text() | st.builds(
+    lambda value, ascii, compact: json.dumps(value, ensure_ascii=ascii, separators=(",", ":") if compact else None),
+    st.recursive(st.floats() | _json, lambda inner: st.lists(inner, max_size=3), max_leaves=8),
+    st.booleans(),
+    st.booleans(),
+)
+# Keys that mean something somewhere, so that unknown keys meet those that the form knows.
+_odd = st.dictionaries(
+    st.sampled_from(
+        ["cache_control", "index", "add", "drop", "inside", "anthropic", "openai_chat", "citations", "audio", "refused"]
+    ),
+    _json,
+    max_size=2,
+)
+
+
+def _objects(fields: dict[str, Any], optional: dict[str, Any] | None = None, odd: Any = _odd) -> Rows:
+    return st.builds(lambda odd, known: odd | known, odd, st.fixed_dictionaries(fields, optional=optional or {}))
+
+
+def _of_type(*types: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(types)
+
+
+def _chat_rows() -> Rows:
+    function = _objects({}, {"name": _maybe_text, "arguments": st.none() | _arguments})
+    items = st.one_of(
+        _objects({"type": st.just("text"), "text": st.text()}),
+        _objects({"type": st.just("refusal"), "refusal": st.text()}),
+        _objects(
+            {"type": st.just("image_url")},
+            {"image_url": st.none() | _objects({}, {"url": _maybe_text, "detail": _maybe_text})},
+        ),
+        _objects(
+            {"type": st.just("input_audio")},
+            {"input_audio": _objects({}, {"data": _maybe_text, "format": _maybe_text})},
+        ),
+        _objects(
+            {"type": st.just("file")}, {"file": _objects({}, {"filename": _maybe_text, "file_data": _maybe_text})}
+        ),
+        _objects({}, {"type": st.sampled_from([None, "hologram", ""])}),
+    )
+    calls = st.one_of(
+        _objects({"function": function}, {"id": _maybe_text, "type": st.just("function")}),
+        _objects({"type": st.just("custom"), "custom": _objects({}, {"name": _maybe_text, "input": _maybe_text})}),
+    )
+    contents = st.text() | st.lists(items, max_size=3)
+    answer = {
+        "content": st.none() | contents,
+        "tool_calls": st.none() | st.lists(calls, max_size=3),
+        "refusal": _maybe_text,
+        "function_call": st.none() | function,
+        "name": _maybe_text,
+    }
+    return st.one_of(
+        _objects({"role": st.just("assistant")}, answer),
+        _objects({"role": _of_type("user", "system", "developer"), "content": contents}, {"name": _maybe_text}),
+        _objects(
+            {"role": _of_type("tool", "function"), "content": contents},
+            {"name": _maybe_text, "tool_call_id": _maybe_text},
+        ),
+    )
+
+
+def _response_items() -> Rows:
+    types = ("input_text", "output_text", "input_image", "input_file", "summary_text", "other")
+    pieces = st.fixed_dictionaries(
+        {"type": _of_type(*types)},
+        optional={"text": _short, "image_url": _short, "filename": _short, "annotations": _json},
+    )
+    several = st.lists(pieces, max_size=3)
+    kinds = ("message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "local_shell_call",
+             "mcp_call", "image_generation_call", "shell_call_output", "compaction")  # fmt: skip
+    optional = {
+        "role": _of_type("user", "assistant", "developer"),
+        "content": _short | several,
+        "arguments": _short | _json.map(json.dumps),
+        "output": several | _json,
+        "summary": several,
+        **dict.fromkeys(("id", "call_id", "name"), _short),
+        **dict.fromkeys(("action", "input", "result", "error", "status"), _json),
+    }
+    return st.fixed_dictionaries({"type": _of_type(*kinds)}, optional=optional)
+
+
+def _anthropic_rows() -> Rows:
+    sources = _objects(
+        {"type": _of_type("base64", "url", "text", "file", "content")},
+        {"media_type": _maybe_text, "data": _maybe_text, "url": _maybe_text, "file_id": _json, "content": _json},
+    )
+    attachments = _objects(
+        {"type": _of_type("image", "document")}, {"source": st.none() | sources, "title": _json, "context": _json}
+    )
+    texts = _objects({"type": st.just("text"), "text": st.text()})
+    strange = _objects({}, {"type": _of_type("hologram", ""), "title": _json})
+    answers = _objects(
+        {"type": _of_type("tool_result", "mcp_tool_result", "web_search_tool_result")},
+        {
+            "tool_use_id": _maybe_text,
+            "is_error": st.none() | st.booleans(),
+            "content": _maybe_text | st.lists(texts | attachments | strange, max_size=3) | strange,
+        },
+    )
+    calls = {"id": _maybe_text, "name": _maybe_text, "input": _json}
+    blocks = st.one_of(
+        texts,
+        attachments,
+        strange,
+        answers,
+        _objects({"type": st.just("thinking")}, {"thinking": _maybe_text, "signature": _json}),
+        _objects({"type": st.just("redacted_thinking")}, {"data": _json}),
+        _objects({"type": _of_type("tool_use", "server_tool_use")}, calls),
+    )
+    roles = _of_type("user", "assistant", "system")
+    return _objects({"role": roles, "content": st.text() | st.lists(blocks, max_size=4)})
+
+
+def _lines_of_pi() -> Rows:
+    blocks = st.fixed_dictionaries(
+        {"type": _of_type("text", "thinking", "toolCall", "image", "other")},
+        optional={**dict.fromkeys(("text", "thinking", "id", "data", "mimeType"), _short), "arguments": _json},
+    )
+    messages = st.fixed_dictionaries(
+        {"role": _of_type("user", "assistant", "toolResult", "bashExecution", "other")},
+        optional={
+            "content": _short | st.lists(blocks, max_size=3),
+            **dict.fromkeys(("toolCallId", "toolName", "command"), _short),
+            "isError": st.booleans(),
+            "usage": _json,
+        },
+    )
+    line = {"type": st.just("message"), "timestamp": st.just(AT), "message": messages}
+    return st.fixed_dictionaries(line, optional={"id": _short, "parentId": _json})
+
+
+def _neutral_rows() -> Rows:
+    forged = st.sampled_from(
+        [{}, {"add": {"text": "forged"}}, {"drop": ["text", "role"]}, {"inside": {"role": {"drop": ["a"]}}}]
+    )
+    odd = st.dictionaries(
+        st.sampled_from(["cost", "neutral", "metadata", "add", "drop", "inside", "part_type"]), _json, max_size=3
+    )
+    metas = st.dictionaries(st.sampled_from(["neutral", "text", "type", "a"]), _json | forged, max_size=3)
+
+    def part(type_: str, **fields: st.SearchStrategy[Any]) -> Rows:
+        optional = {key: st.none() | value for key, value in fields.items()} | {"meta": _json | metas}
+        return _objects({"type": st.just(type_)}, optional, odd | st.fixed_dictionaries({"neutral": forged}))
+
+    words = st.text()
+    costs = st.decimals(-9999, 9999).map(str) | st.floats(-9, 9)
+    parts = st.one_of(
+        part("text", text=words, is_synthetic=st.booleans(), text_content=words),
+        part("reasoning", text=words),
+        part("compaction", text=words, is_ignored=st.just(True)),
+        part("tool_call", id=words, name=words, input=_json, tool_status=words, tool_output=words),
+        part("tool_result", id=words, text=words, is_error=st.booleans(), tool_error=words, input=_json),
+        part("image", mime=words, caption=words, data=_json, url=words, file_mime=words),
+        part("tool", tool_input=_json, tool_output=words, tool_name=words),
+        part("file", file_mime=_of_type("image/png", "text/plain"), name=words),
+        part("patch", patch_files=st.lists(words)),
+        part("step_finish", step_cost=costs, step_tokens_in=st.integers()),
+    )
+    fields = {"session_id": words, "seq": st.integers(0, 9), "role": st.sampled_from([role.value for role in Role])}
+    return _objects(
+        fields | {"content": words},
+        {
+            "parts": st.none() | st.lists(parts, max_size=4),
+            "created_at": st.none() | st.datetimes(min_value=datetime(2, 1, 1)).map(datetime.isoformat),
+            "meta": st.none() | metas,
+            "author": _maybe_text,
+        },
+        odd,
+    )
+
+
+@given(_neutral_rows())
+def test_any_neutral_row_comes_back_key_for_key(row):
+    assert comes_back("neutral", row)
+
+
+@given(_chat_rows())
+@example({"role": "user", "content": [{"type": "text", "text": "a"}]})
+@example({"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "a"}, {"type": "image_url"}]})
+@example({"role": "user", "name": "n" * 501, "content": ""})
+def test_any_chat_message_comes_back_key_for_key(row):
+    assert comes_back("chat", row)
+
+
+@given(_anthropic_rows())
+@example({"role": "user", "content": []})
+@example(of_blocks({"type": "text", "text": ""}))
+@example(of_blocks(an_answer([PICTURE]), an_answer([{"type": "text", "text": ""}], is_error=False), an_answer(None)))
+def test_any_message_of_blocks_comes_back_key_for_key(row):
+    assert comes_back("anthropic", row)
+
+
+@pytest.mark.parametrize(("form", "rows"), [("responses", _response_items()), ("pi", _lines_of_pi())])
+def test_whatever_is_read_comes_back_key_for_key(form, rows):
+    @given(rows)
+    def check(row: dict[str, Any]) -> None:
+        try:
+            READ[form](row)
+        except ValueError:
+            return
+        assert comes_back(form, row)
+
+    check()
+
+
+def _real_chat_messages() -> list[dict[str, Any]]:
+    with gzip.open(DATA / "originals" / "tau_bench__gpt-4o-airline.json.gz", "rt") as file:
+        return [row for task in json.load(file) for row in task["traj"]]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("form", "rows_in", "fewest"),
+    [
+        ("chat", lambda lines: _real_chat_messages(), 1000),
+        ("anthropic", lambda lines: [line["message"] for line in lines if isinstance(line.get("message"), dict)], 500),
+        ("responses", lambda lines: [line["payload"] for line in lines if line["type"] == "response_item"], 500),
+    ],
+)
+def test_every_real_message_of_a_vendor_comes_back_key_for_key(form, rows_in, fewest):
+    agent = {"chat": "none", "anthropic": "claude_code", "responses": "codex"}[form]
+
+    rows = rows_in([line for file in original_files(agent) for line in rows_of(file)])
+
+    assert len(rows) > fewest
+    for row in rows:
+        assert round_trip(form, row) == row
+
+
+@needs_data
+@pytest.mark.parametrize("agent", ["claude_code", "codex", "pi"])
+def test_every_line_of_a_real_session_is_known_and_comes_back_key_for_key(agent):
+    transcript = TRANSCRIPTS[["claude_code", "codex", "pi"].index(agent)]
+    lines = [line for file in original_files(agent) for line in rows_of(file)]
+
+    assert {transcript_of(line) for line in lines} == {transcript}
+    given = [line for line in lines if transcript.holds_message(line)]
+    assert len(given) > 500
+    for line in given:
+        assert WRITE[agent](as_stored(transcript.message_of(line))) == line
+
+
+@needs_data
+@pytest.mark.parametrize("file", conversation_files(), ids=lambda file: file.name.split(".")[0])
+def test_every_real_neutral_row_comes_back_key_for_key(file: Path):
+    for row in rows_of(file):
+        assert round_trip("neutral", row) == row
+
+
+@needs_data
+@pytest.mark.django_db
+def test_a_real_conversation_comes_back_from_the_store_key_for_key():
+    file = next(file for file in conversation_files() if file.name.startswith("cc_ccl_0d3a8e6f"))
+    rows = list(rows_of(file))
+    conversation, store = a_conversation(), a_store()
+
+    store.append_messages(conversation_id=conversation.conversation_id, messages=[from_neutral(row) for row in rows])
+
+    stored = store.list_messages(conversation_id=conversation.conversation_id, limit=len(rows) + 1)
+    session_id, first_seq = rows[0]["session_id"], rows[0]["seq"]
+    assert [to_neutral(record, session_id=session_id, first_seq=first_seq) for record in stored] == rows
