@@ -1,4 +1,4 @@
-"""The admin of compaction: read-only tables, and actions that request or plan a compaction."""
+"""Admin tables of compaction, and actions that request or plan a compaction."""
 
 from __future__ import annotations
 

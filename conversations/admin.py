@@ -1,4 +1,4 @@
-"""The admin of the store: read-only tables."""
+"""Admin tables of conversations, messages, summaries and files."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _contents(row: Conversation) -> SafeString:
 
 @admin.display(description="active context")
 def _context(row: Conversation) -> SafeString | str:
-    """The active context. Its table has a composite key, so the admin has no page."""
+    """The active context, whose table has no page: its key has two columns."""
     items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")[: MOST_LISTED + 1]
     return _listed(
         link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id) for each in items

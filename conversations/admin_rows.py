@@ -1,4 +1,4 @@
-"""Read-only tables of the admin; services write the rows.
+"""Read-only admin tables: services write the rows, the admin shows them.
 
 Lists leave out long columns and do not count rows; pages cut long texts.
 """
@@ -22,6 +22,7 @@ from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from conversations.errors import LcmError
+from conversations.humanize import encodable
 from conversations.models import Conversation
 from conversations.scope import Scope
 
@@ -35,7 +36,7 @@ Column = Callable[[Any], Any]
 
 
 class RowsAdmin(ModelAdmin):
-    """A read-only table: no rows are added, changed or deleted.
+    """A read-only table.
 
     `long_texts` are columns that may hold megabytes.
     """
@@ -79,7 +80,7 @@ class RowsAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Return the row with this id, or else the rows that contain the words."""
+        """Find the row with this id, else rows that contain the words."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -181,5 +182,7 @@ def _cut(text: str | None) -> SafeString | None:
         return None
     more = " … (cut here; the API returns all of it)" if len(text) > MOST_CHARACTERS else ""
     return format_html(
-        '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>', text[:MOST_CHARACTERS], more
+        '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>',
+        encodable(text[:MOST_CHARACTERS]),
+        more,
     )

@@ -1,4 +1,4 @@
-"""How sentences count things. Pure."""
+"""Numbers and texts as people read them. Pure."""
 
 from __future__ import annotations
 
@@ -6,3 +6,8 @@ from __future__ import annotations
 def counted(number: int, noun: str, plural: str = "") -> str:
     """`1 message`, `2 messages`; a plural that takes more than an s is given."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates replaced, which UTF-8 cannot hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""The admin of integrity: read-only tables; actions check or thaw conversations."""
+"""Admin tables of integrity, and actions that check or thaw conversations."""
 
 from __future__ import annotations
 

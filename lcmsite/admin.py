@@ -1,4 +1,4 @@
-"""The admin of users, memberships and API keys; services make the changes, so that they are audited."""
+"""Admin tables of users, memberships and API keys; services change them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MembershipAdmin(ModelAdmin):
 
 
 def _is_own(request: HttpRequest, obj: Membership | None) -> bool:
-    """Whether it is the person's own: removing it could leave a workspace without an admin."""
+    """Whether it is the person's own, which they may not change or remove."""
     return obj is not None and obj.user_id == request.user.pk
 
 

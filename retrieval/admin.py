@@ -1,4 +1,4 @@
-"""The admin of retrieval: read-only tables of receipts and grants; grants can be revoked."""
+"""Admin tables of receipts and grants; grants can be revoked."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -16,7 +17,6 @@ from conversations.params import AppendMessagesParams
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, PROBLEM_HEADERS, example_body, examples_of
 from lcmsite.catalogue.json_schema import Problem, Schema, fields_of
-from lcmsite.catalogue.links import links
 from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
@@ -229,7 +229,7 @@ def _complete(document: dict[str, Any], operation: Operation, path: str) -> None
         content = document["requestBody"]["content"]["application/json"]
         content["example"] = example_body(operation, without=in_path)
     _complete_answers(document)
-    document["responses"][str(operation.status)]["links"] = links(operation)
+    document["responses"][str(operation.status)]["links"] = _links(operation)
 
 
 def _complete_answers(document: dict[str, Any]) -> None:
@@ -240,3 +240,24 @@ def _complete_answers(document: dict[str, Any]) -> None:
         else {**response, "headers": _REQUEST_ID}
         for status, response in sorted(document["responses"].items())
     }
+
+
+def _links(operation: Operation) -> dict[str, Any]:
+    """The links of an answer by the operations they lead to; none of a list."""
+    from lcmsite.catalogue.operations import CATALOGUE
+
+    found = {name: f"$response.body#/{name}" for name in _ids(operation.returns)}
+    return {
+        operation_id(other, other.path): {
+            "operationId": operation_id(other, other.path),
+            "parameters": {f"path.{name}": found[name] for name in needed},
+        }
+        for other in CATALOGUE
+        if (needed := placeholders(other.path)) and other is not operation and found.keys() >= set(needed)
+    }
+
+
+def _ids(record: Any) -> list[str]:
+    if not (is_dataclass(record) and isinstance(record, type)):
+        return []
+    return [each.name for each in fields(record) if each.name.endswith("_id") or each.name in ("id", "name")]

@@ -1,4 +1,4 @@
-"""The foreign forms of messages, described as pydantic models for the OpenAPI document.
+"""pydantic models of foreign messages, for the OpenAPI document.
 
 `conversations/formats` reads them, and keeps fields that are not named here. LCM's own form is `NewMessage`.
 """
@@ -23,7 +23,7 @@ Text = str | None
 
 
 def _type_other_than(pattern: str) -> Any:
-    """A `type` that does not match; `not`, because generated clients cannot compile look-aheads."""
+    """A `type` that does not match: generated clients compile no look-aheads."""
     return Field(json_schema_extra={"not": {"pattern": pattern}})
 
 
@@ -167,7 +167,7 @@ def foreign_messages() -> dict[str, Schema]:
 
 
 def by_form(body: Schema) -> Schema:
-    """The body of an append: one of several, each with the messages of its form; LCM's own is the default."""
+    """The body of an append in each format; LCM's own is the default."""
     names = {Format.LCM: "NewMessage"} | {form: model.__name__ for form, model in _FORMS.items()}
     return {"oneOf": [_of_form(body, form, name) for form, name in names.items()]}
 

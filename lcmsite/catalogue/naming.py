@@ -9,7 +9,7 @@ SESSION = "session:"
 
 
 def conversation_named(given: str, *, scope: Scope) -> int | str:
-    """The number of a conversation named by its number or by its session; `session:7` is the session called 7.
+    """The id of a conversation given by id or session; `session:7` is a session.
 
     NotFound for a session that is not in the scope.
     """

@@ -1,4 +1,4 @@
-"""The command line: verbs rendered from the catalogue, and a few more for work that is long or local."""
+"""The command line: verbs of the catalogue, and others for local work."""
 
 from __future__ import annotations
 

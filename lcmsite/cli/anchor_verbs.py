@@ -25,7 +25,7 @@ PUBLIC_KEY = argument(
     for_operator=True,
 )
 def make_anchor(session: Session, arguments: Namespace) -> Any:
-    """Sign the heads of the hash chains of all conversations and of the audit log with Ed25519.
+    """Sign the heads of all hash chains, of conversations and the audit log.
 
     Keep a copy where nobody with access to the database can change it. docs/ledger.md explains what it proves.
     """

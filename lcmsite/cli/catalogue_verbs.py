@@ -64,7 +64,7 @@ def _is_json(field: Schema) -> bool:
 
 
 def _is_objects(field: Schema) -> bool:
-    """Whether it is a list of objects; a list of anything else can be written with commas."""
+    """Whether it is a list of objects, which cannot be written with commas."""
     return field.get("type") == "array" and field["items"].get("type") == "object"
 
 

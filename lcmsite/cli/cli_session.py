@@ -1,4 +1,4 @@
-"""The caller of a command: the operator in any workspace, or the holder of an API key in its own."""
+"""The caller of a command: the operator, or the holder of an API key."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Session:
         return caller
 
     def require_operator(self) -> None:
-        """Raise Forbidden for the holder of an API key, which is limited to its workspace."""
+        """Raise Forbidden for the holder of an API key."""
         if self.api_key:
             raise Forbidden("Only the operator at the machine may do this. Leave out --api-key and LCM_API_KEY.")
 
     def conversation_id(self, given: str) -> Any:
-        """The id of a conversation given as number or session; `session:7` is the session named 7."""
+        """The id of a conversation given as number or session."""
         return conversation_named(given, scope=self.caller.scope)
 
     @property

@@ -1,4 +1,4 @@
-"""`lcm ledger`: export conversations as verifiable files, verify them, import them."""
+"""`lcm ledger`: export conversations as verifiable files and import them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lcmsite.types import KeyScope
     argument("--without-files", action="store_true", help="Leave out the bytes of large files."),
 )
 def export_ledger(session: Session, arguments: Namespace) -> Any:
-    """Export one conversation, or all, as a ledger: JSON Lines in the format of docs/ledger.md.
+    """Export one conversation, or all, as JSON Lines (docs/ledger.md).
 
     With --resume, a file that broke off, or whose conversation has grown, is verified and continued.
     """
@@ -103,7 +103,7 @@ def _expected(arguments: Namespace) -> Expected:
     argument("--skip-existing", action="store_true", help="Skip conversations that exist already."),
 )
 def import_ledger(session: Session, arguments: Namespace) -> Any:
-    """Rebuild the conversations of a ledger with their active context, each in one transaction.
+    """Rebuild the conversations of a ledger, each in one transaction.
 
     A ledger that does not verify is refused, and so is a session that exists already.
     """

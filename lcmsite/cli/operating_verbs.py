@@ -1,4 +1,4 @@
-"""Verbs for the operator at the machine: settings, backups, the trigram index, and agent tools over stdio."""
+"""Verbs for the operator: settings, backups, trigram index, MCP over stdio."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ TRIGRAMS = "Working on the trigram index ..."
 
 @verb("settings", for_operator=True)
 def show_settings(session: Session, arguments: Namespace) -> Any:
-    """Show every setting with its value and where it comes from: default or environment.
+    """Show every setting with its value and its source.
 
-    Secrets are not shown. README.md says what each of them does.
+    The source is the default or the environment. Secrets are not shown. README.md says what each of them does.
     """
     return EffectiveSettings(settings_in_force())
 
 
 @verb("mcp")
 def serve_agents(session: Session, arguments: Namespace) -> None:
-    """Serve the agent tools by the Model Context Protocol on standard input and output, until the input ends.
+    """Serve the agent tools (MCP) on standard input and output.
 
-    For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.
+    For a host that starts its servers itself; ends with the input. LCM_API_KEY decides the workspace and the scopes.
     """
     try:
         _ = session.founding_caller
@@ -47,7 +47,7 @@ def serve_agents(session: Session, arguments: Namespace) -> None:
         connections.close_all()
     # A thread that reads standard input would notice a stop only at the next line; nothing is left half done.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED_EXIT_CODE))
-    # Not imported above: the protocol's library takes longer to load than most verbs to run.
+    # Not imported above: only this verb needs the library of the protocol.
     from lcmsite.mcp.stdio import serve
 
     # A new caller for each call, so that a revoked key stops working at once.

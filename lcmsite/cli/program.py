@@ -47,7 +47,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit status; a problem goes to stderr, as a line or as JSON."""
+    """Run one command line and return its exit status; problems go to stderr."""
     given = list(sys.argv[1:] if argv is None else argv)
     _show_any_text()
     # Read from the bare arguments, because it must be known even when they cannot be parsed.
@@ -107,7 +107,7 @@ def _perform(given: list[str]) -> Any:
 
 
 def _manage(name: str, rest: list[str]) -> None:
-    """Run a Django command, but refuse in LCM's way: Django itself would print and exit with 1."""
+    """Run a Django command, with LCM's errors and exit codes."""
     command = load_command_class(get_commands()[name], name)
     try:
         parser = command.create_parser("lcm", name, epilog=f"Example: {HELP[name].example}")
@@ -194,7 +194,7 @@ def _management_verbs() -> Iterable[Verb]:
 
 
 def _show_any_text() -> None:
-    """Let the terminal show what it cannot encode, such as a lone surrogate, as an escape."""
+    """Print characters that the terminal cannot encode as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -218,7 +218,7 @@ def _report(error: Exception, *, wants_json: bool) -> int:
 
 
 def _explained(error: Exception) -> Exception:
-    """For a database that does not answer, the error that names it and repeats what it said."""
+    """For an unavailable database, the error that names it."""
     if isinstance(error, OperationalError | InterfaceError):
         try:
             require_servers(with_our_own=True)

@@ -96,8 +96,8 @@ def _(expanded: RangeExpansion, console: Console) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, console)
     if expanded.cursor:
         options = _expand_options(expanded.depth, expanded.include_messages, only_messages=expanded.only_messages)
-        asked = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
-        again = " ".join(["lcm expand-range", asked, *options, f"--cursor={expanded.cursor}"])
+        what = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
+        again = " ".join(["lcm expand-range", what, *options, f"--cursor={expanded.cursor}"])
         console.print(f"There is more: {again}", soft_wrap=True)
     elif expanded.note:
         note(console, expanded.note)

@@ -1,4 +1,4 @@
-"""Show results to people: a record as lines, several as a table, texts as they are."""
+"""Show results: a record as lines, several as a table, texts as they are."""
 
 from __future__ import annotations
 

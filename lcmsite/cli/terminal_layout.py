@@ -1,4 +1,4 @@
-"""How records look on a terminal: a heading with its text, a field a line, a table."""
+"""Layout of records on a terminal: headings, texts, fields and tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def show_one(record: Any, console: Console) -> None:
 
 
 def lines(record: Any, console: Console, *, indent: str = "") -> None:
-    """Show the fields of a record that are not empty: values a line each, then nested records, several as a table."""
+    """Show the non-empty fields of a record: values first, then nested records."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     filled = {name: value for name, value in values.items() if value not in (None, (), [], {})}
     for name, value in filled.items():

@@ -1,4 +1,4 @@
-"""`lcm import`, `lcm upload` and `lcm download`: long transfers, which a second run continues."""
+"""`lcm import`, `lcm upload` and `lcm download`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ImportReport:
     argument("--compact", action="store_true", help="Compact each conversation after the import."),
 )
 def import_history(session: Session, arguments: Namespace) -> ImportReport:
-    """Import a history from a file: JSON Lines or a JSON list of messages, in any format.
+    """Import a history from a file: JSON Lines or a JSON list of messages.
 
     The formats are the neutral form, those of OpenAI and Anthropic, and the transcripts of Claude Code, Codex and pi.
     Messages are stored in batches, each as a whole or not at all. A second run continues where the first stopped, and

@@ -1,4 +1,4 @@
-"""Parse the arguments of verbs, suggest near spellings, and write completion scripts."""
+"""Parse arguments, suggest spellings, and write completion scripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lcmsite.cli.verbs import HELP, Verb
 
 
 class Parser(ArgumentParser):
-    """Raise Invalid for what cannot be parsed, with the nearest option as a suggestion."""
+    """Raise Invalid for arguments that cannot be parsed, with a suggestion."""
 
     def __init__(self, **options: Any) -> None:
         self.actions: list[Action] = []

@@ -1,4 +1,4 @@
-"""What a verb of the command line is, its line in `lcm --help`, and what several verbs share."""
+"""Verbs of the command line: declaration, help texts and shared helpers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def waiting(words: str) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path | str, mode: str = "rb") -> Iterator[BufferedRandom]:
-    """Open a local file; Invalid, or Conflict for one that exists already, if that fails."""
+    """Open a local file; Invalid, or Conflict for one that exists already."""
     with ExitStack() as stack:
         try:
             file = stack.enter_context(Path(path).open(mode))

@@ -1,4 +1,4 @@
-"""The pages of a workspace in the order of the menu, with the scope each of them needs."""
+"""The menu: the pages of a workspace, with the scope that each needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sample conversation, an agent that reads LCM's code: stored once, compacted, with a key and a password."""
+"""Load the sample conversation, compact it, and issue a key and a password."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECONDS_TO_WAIT = 60
 
 
 def load_sample(*, url: str, echo: Callable[[str], object]) -> None:
-    """Store and compact the sample if that is not done yet, and print how to reach it."""
+    """Store and compact the sample once, and print how to reach it."""
     workspace = default_workspace()
     scope = Scope(workspace.pk)
     store = ConversationStore.from_settings(scope)
@@ -71,7 +71,7 @@ def sample_messages() -> list[NewMessage]:
 
 
 def _compact_once(store: ConversationStore, engine: CompactionEngine, conversation_id: int) -> None:
-    """Compact unless that is done; a worker that is at it already is waited for, but not forever."""
+    """Compact unless that is done; wait a while for a worker that is at it."""
     deadline = time.monotonic() + SECONDS_TO_WAIT
     while time.monotonic() < deadline:
         items = store.get_context_items(conversation_id=conversation_id)
@@ -98,7 +98,7 @@ def _key(scope: Scope, workspace_id: int) -> str:
 
 
 def _password(scope: Scope) -> str:
-    """The password that earlier starts printed; a placeholder if the user has changed it."""
+    """The password that earlier starts printed, unless the user changed it."""
     kept = _secret_file("password")
     user = get_user_model().objects.filter(username=USERNAME).first()
     if user is None:

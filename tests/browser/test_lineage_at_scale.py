@@ -1,4 +1,4 @@
-"""Moving about in a long history costs what a window shows, not what there is. `lineage_at_scale` measures the time."""
+"""The cost of a lineage window depends on its width, not on the length of the history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from lcmsite.types import Role
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.measure import blocks
 from tests.browser.conftest import Window
-from tests.browser.lineage_at_scale import MOVED, MOVES
 from tests.browser.served import served
 from tests.committed import committed
 from tests.factories import a_store, a_workspace
@@ -30,6 +29,19 @@ pytestmark = pytest.mark.thorough
 WIDTH = 1440
 MOST_QUESTIONS = 8
 SMALL = {"leaf_chunk_tokens": 800, "leaf_target_tokens": 40, "condensed_target_tokens": 60, "fresh_tail_count": 8}
+# From all of it down to single messages, sideways, and out again.
+MOVES = ("in", "in", "right", "in", "in", "left", "in", "in", "in", "in", "right", "out", "out", "whole")
+
+# From the click until the new window has been painted.
+MOVED = """async way => {
+    const holder = document.getElementById("picture"), before = performance.now();
+    const drawn = new Promise(done => new MutationObserver((_, seen) => { seen.disconnect(); done(); })
+        .observe(holder, {childList: true}));
+    document.querySelector(`[data-view=${way}]`).click();
+    await drawn;
+    await new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+    return performance.now() - before;
+}"""
 DRAWN = "() => document.querySelectorAll('.lineage-svg .node, .lineage-svg .bundle').length"
 ROWS = "() => document.querySelectorAll('.lineage-svg .floor').length - 1"
 REST = "() => document.querySelectorAll('.lineage-svg *').length"

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from compaction.llm.guards import MOST_PAUSES, callable_models
-from compaction.llm.types import BreakerOpen, CallOutcome, Usage
+from compaction.llm.types import CallOutcome, Usage
 from tests.compaction.guarded import NOTHING, Worker
 from tests.statements import counted_statements
 
@@ -149,25 +149,6 @@ def test_an_answer_that_comes_late_closes_the_breaker_too(worker):
     asking.guard.after_call(CallOutcome.ANSWERED, NOTHING)
 
     assert asking.is_reachable()
-
-
-def test_an_hour_without_a_model_costs_a_handful_of_calls(worker):
-    asking = worker()
-    came_back_at = asking.clock() + timedelta(hours=1)
-    asked = 0
-
-    while not asking.made or asking.made[-1] is not CallOutcome.ANSWERED:
-        asked += 1
-        try:
-            asking.call(CallOutcome.UNREACHABLE if asking.clock() < came_back_at else CallOutcome.ANSWERED)
-        except BreakerOpen as refusal:
-            assert refusal.retry_at > asking.clock()
-        asking.clock.forward(10)
-
-    assert asked > 360
-    assert len(asking.made) == 5 + 4 + 1
-    assert asking.clock() - came_back_at <= timedelta(seconds=MOST_PAUSES * 300)
-    assert asking.row.calls == len(asking.made)
 
 
 def test_each_model_has_a_breaker_of_its_own(worker):

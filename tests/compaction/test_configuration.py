@@ -79,17 +79,12 @@ def test_a_key_file_without_a_key_is_told_by_its_setting_and_not_by_its_content(
     assert isinstance(refusal.value, ModelFailed)
 
 
-def test_a_key_that_was_put_where_its_file_belongs_is_not_shown():
-    with pytest.raises(Misconfigured) as refusal:
-        models(chat_key="", chat_key_file=KEY).endpoint("chat")
+@pytest.mark.parametrize("path", ["~nobody-at-all/key", "nul\x00byte", "/", KEY])
+def test_a_path_that_is_none_is_told_like_any_other_file_and_not_shown(path):
+    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: the file cannot be read") as refusal:
+        models(chat_key="", chat_key_file=path).endpoint("chat")
 
     assert KEY not in str(refusal.value)
-
-
-@pytest.mark.parametrize("path", ["~nobody-at-all/key", "nul\x00byte", "/"])
-def test_a_path_that_is_none_is_told_like_any_other_file(path):
-    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: the file cannot be read"):
-        models(chat_key="", chat_key_file=path).endpoint("chat")
 
 
 def test_a_key_given_twice_is_refused(tmp_path):
@@ -150,7 +145,6 @@ def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
 
 
 def test_prices_are_known_of_both_directions_or_not_at_all():
-    assert models().prices("chat") is None
     assert models().prices("chat") is None
     assert models(chat_prices="1.5/6").prices("chat") == (1.5, 6)
     assert models(anthropic_window_tokens=5000).window_tokens("anthropic") == 5000

@@ -39,16 +39,11 @@ def test_compaction_replaces_old_messages_and_keeps_them_reachable(engine):
     assert result.tokens_after < 0.7 * result.tokens_before
     assert Message.objects.filter(conversation_id=conversation.conversation_id).count() == 40
     assert Message.objects.uncovered().count() == 8
-
-
-def test_the_fresh_tail_stays_raw_and_at_the_end(engine):
-    conversation = a_talk()
-
-    engine(fresh_tail_count=6).compact(conversation_id=conversation.conversation_id)
-
-    tail = items_of(conversation)[-6:]
-    assert [item.ordinal for item in tail] == list(range(35, 41))
+    older, tail = items_of(conversation)[:-8], items_of(conversation)[-8:]
+    assert [item.ordinal for item in tail] == list(range(33, 41))
     assert all(item.item_type == ContextItemType.MESSAGE for item in tail)
+    # Each in the place of its first source.
+    assert [item.ordinal for item in older] == [item.summary.first_seq for item in older]
 
 
 def test_a_summary_knows_what_it_stands_for(engine):
@@ -64,16 +59,6 @@ def test_a_summary_knows_what_it_stands_for(engine):
     assert leaf.source_tokens == sum(message.token_count for message in messages)
     assert leaf.earliest_at == messages.first().created_at
     assert leaf.token_count == a_store().tokens.count(leaf.content) <= 600
-
-
-def test_a_summary_takes_the_place_of_its_first_source(engine):
-    conversation = a_talk()
-
-    engine(leaf_chunk_tokens=1000, condense_fan_in=100).compact(conversation_id=conversation.conversation_id)
-
-    for item in items_of(conversation):
-        if item.item_type == ContextItemType.SUMMARY:
-            assert item.ordinal == Summary.objects.get(pk=item.summary_id).first_seq
 
 
 def test_enough_neighbouring_summaries_are_condensed(engine):
@@ -293,16 +278,6 @@ def test_another_workspaces_conversation_is_not_there(engine):
 
     with pytest.raises(NotFound):
         foreign.compact(conversation_id=conversation.conversation_id)
-
-
-def test_a_disabled_conversation_is_left_alone(engine):
-    conversation = a_talk()
-    a_store().configure_conversation(conversation_id=conversation.conversation_id, overrides={"enabled": False})
-
-    result = engine().compact(conversation_id=conversation.conversation_id)
-
-    assert result.outcome is Outcome.DISABLED
-    assert not Summary.objects.exists()
 
 
 def test_a_conversation_may_have_targets_of_its_own(engine):

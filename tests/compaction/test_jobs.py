@@ -109,15 +109,6 @@ def test_a_worker_that_lost_its_lease_writes_no_summary(engine):
     assert not CompactionRun.objects.exists()
 
 
-def test_every_claim_leaves_a_wake_up_for_the_end_of_its_lease(wake_ups):
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-    worker = CompactionWorker.from_settings()
-
-    worker.work(job_id=job_id)
-
-    assert wake_ups == [(job_id, 0.0), (job_id, worker.engine.policy.job_lease_seconds + 1.0)]
-
-
 def test_a_wake_up_that_finds_the_job_in_other_hands_looks_again_later(wake_ups):
     job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
     claim(lease_seconds=60)

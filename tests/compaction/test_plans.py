@@ -87,12 +87,13 @@ def test_a_plan_is_kept_and_listed_newest_first():
     assert len(service.list_plans(conversation_id=conversation.conversation_id, limit=1)) == 1
 
 
-def test_a_plan_carried_out_makes_the_very_summaries_that_were_planned():
+def test_a_plan_carried_out_makes_the_very_summaries_that_were_planned_and_that_once():
     conversation = a_talk()
     plan = planned(conversation)
 
     result = plans().execute_plan(plan_id=plan.plan_id)
 
+    after = items_of(conversation)
     made = {row.pk: (row.depth, row.first_seq, row.last_seq) for row in Summary.objects.all()}
     ranges = {step.number: (step.depth, step.first_seq, step.last_seq) for step in plan.steps}
     steps = {each["step"]: made[each["summary_id"]] for each in result.details["steps_made"]}
@@ -101,6 +102,18 @@ def test_a_plan_carried_out_makes_the_very_summaries_that_were_planned():
     assert steps == {number: each for number, each in ranges.items() if number not in skipped}
     assert len(steps) == len(made)
     assert any(step.kind is SummaryKind.CONDENSED for step in plan.steps)
+    run = CompactionRun.objects.get(pk=result.run_id)
+    assert (run.outcome, run.details) == (Outcome.COMPACTED, result.details)
+    assert (run.details["plan_id"], run.details["steps_left"]) == (plan.plan_id, [])
+
+    with pytest.raises(PlanExecuted) as refusal:
+        plans().execute_plan(plan_id=plan.plan_id)
+
+    kept = plans().get_plan(plan_id=plan.plan_id)
+    assert (refusal.value.code, refusal.value.context["run_id"]) == ("plan_executed", result.run_id)
+    assert not refusal.value.retryable
+    assert (kept.run_id, kept.executed_at is None) == (result.run_id, False)
+    assert items_of(conversation) == after
 
 
 def test_the_context_is_then_no_longer_than_was_expected():
@@ -143,35 +156,6 @@ def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for()
     first = Summary.objects.get(depth=1, first_seq=1)
     assert (plan.steps[0].depth, plan.steps[0].from_steps) == (1, ())
     assert [(each.first_seq, each.last_seq) for each in plan.steps[0].ranges] == [(1, first.last_seq)]
-
-
-def test_a_plan_is_carried_out_once():
-    conversation = a_talk()
-    plan = planned(conversation)
-    result = plans().execute_plan(plan_id=plan.plan_id)
-    after = items_of(conversation)
-
-    with pytest.raises(PlanExecuted) as refusal:
-        plans().execute_plan(plan_id=plan.plan_id)
-
-    kept = plans().get_plan(plan_id=plan.plan_id)
-    assert (refusal.value.code, refusal.value.context["run_id"]) == ("plan_executed", result.run_id)
-    assert not refusal.value.retryable
-    assert (kept.run_id, kept.executed_at is None) == (result.run_id, False)
-    assert items_of(conversation) == after
-
-
-def test_the_run_of_a_plan_says_which_plan_it_was():
-    conversation = a_talk()
-    plan = planned(conversation)
-
-    result = plans().execute_plan(plan_id=plan.plan_id)
-
-    run = CompactionRun.objects.get(pk=result.run_id)
-    assert run.outcome == Outcome.COMPACTED
-    assert run.details == result.details
-    assert run.details["plan_id"] == plan.plan_id
-    assert run.details["steps_left"] == []
 
 
 def test_what_was_said_since_does_not_matter():
@@ -217,24 +201,14 @@ def test_compaction_switched_off_since_is_a_setting_that_changed():
     assert refusal.value.context["items"] == []
 
 
-def test_where_compaction_is_switched_off_the_plan_has_no_steps():
-    conversation = a_talk(overrides={"enabled": False})
+@pytest.mark.parametrize(("enabled", "outcome"), [(False, Outcome.DISABLED), (True, Outcome.NOTHING_TO_DO)])
+def test_a_plan_without_steps_can_be_carried_out_and_does_nothing(enabled, outcome):
+    conversation = a_conversation("hello") if enabled else a_talk(overrides={"enabled": False})
 
     plan = planned(conversation)
     result = plans().execute_plan(plan_id=plan.plan_id)
 
-    assert plan.steps == ()
-    assert plan.tokens_expected == plan.tokens_before
-    assert result.outcome is Outcome.DISABLED
-
-
-def test_a_plan_without_steps_can_be_carried_out_and_does_nothing():
-    conversation = a_conversation("hello")
-    plan = planned(conversation)
-
-    result = plans().execute_plan(plan_id=plan.plan_id)
-
-    assert result.outcome is Outcome.NOTHING_TO_DO
+    assert (plan.steps, plan.tokens_expected, result.outcome) == ((), plan.tokens_before, outcome)
     assert plans().get_plan(plan_id=plan.plan_id).run_id == result.run_id
 
 

@@ -14,7 +14,7 @@ from lcmsite.access.users import caller_in
 from lcmsite.api.concurrency import Gate, Limits, TooManyAtOnce
 from lcmsite.catalogue import operation
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.dashboard.page import ask
+from lcmsite.dashboard.visit import ask
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key

@@ -6,15 +6,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
 
 from conversations.errors import Invalid
 from conversations.humanize import counted
 from conversations.store.conversations import ConversationStore
-from lcmsite.dashboard.page import Visit, number_in, page
 from lcmsite.dashboard.parts.transcript_parts import turns
+from lcmsite.dashboard.visit import POST, Visit, number_in, page
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import Importer
 from lcmsite.types import KeyScope
@@ -79,14 +78,14 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
     return visit.show("dashboard/message.html", message=record, turns=shown, is_whole=True)
 
 
-@page(KeyScope.WRITE, methods=("POST",))
+@page(KeyScope.WRITE, POST)
 def compact(visit: Visit, conversation_id: int) -> HttpResponse:
     """Request a compaction in the background; `job` shows its progress."""
     job = visit.ask("lcm_compact", conversation_id=conversation_id, background=True)
     if visit.is_part:
         return visit.show("dashboard/_job.html", job=job, conversation_id=conversation_id)
-    messages.success(visit.request, f"Compaction was requested as job {job.job_id}.")
-    return visit.redirect("transcript", conversation_id=conversation_id)
+    done = f"Compaction was requested as job {job.job_id}."
+    return visit.redirect("transcript", done=done, conversation_id=conversation_id)
 
 
 @page()
@@ -96,7 +95,7 @@ def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
 
 
 def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
-    """A page of messages from `first`, or the newest, with how the context shows each."""
+    """A page of messages from `first` on, or the newest, and their summaries."""
     # At this resolution the window holds the active context and little else.
     window = visit.ask("lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count
@@ -168,7 +167,7 @@ def imported(visit: Visit) -> HttpResponse:
     beside = [f"{known:,} stored before"] if known else []
     if passed_over := history.passed_over.total():
         beside.append(f"{counted(passed_over, 'line')} without a message skipped")
-    messages.success(visit.request, f"{', '.join([stored, *beside])}.")
+    done = f"{', '.join([stored, *beside])}."
     if len(found) == 1:
-        return visit.redirect("transcript", conversation_id=found[0].conversation_id)
-    return visit.redirect("conversations")
+        return visit.redirect("transcript", done=done, conversation_id=found[0].conversation_id)
+    return visit.redirect("conversations", done=done)

@@ -10,8 +10,7 @@ from django.http.response import HttpResponseBase
 from conversations.errors import NotFound, Unavailable
 from lcmsite.api.streams import download_response
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.dashboard.page import Visit, number_in, page
-from lcmsite.dashboard.parts.pager import paged
+from lcmsite.dashboard.visit import Visit, number_in, page
 from retrieval.types import ItemKind
 
 ON_A_PAGE = 50
@@ -72,6 +71,5 @@ def _is_text(read: str) -> bool:
 
 
 def _listed(visit: Visit, template: str, conversation_id: int | None, **context: Any) -> HttpResponse:
-    before = visit.request.GET.get("before") or None
-    found = visit.ask("lcm_files", conversation_id=conversation_id, before=before, limit=ON_A_PAGE + 1)
-    return visit.show(template, paged=paged(found, most=ON_A_PAGE, key="file_id", before=before), **context)
+    paged = visit.list_page("lcm_files", limit=ON_A_PAGE, conversation_id=conversation_id)
+    return visit.show(template, paged=paged, **context)

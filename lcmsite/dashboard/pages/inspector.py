@@ -1,4 +1,4 @@
-"""The context inspector: assemble with any budget, query, format and time, and see why."""
+"""The context inspector: assemble with any options, and see why."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from conversations.formats.rendered import MessageFormat
 from conversations.humanize import counted
 from conversations.types import ContextItemType
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.dashboard.page import Visit, page, text_in
-from lcmsite.dashboard.parts.pager import paged
+from lcmsite.dashboard.visit import POST, Visit, page, text_in
 from retrieval.assembly.types import AssembledContext, AssemblyReason, ReceiptLine
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
@@ -47,15 +46,13 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
             address=urlencode(fields),
             **_explained(visit, conversation_id, fields),
         )
-    before = visit.request.GET.get("before") or None
-    receipts = visit.ask("lcm_receipts", conversation_id=conversation_id, before_receipt=before, limit=KEPT + 1)
     return visit.show(
         "dashboard/inspector.html",
         conversation=visit.ask("lcm_show", conversation_id=conversation_id),
         fields=fields,
         address=urlencode(fields),
         formats=list(MessageFormat),
-        paged=paged(receipts, most=KEPT, key="receipt_id", before=before, filters=fields),
+        paged=visit.list_page("lcm_receipts", limit=KEPT, filters=fields, conversation_id=conversation_id),
         kept=visit.request.GET.get("kept", ""),
     )
 
@@ -71,7 +68,7 @@ def text(visit: Visit, conversation_id: int) -> HttpResponse:
     return visit.show("dashboard/_context_text.html", context=context, text=text, conversation_id=conversation_id)
 
 
-@page(methods=("POST",))
+@page(methods=POST)
 def keep(visit: Visit, conversation_id: int) -> HttpResponse:
     """Assemble, and keep the receipt."""
     fields = _fields(visit.request.POST)

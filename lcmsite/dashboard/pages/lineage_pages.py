@@ -1,4 +1,4 @@
-"""The lineage of a conversation: a zoomable picture, a tree, and summaries beside their sources."""
+"""The lineage: a zoomable picture, a tree, summaries beside their sources."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from django.urls import reverse
 
 from compaction.summarizing.retention_score import survivors
 from conversations.errors import NotFound
-from lcmsite.dashboard.page import Visit, number_in, page
 from lcmsite.dashboard.parts.lineage_layout import picture, resolution
 from lcmsite.dashboard.parts.lineage_svg import shapes
-from lcmsite.dashboard.parts.texts import marked_words
+from lcmsite.dashboard.parts.marked_text import marked_words
+from lcmsite.dashboard.visit import Visit, number_in, page
 from retrieval.types import Description, ItemKind
 
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000

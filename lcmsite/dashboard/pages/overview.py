@@ -9,8 +9,8 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.charting import LAYERS, chart_of
+from lcmsite.dashboard.visit import Visit, page
 
 HOURS = 24
 RECENT_ACTS = 6
@@ -18,7 +18,7 @@ RECENT_ACTS = 6
 
 @page()
 def overview(visit: Visit) -> HttpResponse:
-    """The page; storage and acts are loaded afterwards, because counting takes longer."""
+    """The page; storage and acts are loaded afterwards."""
     return visit.show("dashboard/overview.html", pulse=_pulse(visit)[0])
 
 

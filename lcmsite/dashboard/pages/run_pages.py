@@ -1,4 +1,4 @@
-"""Compaction runs and background jobs, of a workspace or a conversation."""
+"""Compaction runs, background jobs and compaction plans."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from compaction.types import JobState, Outcome, Reason, RunRecord
-from lcmsite.dashboard.page import Visit, number_in, page
-from lcmsite.dashboard.parts.pager import paged
+from compaction.types import JobState, Outcome, PlanRecord, Reason, RunRecord
+from conversations.errors import NotFound
+from lcmsite.dashboard.visit import POST, ListPage, Visit, page
+from lcmsite.types import KeyScope
 
 ON_A_PAGE = 50
 OF_A_CONVERSATION = 20
@@ -21,9 +22,7 @@ def runs(visit: Visit) -> HttpResponse:
     """The runs of the workspace, newest first; of one outcome or reason if chosen."""
     given = visit.request.GET
     filters = {"outcome": _among(given.get("outcome"), Outcome), "reason": _among(given.get("reason"), Reason)}
-    before = given.get("before") or None
-    found = visit.ask("lcm_runs", before_run=before, limit=ON_A_PAGE + 1, **filters)
-    shown = paged(found, most=ON_A_PAGE, key="run_id", before=before, filters=filters)
+    shown = visit.list_page("lcm_runs", limit=ON_A_PAGE, filters=filters, **filters)
     return visit.show(
         "dashboard/_runs.html" if visit.is_part else "dashboard/runs.html",
         paged=shown,
@@ -37,13 +36,10 @@ def runs(visit: Visit) -> HttpResponse:
 @page()
 def jobs(visit: Visit) -> HttpResponse:
     """The jobs of the workspace, newest first; of one state if chosen."""
-    given = visit.request.GET
-    filters = {"state": _among(given.get("state"), JobState)}
-    before = number_in(given, "before")
-    found = visit.ask("lcm_jobs", before_id=before, limit=ON_A_PAGE + 1, **filters)
+    filters = {"state": _among(visit.request.GET.get("state"), JobState)}
     return visit.show(
         "dashboard/_jobs.html" if visit.is_part else "dashboard/jobs.html",
-        paged=paged(found, most=ON_A_PAGE, key="job_id", before=before, filters=filters),
+        paged=visit.list_page("lcm_jobs", limit=ON_A_PAGE, filters=filters, **filters),
         filters=filters,
         states=list(JobState),
     )
@@ -52,8 +48,8 @@ def jobs(visit: Visit) -> HttpResponse:
 @page()
 def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The latest jobs of one conversation."""
-    found = visit.ask("lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
-    shown = paged(found, most=OF_A_CONVERSATION, key="job_id", before=None)
+    latest = visit.ask("lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
+    shown = ListPage(rows=latest, newest=None, older=None)
     return visit.show("dashboard/_jobs.html", conversation=conversation_id, paged=shown)
 
 
@@ -61,9 +57,7 @@ def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
 def of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The runs of one conversation; its jobs are loaded afterwards."""
     conversation = visit.ask("lcm_show", conversation_id=conversation_id)
-    before = visit.request.GET.get("before") or None
-    found = visit.ask("lcm_runs", conversation_id=conversation_id, before_run=before, limit=OF_A_CONVERSATION + 1)
-    shown = paged(found, most=OF_A_CONVERSATION, key="run_id", before=before)
+    shown = visit.list_page("lcm_runs", limit=OF_A_CONVERSATION, conversation_id=conversation_id)
     return visit.show(
         "dashboard/conversation_runs.html", conversation=conversation, paged=shown, runs=_rows(shown.rows)
     )
@@ -79,3 +73,68 @@ def _rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 def _among(given: str | None, known: type[Outcome] | type[Reason] | type[JobState]) -> str | None:
     return given if given in list(known) else None
+
+
+@page()
+def plans(visit: Visit, conversation_id: int) -> HttpResponse:
+    """The plans of a conversation, newest first."""
+    return visit.show(
+        "dashboard/plan.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        may_plan=visit.may("lcm_plan"),
+        paged=visit.list_page("lcm_plans", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
+    )
+
+
+@page(KeyScope.WRITE, POST)
+def make_plan(visit: Visit, conversation_id: int) -> HttpResponse:
+    """Make a plan."""
+    plan = visit.ask("lcm_plan", conversation_id=conversation_id)
+    return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan.plan_id)
+
+
+@page()
+def plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
+    """One plan with its steps and progress."""
+    return visit.show(
+        "dashboard/plan.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        **_plan_progress(visit, conversation_id, plan_id),
+    )
+
+
+@page(KeyScope.WRITE, POST)
+def execute_plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
+    """Execute the plan in the background; `progress` shows how far it is."""
+    _of(visit, conversation_id, plan_id)
+    visit.ask("lcm_execute_plan", plan_id=plan_id, background=True)
+    if visit.is_part:
+        return visit.show("dashboard/_plan_progress.html", **_plan_progress(visit, conversation_id, plan_id))
+    return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan_id)
+
+
+@page()
+def plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
+    """The progress of an execution."""
+    return visit.show("dashboard/_plan_progress.html", **_plan_progress(visit, conversation_id, plan_id))
+
+
+def _of(visit: Visit, conversation_id: int, plan_id: str) -> PlanRecord:
+    plan: PlanRecord = visit.ask("lcm_show_plan", plan_id=plan_id)
+    if plan.conversation_id != conversation_id:
+        raise NotFound(f"There is no plan {plan_id[:80]!r} of this conversation.")
+    return plan
+
+
+def _plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any]:
+    plan = _of(visit, conversation_id, plan_id)
+    run: RunRecord | None = visit.ask("lcm_run", run_id=plan.run_id) if plan.run_id else None
+    return {
+        "plan": plan,
+        "run": run,
+        "made": run.leaf_summaries + run.condensed_summaries if run else 0,
+        "is_under_way": (plan.requested_at and not plan.refusal and not plan.executed_at)
+        or (run is not None and run.finished_at is None),
+        "conversation_id": conversation_id,
+        "may_plan": visit.may("lcm_plan"),
+    }

@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 from conversations.errors import LcmError
 from conversations.types import PartType, Role
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.dashboard.page import Visit, page, text_in
-from lcmsite.dashboard.parts.texts import marked_spans
+from lcmsite.dashboard.parts.marked_text import marked_spans
+from lcmsite.dashboard.visit import Visit, page, text_in
 from retrieval.describing.browsing import BrowseSort
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Match
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpResponse
 
 from conversations.audit import Act
 from conversations.types import AuditRecord
-from lcmsite.dashboard.page import Visit, number_in, page
-from lcmsite.dashboard.parts.pager import paged
+from lcmsite.dashboard.visit import POST, Visit, number_in, page
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
 
 CHOICES = 100
+ON_A_PAGE = 50
 
 
 @page(KeyScope.ADMIN)
@@ -45,15 +44,11 @@ def models(visit: Visit) -> HttpResponse:
     return visit.show("dashboard/models.html", models=visit.ask("lcm_models"))
 
 
-@page(KeyScope.ADMIN, methods=("POST",), of_the_site=True)
+@page(KeyScope.ADMIN, POST, of_the_site=True)
 def reset_model(visit: Visit, name: str) -> HttpResponse:
     """Resume a paused model at once and reset its spending window."""
     visit.ask("lcm_reset_model", name=name)
-    messages.success(visit.request, f"{name} was resumed.")
-    return visit.redirect("models")
-
-
-ON_A_PAGE = 50
+    return visit.redirect("models", done=f"{name} was resumed.")
 
 
 @page(KeyScope.ADMIN)
@@ -62,9 +57,7 @@ def audit(visit: Visit) -> HttpResponse:
     given = visit.request.GET
     act = given.get("act", "")
     filters = {"act": act if act in list(Act) else None, "conversation_id": number_in(given, "conversation_id")}
-    before = number_in(given, "before")
-    found: list[AuditRecord] = visit.ask("lcm_audit", before_id=before, limit=ON_A_PAGE + 1, **filters)
-    shown = paged(found, most=ON_A_PAGE, key="audit_id", before=before, filters=filters)
+    shown = visit.list_page("lcm_audit", limit=ON_A_PAGE, filters=filters, **filters)
     return visit.show(
         "dashboard/audit.html",
         entries=[{"act": entry, "detail": _detail(entry)} for entry in shown.rows],

@@ -56,7 +56,7 @@ def resolution(width: int) -> int:
 
 
 def picture(window: LineageWindow, *, width: int) -> Picture:
-    """The picture of a window; its width, not the history, bounds the number of shapes."""
+    """The picture of a window; its width bounds the number of shapes."""
     scale = _Scale(window.first_seq, window.last_seq, LEFT, width - LEFT - RIGHT)
     shown: list[WindowSummary | WindowBundle] = [*window.summaries, *window.bundles]
     deepest = max((each.depth for each in shown), default=0)
@@ -85,7 +85,7 @@ def picture(window: LineageWindow, *, width: int) -> Picture:
 
 
 def gaps(window: LineageWindow) -> Iterator[MessageSpan]:
-    """Ranges of messages that the active context does not reach; there should be none."""
+    """Ranges of messages that the active context misses; there should be none."""
     if not window.message_count:
         return
     next_seq = window.first_seq
@@ -122,7 +122,7 @@ def _drawn(
         if narrow:
             bundles.append(_bundle(narrow))
     # Superseded summaries are drawn below those that replaced them.
-    bars.sort(key=lambda bar: (not bar.summary.superseded, bar.summary.active), reverse=False)
+    bars.sort(key=lambda bar: (not bar.summary.superseded, bar.summary.active))
     return tuple(bars), tuple(bundles)
 
 
@@ -138,9 +138,8 @@ def _bar(summary: WindowSummary, scale: _Scale, floor: float, most: int) -> Bar:
 
 
 def _bundle(bars: Sequence[Bar]) -> Bundle:
-    x = bars[0].x
-    right = max(bar.x + bar.width for bar in bars)
-    top = min(bar.y for bar in bars)
+    """The shape of adjacent bars of one depth."""
+    x, top = bars[0].x, min(bar.y for bar in bars)
     return Bundle(
         depth=bars[0].summary.depth,
         first_seq=min(bar.summary.first_seq for bar in bars),
@@ -149,7 +148,7 @@ def _bundle(bars: Sequence[Bar]) -> Bundle:
         active=sum(bar.summary.active for bar in bars),
         x=x,
         y=top,
-        width=round(max(right - x, 1.0), 2),
+        width=round(max(max(bar.x + bar.width for bar in bars) - x, 1.0), 2),
         height=bars[0].y + bars[0].height - top,
     )
 
@@ -158,6 +157,7 @@ def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bu
     """The shape of a bundle of the window."""
     x, width = scale.span(bundle.first_seq, bundle.last_seq)
     height = _height(bundle.token_count, most)
+    y = _floor(bundle.depth, deepest) - height
     return Bundle(
         depth=bundle.depth,
         first_seq=bundle.first_seq,
@@ -165,14 +165,14 @@ def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bu
         count=bundle.summaries,
         active=0,
         x=x,
-        y=_floor(bundle.depth, deepest) - height,
+        y=y,
         width=max(width, 1.0),
         height=height,
     )
 
 
 def _height(tokens: int, most: int) -> float:
-    """The height of a bar, on a logarithmic scale, so that small summaries stay visible."""
+    """The height of a bar, on a logarithmic scale."""
     share = math.log1p(tokens) / math.log1p(max(1, most))
     return round(BAR_LEAST + (BAR_MOST - BAR_LEAST) * share, 1)
 

@@ -12,15 +12,21 @@ BAND = 52
 ROOM_FOR_WORDS = 64
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One summary."""
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A rectangle, in pixels."""
 
-    summary: WindowSummary
     x: float
     y: float
     width: float
     height: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar(Box):
+    """One summary."""
+
+    summary: WindowSummary
     # How many identifiers it kept, from 0 (few) to 3; -1 where its sources had none.
     retention: int
 
@@ -30,8 +36,8 @@ class Bar:
         return (self.x + 5, self.y + self.height - 4) if self.width >= ROOM_FOR_WORDS else None
 
 
-@dataclass(frozen=True)
-class Bundle:
+@dataclass(frozen=True, kw_only=True)
+class Bundle(Box):
     """Adjacent summaries of one depth that are too narrow to draw one by one."""
 
     depth: int
@@ -39,14 +45,10 @@ class Bundle:
     last_seq: int
     count: int
     active: int
-    x: float
-    y: float
-    width: float
-    height: float
 
 
-@dataclass(frozen=True)
-class Stick:
+@dataclass(frozen=True, kw_only=True)
+class Stick(Box):
     """One message; its height shows its tokens."""
 
     message_id: int
@@ -54,10 +56,6 @@ class Stick:
     role: Role
     tokens: int
     raw: bool
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,8 @@ class Stretch:
     width: float
 
 
-@dataclass(frozen=True)
-class Density:
+class Density(Box):
     """The average length of a leaf's messages, where they are too many to draw."""
-
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Draw the shapes of a lineage as SVG, without a template: a picture has hundreds of them.
+"""Draw the shapes of a lineage as SVG.
 
-They hold no content of users: only numbers, ids that LCM makes, and fixed words.
+Without a template, as a picture has hundreds of shapes. They hold no content of users: only numbers, ids that LCM
+makes, and fixed words.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Iterable
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from lcmsite.dashboard.parts.lineage_shapes import Bar, Bundle, Density, Picture, Stick
-from lcmsite.dashboard.templatetags.lcm import short
+from lcmsite.dashboard.parts.lineage_shapes import Bar, Box, Bundle, Density, Picture, Stick
+from lcmsite.dashboard.templatetags.lcm_tags import short
 
 
 def shapes(picture: Picture, *, transcript: str) -> SafeString:
@@ -68,5 +69,5 @@ def _bar(bar: Bar) -> str:
     )
 
 
-def _box(shape: Stick | Bundle | Bar) -> str:
+def _box(shape: Box) -> str:
     return f'x="{shape.x:g}" y="{shape.y:g}" width="{shape.width:g}" height="{shape.height:g}"'

@@ -1,4 +1,4 @@
-"""Messages as the transcript shows them: parts by kind, tool calls with results. Pure."""
+"""Messages as blocks of the transcript. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conversations.types import MessageRecord, PartRecord, PartType
-from lcmsite.dashboard.parts.texts import Line, diff_lines
+from lcmsite.dashboard.parts.marked_text import Line, diff_lines
 
 # A longer text is cut; a link shows all of it.
 MOST_CHARACTERS = 20_000
@@ -58,7 +58,7 @@ class Turn:
 
 
 def turns(messages: Sequence[MessageRecord], *, most: int | None = MOST_CHARACTERS) -> list[Turn]:
-    """The messages of a page, with tool results folded into their calls and texts cut."""
+    """The messages of a page, with tool results folded into their calls."""
     calls = {
         part.tool_call_id: message.seq
         for message in messages

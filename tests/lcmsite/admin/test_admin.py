@@ -23,7 +23,16 @@ from compaction.models import CompactionJob, CompactionPlan
 from compaction.plans.plan_store import CompactionPlans
 from conversations.admin_rows import RowsAdmin
 from conversations.files.uploads import UploadService
-from conversations.models import AuditEntry, ContextItem, Conversation, Message, Summary, SummaryMessage, SummaryParent
+from conversations.models import (
+    AuditEntry,
+    ContextItem,
+    Conversation,
+    Message,
+    MessagePart,
+    Summary,
+    SummaryMessage,
+    SummaryParent,
+)
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType
 from conversations.types import Role as SpeakerRole
@@ -175,6 +184,20 @@ def test_a_page_opens(root, each):
 
     assert answer.status_code == 200
     assert "<script>alert(1)</script> boats" not in answer.content.decode()
+
+
+def test_lone_surrogates_are_shown_as_replacement_characters(root):
+    conversation_id = a_conversation().conversation_id
+    part = NewPart(PartType.TOOL, tool_name="\ud800", tool_input={"\udfff": "\ud800"}, tool_output="boats \ud800")
+    message = NewMessage(SpeakerRole.TOOL, parts=(part,))
+    [made] = a_store().append_messages(conversation_id=conversation_id, messages=[message]).messages
+    stored = MessagePart.objects.get(message_id=made.message_id)
+
+    for row in (stored, stored.message):
+        page = root.get(address(type(row), "change", row.pk))
+
+        assert page.status_code == 200
+        assert "boats \ufffd" in page.content.decode()
 
 
 def test_what_two_columns_name_stands_on_the_pages_of_what_it_belongs_to(root):

@@ -14,7 +14,7 @@ from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite.access import users
-from lcmsite.dashboard.templatetags.lcm import gauge
+from lcmsite.dashboard.templatetags.lcm_tags import gauge
 from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.breaking import breaking
@@ -68,10 +68,6 @@ def test_a_search_gives_the_list_alone(conversation_id, reader):
 
     assert "long-one" in found and "<html" not in found
     assert "No title or session contains" in none
-
-
-def test_an_empty_workspace_says_how_to_begin(reader):
-    assert "lcm import FILE" in reader.get("/w/default/conversations/").content.decode()
 
 
 def test_a_conversation_opens_at_its_end_and_leads_back(conversation_id, reader):
@@ -203,13 +199,6 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(db,
     assert answer.status_code == 400
     assert told in answer.content.decode()
     assert not Message.objects.exists()
-
-
-def test_a_reader_imports_nothing(reader):
-    assert reader.get("/w/default/import/").status_code == 403
-    assert reader.post("/w/default/import/", {"file": a_file(LINES)}).status_code == 403
-    assert "Import a history" not in reader.get("/w/default/conversations/").content.decode()
-    assert not Conversation.objects.exists()
 
 
 @pytest.mark.parametrize("path", ["conversations/", "conversations/{}/plans/", "import/", "messages/msg_{}/"])

@@ -13,7 +13,7 @@ from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
 from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, older_in, shown_links
 
 pytestmark = pytest.mark.django_db
 
@@ -39,10 +39,6 @@ def names(page: str) -> list[str]:
     return re.findall(r'<a href="[^"]*/files/file_\w+/">([^<]*)</a>', page)
 
 
-def test_a_workspace_without_files_says_how_they_come(reader):
-    assert "Agents store large content as files" in reader.get("/w/default/files/").content.decode()
-
-
 def test_files_are_listed_of_all_and_of_one_conversation(reader):
     ours = a_file(file_name="boats.csv", mime_type="text/csv")
     a_file(b"other", file_name="other.txt")
@@ -56,15 +52,13 @@ def test_files_are_listed_of_all_and_of_one_conversation(reader):
 
 def test_a_long_list_goes_on_where_it_ended(reader):
     conversation_id = a_conversation().conversation_id
-    for number in range(51):
-        a_file(b"%d" % number, conversation_id=conversation_id, file_name=f"{number}.txt")
+    stored = {a_file(b"%d" % n, conversation_id=conversation_id, file_name=f"{n}.txt").file_name for n in range(51)}
 
     first = reader.get("/w/default/files/").content.decode()
-    older = next(link for link in shown_links(first) if link.startswith("?before="))
-    second = reader.get(f"/w/default/files/{older}").content.decode()
+    second = reader.get(f"/w/default/files/{older_in(first)}").content.decode()
 
     assert (len(names(first)), len(names(second))) == (50, 1)
-    assert set(names(first) + names(second)) == {f"{number}.txt" for number in range(51)}
+    assert set(names(first) + names(second)) == stored
 
 
 def test_what_was_stored_at_one_moment_is_listed_once():
@@ -155,15 +149,3 @@ def test_a_file_whose_bytes_were_lost_is_described_all_the_same(reader, tmp_path
 
     page = answer.content.decode()
     assert answer.status_code == 200 and "lost.csv" in page and 'role="alert"' in page
-
-
-def test_a_foreign_file_looks_like_none(reader):
-    a_workspace("theirs")
-    theirs = browser_of("admin", workspace=a_workspace("theirs"))
-    file = a_file(file_name="ours.csv")
-
-    for path in ("", "lines/", "download/"):
-        assert theirs.get(f"/w/theirs/files/{file.file_id}/{path}").status_code == 404
-    assert reader.get("/w/default/files/file_0/").status_code == 404
-    assert reader.get("/w/default/files/msg_1/").status_code == 404
-    assert names(theirs.get("/w/theirs/files/").content.decode()) == []

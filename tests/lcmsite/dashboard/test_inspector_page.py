@@ -20,7 +20,7 @@ from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.models import AssemblyReceipt
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of
 from tests.made_once import made_once
 
 
@@ -157,12 +157,6 @@ def test_an_empty_conversation_says_so(reader):
 
     assert "so the context is empty" in as_part(reader, path)
     assert "None yet." in reader.get(path).content.decode()
-
-
-def test_it_is_a_tab_of_the_conversation(reader, path):
-    page = reader.get(path).content.decode()
-
-    assert path in shown_links(page)
 
 
 def test_what_is_assembled_comes_into_the_page_and_asks_little_more_than_the_assembly_itself(

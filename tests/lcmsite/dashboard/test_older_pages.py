@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.core.signing import Signer
+from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
+from compaction.models import CompactionRun
 from compaction.plans.plan_store import CompactionPlans
+from conversations.audit import Act, AuditLog
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
-from lcmsite.dashboard.pages import access_pages as grants
-from lcmsite.dashboard.pages import inspector, plan_pages
-from lcmsite.dashboard.trust import quarantine_pages, retention_pages
+from lcmsite.dashboard.pages import (
+    access_pages,
+    inspector,
+    quarantine_pages,
+    report_pages,
+    retention_pages,
+    run_pages,
+    site_pages,
+)
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
@@ -24,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def reader(db: None) -> Client:
-    return browser_of("reader")
+    return browser_of("admin")
 
 
 @pytest.fixture
@@ -62,12 +73,31 @@ def a_report(conversation_id: int, number: int) -> str:
     return IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id).report_id
 
 
+def a_run(conversation_id: int, number: int) -> str:
+    now = timezone.now()
+    run = CompactionRun.objects.create(
+        run_id=f"run_{number:016x}", conversation_id=conversation_id, reason="threshold", outcome="skipped",
+        started_at=now, finished_at=now, tokens_before=9, tokens_after=9,
+    )  # fmt: skip
+    return str(run.run_id)
+
+
+def an_act(conversation_id: int, number: int) -> str:
+    target = f"target {number:03}"
+    with transaction.atomic():
+        AuditLog(scope()).record(Act.THAW, conversation_id=conversation_id, target=target)
+    return target
+
+
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
     ("quarantine/", a_quarantine, quarantine_pages.ON_A_PAGE),
-    ("grants/", a_grant, grants.GRANTS_ON_A_PAGE),
-    ("conversations/{}/plans/", a_plan, plan_pages.ON_A_PAGE),
+    ("grants/", a_grant, access_pages.GRANTS_ON_A_PAGE),
+    ("conversations/{}/plans/", a_plan, run_pages.OF_A_CONVERSATION),
     ("conversations/{}/context/", a_receipt, inspector.KEPT),
     ("conversations/{}/trust/", a_report, retention_pages.ON_A_PAGE),
+    ("integrity/", a_report, report_pages.ON_A_PAGE),
+    ("runs/?outcome=skipped", a_run, run_pages.ON_A_PAGE),
+    ("audit/?act=thaw", an_act, site_pages.ON_A_PAGE),
 ]
 
 
@@ -78,24 +108,17 @@ def test_an_older_page_is_what_the_newer_one_left_out(reader, conversation_id, p
 
     newest = reader.get(address).content.decode()
     late = another(conversation_id, most + 1)
-    older = reader.get(address + older_in(newest)).content.decode()
+    path, _, filters = address.partition("?")
+    older = reader.get(path + older_in(newest)).content.decode()
 
     assert [name for name in made if name in newest] == made[1:]
     assert [name for name in (*made, late) if name in older] == made[:1]
-    assert "?" in shown_links(older) and older_in(older) is None
+    assert f"?{filters}" in shown_links(older) and older_in(older) is None
 
 
-@pytest.mark.parametrize(("path", "another", "most"), PAGES, ids=[path for path, _, _ in PAGES])
-def test_behind_the_last_row_there_is_nothing_and_it_says_so(reader, conversation_id, path, another, most):
-    address = f"/w/default/{path.format(conversation_id)}"
-    only = another(conversation_id, 1)
-    row = Quarantine.objects.get().pk if another is a_quarantine else only
-
-    page = reader.get(address, {"before": row}).content.decode()
-
-    assert only not in page
-    assert "There are no older" in page
-    assert "?" in shown_links(page)
+@pytest.mark.parametrize("cursor", ["x", "report_0000000000000000", "\0", Signer(salt="another").sign_object(1)])
+def test_an_unknown_cursor_is_refused(reader, cursor):
+    assert reader.get("/w/default/integrity/", {"cursor": cursor}).status_code == 400
 
 
 def test_of_one_conversation_there_is_what_is_withheld_of_it(reader, conversation_id):
@@ -120,5 +143,22 @@ def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_i
     held = reader.get("/w/default/quarantine/?released=yes").content.decode()
     kept = reader.get(f"/w/default/conversations/{conversation_id}/context/?budget=900").content.decode()
 
-    assert older_in(held).startswith("?released=yes&before=")
-    assert older_in(kept).startswith("?budget=900&before=rcp_")
+    assert older_in(held).startswith("?released=yes&cursor=")
+    assert older_in(kept).startswith("?budget=900&cursor=")
+
+
+EMPTY = {
+    "conversations/": "lcm import FILE",
+    "files/": "Agents store large content as files",
+    "grants/": "No questions delegated yet",
+    "runs/": "No runs yet.",
+    "runs/jobs/": "No jobs yet.",
+    "search/": "Search every message",
+    "erasures/": "Nothing has been erased",
+    "retention/storage/": "No conversations yet",
+}
+
+
+@pytest.mark.parametrize("path", EMPTY)
+def test_an_empty_list_says_what_belongs_there(path):
+    assert EMPTY[path] in browser_of("admin").get(f"/w/default/{path}").content.decode()

@@ -59,33 +59,6 @@ def test_runs_and_jobs_are_narrowed(conversation_id, engine, reader):
     assert "OperationalError" in jobs and "No job matches." in queued
 
 
-def test_older_runs_follow(conversation_id, engine, reader):
-    engine.compact(conversation_id=conversation_id)
-    run = CompactionRun.objects.get()
-    CompactionRun.objects.bulk_create(
-        CompactionRun(
-            run_id=f"run_{number:016x}",
-            conversation_id=conversation_id,
-            reason="threshold",
-            outcome="skipped",
-            started_at=run.started_at,
-            finished_at=run.started_at,
-            tokens_before=9,
-            tokens_after=9,
-            details={"why": HOSTILE},
-        )
-        for number in range(60)
-    )
-
-    first = reader.get("/w/default/runs/?outcome=skipped").content.decode()
-    href = first.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
-    second = reader.get(f"/w/default/runs/{href}").content.decode()
-
-    seen = [page.count('<tr id="run_') for page in (first, second)]
-    assert seen == [50, 10]
-    assert HOSTILE not in first and ">Newest<" in second
-
-
 def test_a_plan_is_told_and_then_done_by_a_worker(conversation_id, django_capture_on_commit_callbacks):
     operator = browser_of(Role.OPERATOR)
     path = f"/w/default/conversations/{conversation_id}/plans/"
@@ -136,14 +109,3 @@ def test_a_plan_is_of_its_conversation(conversation_id, reader):
     answers = [reader.get(f"/w/default/conversations/{other}/plans/{each}/") for each in (plan_id, "plan_0")]
 
     assert [answer.status_code for answer in answers] == [404, 404]
-
-
-def test_where_there_is_nothing_it_is_said(conversation_id, reader):
-    pages = [
-        reader.get(f"/w/default/{path}").content.decode()
-        for path in ("runs/", "runs/jobs/", f"conversations/{conversation_id}/plans/")
-    ]
-
-    assert "No runs yet." in pages[0]
-    assert "No jobs yet." in pages[1]
-    assert "No plans yet" in pages[2]

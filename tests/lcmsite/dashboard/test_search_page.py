@@ -53,12 +53,6 @@ def hits(page: str) -> list[str]:
     return re.findall(r'<article class="hit ([a-z]+)', page)
 
 
-def test_an_empty_search_says_what_can_be_found(reader):
-    page = reader.get(SEARCH).content.decode()
-
-    assert "Search every message" in page and not hits(page)
-
-
 def test_what_is_found_is_marked_and_leads_to_transcript_and_lineage(harbour, reader):
     page = as_part(reader, f"{SEARCH}?query=harbour")
 

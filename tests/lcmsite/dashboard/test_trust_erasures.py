@@ -174,28 +174,6 @@ def test_messages_and_files_are_named_by_their_ids(admin, path, conversation_id)
     assert f"/w/default/files/{file.file_id}/" in shown_links(page)
 
 
-def test_where_nothing_was_erased_the_page_says_what_it_is_for(admin, conversation_id):
-    page = admin.get(TOMBSTONES).content.decode()
-
-    assert "Nothing has been erased" in page and "cannot be undone" in page
-
-
-@pytest.mark.parametrize("role", ["reader", "operator"])
-def test_nobody_else_sees_or_does_any_of_it(role, path, conversation_id):
-    browser = browser_of(role)
-
-    answers = [
-        browser.get(TOMBSTONES),
-        browser.get(path),
-        browser.post(f"{path}preview/", {"is_whole": "yes"}),
-        browser.post(f"{path}execution/", {"erasure_id": "era_x", "confirmation": "x"}),
-    ]
-
-    assert [answer.status_code for answer in answers] == [403] * 4
-    assert not Erasure.objects.exists() and erased(conversation_id) == 0
-    assert TOMBSTONES not in shown_links(browser.get("/w/default/integrity/").content.decode())
-
-
 def test_a_conversation_that_is_not_there_is_told(admin):
     answers = [
         admin.get("/w/default/conversations/999/erasure/"),

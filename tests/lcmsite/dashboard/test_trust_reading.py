@@ -6,10 +6,9 @@ import pytest
 
 from integrity.invariants import INVARIANTS
 from integrity.repairs.repair_plans import OPERATIONS
-from lcmsite.dashboard.templatetags.trust import code_spans
-from lcmsite.dashboard.trust.differences import LONGEST, MOST_LINES, difference
-from lcmsite.dashboard.trust.explanations import README, effect_of, meaning_of
-from lcmsite.dashboard.trust.place_links import message_in, place_of
+from lcmsite.dashboard.parts.differences import LONGEST, MOST_LINES, difference
+from lcmsite.dashboard.parts.findings import README, effect_of, meaning_of, message_in, url_of
+from lcmsite.dashboard.templatetags.lcm_tags import code_spans
 
 
 @pytest.mark.parametrize("code", [invariant.code for invariant in INVARIANTS])
@@ -99,11 +98,11 @@ def test_a_long_difference_is_cut_and_says_so():
     ],
 )
 def test_a_finding_leads_to_where_it_is(id, url):
-    assert place_of("ws", 7, id).url == url
+    assert url_of("ws", 7, id) == url
 
 
 def test_what_is_of_no_conversation_leads_nowhere():
-    assert place_of("ws", None, "grant_1").url is None
+    assert url_of("ws", None, "grant_1") is None
 
 
 def test_a_part_leads_to_its_message():

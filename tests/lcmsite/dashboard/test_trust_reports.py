@@ -6,14 +6,12 @@ import io
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 from django.utils.html import escape
 
 from conversations.models import Conversation
 from integrity import models
-from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import ScanState
-from lcmsite.dashboard.trust.explanations import meaning_of
+from lcmsite.dashboard.parts.findings import meaning_of
 from tests.conversations.ledger.verifier import verify
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
@@ -25,7 +23,7 @@ from tests.lcmsite.dashboard.trusting import (
     a_report_on,
     a_worker,
 )
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, older_in, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
 
 
 @pytest.fixture
@@ -48,19 +46,6 @@ def test_who_has_no_report_is_told_what_a_check_is(reader):
     assert "No checks yet" in page and "Check now" in page
 
 
-def test_reports_are_listed_newest_first_a_page_at_a_time_whatever_comes_in(reader):
-    ids = [a_checker().run().report_id for _ in range(22)]
-
-    first = page_of(reader, INTEGRITY)
-    a_checker().run()
-    second = page_of(reader, f"{INTEGRITY}{older_in(first)}")
-
-    places = [first.index(id) for id in reversed(ids[2:])]
-    assert places == sorted(places)
-    assert [id for id in ids if id in second.partition("<h2>Reports</h2>")[2]] == ids[:2]
-    assert "?" in shown_links(second) and older_in(second) is None
-
-
 def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
     conversation_id = a_conversation("one").conversation_id
     a_checker().run(conversation_id=conversation_id)
@@ -74,11 +59,6 @@ def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
     assert "no full check yet" in before
     told = after[after.index("all 1 message checked") :]
     assert told.index(whole) < told.index(newer)
-
-
-@pytest.mark.parametrize(("before", "status"), [("", 200), ("x", 404), ("report_0000000000000000", 404), ("\0", 404)])
-def test_a_page_behind_no_report_does_no_harm(reader, before, status):
-    assert reader.get(INTEGRITY, {"before": before}).status_code == status
 
 
 def test_a_clean_report_says_so(reader):
@@ -137,24 +117,6 @@ def test_listings_are_cut_counts_are_not_and_all_places_can_be_paged_through(rea
     assert [each.count('class="where"') for each in (page, first, second)][1:] == [100, 50]
 
 
-def test_a_report_in_which_nothing_holds_is_read_with_as_few_questions(reader):
-    report = models.IntegrityReport.objects.create(
-        report_id="report_bad", workspace=a_workspace(), mode="full", started_at=timezone.now(),
-        finished_at=timezone.now(), counts={each.code: 30 for each in INVARIANTS}, is_clean=False,
-    )  # fmt: skip
-    models.Finding.objects.bulk_create(
-        models.Finding(report=report, code=each.code, severity=each.severity, target=f"{each.code}-{n}", detail="bad")
-        for each in INVARIANTS
-        for n in range(30)
-    )
-
-    page = page_of(reader, f"{INTEGRITY}reports/report_bad/")
-
-    told = {each.code: sum(f"{each.code}-{n}<" in page for n in range(30)) for each in INVARIANTS}
-    assert set(told.values()) == {MOST_FINDINGS}
-    assert all(f"{each.code}-0<" in page for each in INVARIANTS)
-
-
 def test_what_is_quarantined_is_marked(reader, damaged):
     path = f"{INTEGRITY}reports/{a_report_on()}/?code=contents_match_their_hashes"
     before = page_of(reader, path)
@@ -202,14 +164,6 @@ def test_an_invariant_that_the_report_does_not_know_is_told(reader):
     answer = reader.get(f"{INTEGRITY}reports/{a_report_on()}/", {"code": HOSTILE})
 
     assert answer.status_code == 404 and HOSTILE not in answer.content.decode()
-
-
-def test_a_report_of_another_workspace_looks_like_none(damaged):
-    report_id = a_report_on()
-    foreigner = browser_of("admin", workspace=a_workspace("other"), name="eve")
-
-    assert foreigner.get(f"/w/other/integrity/reports/{report_id}/").status_code == 404
-    assert report_id not in page_of(foreigner, "/w/other/integrity/")
 
 
 def test_a_check_is_asked_for_carried_out_by_a_worker_and_read(reader, damaged):

@@ -111,30 +111,6 @@ def test_what_cannot_be_withheld_is_told_and_the_form_keeps_its_words(admin, con
     assert not Quarantine.objects.exists()
 
 
-@pytest.mark.parametrize("role", ["reader", "operator"])
-def test_nobody_else_withholds_lets_go_moves_or_sets_a_rule(role, admin, message_id, conversation_id):
-    held = withheld(admin, message_id)
-    browser = browser_of(role)
-    conversation = f"/w/default/conversations/{conversation_id}/"
-
-    paths = [
-        f"{QUARANTINE}new/",
-        f"{QUARANTINE}{held.pk}/release/",
-        f"{RETENTION}rule/",
-        f"{conversation}archive/",
-        f"{conversation}thaw/",
-    ]
-    answers = [browser.post(path, {"id": message_id, "reason": "x", "is_right": "yes"}) for path in paths]
-
-    assert [answer.status_code for answer in answers] == [403] * 5
-    held.refresh_from_db()
-    assert held.released_at is None and Quarantine.objects.count() == 1
-    assert not Conversation.objects.get(pk=conversation_id).cold_messages
-    own = page_of(browser, f"{conversation}trust/")
-    assert "dmins of the workspace may" in own and "archive/" not in own and "erasure/" not in own
-    assert "I have checked" not in page_of(browser, QUARANTINE)
-
-
 @pytest.mark.parametrize(
     ("given", "days", "shown"),
     [
@@ -167,10 +143,6 @@ def test_what_everything_takes_up_is_told_by_tier(admin, conversation_id):
 
     assert "30 messages" in before and "0 compressed blocks" in before
     assert "1 compressed block" in after and "saved" in after and "<html" not in after
-
-
-def test_an_empty_workspace_takes_up_nothing(admin):
-    assert "No conversations yet" in as_part(admin, f"{RETENTION}storage/")
 
 
 def test_a_conversation_goes_cold_and_comes_back_and_says_so_everywhere(admin, conversation_id):

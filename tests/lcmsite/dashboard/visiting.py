@@ -60,7 +60,7 @@ def shown_links(page: str) -> list[str]:
 
 def older_in(page: str) -> str | None:
     """Where a list goes on, as the query of a link; None on its last page."""
-    return next((link for link in shown_links(page) if re.match(r"\?(.*&)?before=", link)), None)
+    return next((link for link in shown_links(page) if re.match(r"\?(.*&)?cursor=", link)), None)
 
 
 def _of(username: str) -> Client:

@@ -1,4 +1,4 @@
-"""Texts as a page shows them: escaped, with words highlighted, and diffs line by line."""
+"""Escape texts with highlighted words, and split diffs into lines."""
 
 from __future__ import annotations
 

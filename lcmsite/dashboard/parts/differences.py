@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lcmsite.dashboard.parts.texts import Line
+from lcmsite.dashboard.parts.marked_text import Line
 
 # Lines shown of a step, which may affect thousands of rows.
 MOST_LINES = 120

@@ -9,11 +9,9 @@ from django.http import HttpResponse, QueryDict
 
 from conversations.audit import Act
 from conversations.errors import Invalid, LcmError
-from conversations.types import AuditRecord
 from integrity.retention.types import ErasurePreview
 from lcmsite.catalogue.problems import Problem, problem_of
-from lcmsite.dashboard.page import Visit, number_in, page
-from lcmsite.dashboard.parts.pager import paged
+from lcmsite.dashboard.visit import POST, Visit, page
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 50
@@ -26,32 +24,32 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 @page(KeyScope.ADMIN)
 def erasures(visit: Visit) -> HttpResponse:
     """What was erased in this workspace, when and by whom."""
-    before = number_in(visit.request.GET, "before")
-    found: list[AuditRecord] = visit.ask("lcm_audit", act=Act.ERASE, before_id=before, limit=ON_A_PAGE + 1)
+    paged = visit.list_page("lcm_audit", limit=ON_A_PAGE, act=Act.ERASE)
+    return visit.show("dashboard/trust/erasures.html", paged=paged)
+
+
+def _form(visit: Visit, problem: Problem | None = None, *, conversation_id: int) -> HttpResponse:
     return visit.show(
-        "dashboard/trust/erasures.html",
-        paged=paged(found, most=ON_A_PAGE, key="audit_id", before=before),
+        "dashboard/trust/choose_erasure.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        given=visit.request.GET if problem is None else visit.request.POST,
+        refusal=problem,
     )
 
 
 @page(KeyScope.ADMIN)
 def choose(visit: Visit, conversation_id: int) -> HttpResponse:
     """The form that chooses what to erase."""
-    return _form(visit, conversation_id, visit.request.GET)
+    return _form(visit, conversation_id=conversation_id)
 
 
-@page(KeyScope.ADMIN, methods=("POST",))
+@page(KeyScope.ADMIN, POST, on_refusal=_form)
 def preview(visit: Visit, conversation_id: int) -> HttpResponse:
     """Preview everything that would be erased; nothing is changed."""
-    given = visit.request.POST
-    try:
-        found = _previewed(visit, conversation_id, given)
-    except LcmError as refusal:
-        return _form(visit, conversation_id, given, problem_of(refusal))
-    return _shown(visit, conversation_id, found)
+    return _shown(visit, conversation_id, _previewed(visit, conversation_id, visit.request.POST))
 
 
-@page(KeyScope.ADMIN, methods=("POST",))
+@page(KeyScope.ADMIN, POST)
 def erase(visit: Visit, conversation_id: int) -> HttpResponse:
     """Erase what was previewed if the confirmation matches; else preview it again."""
     given = visit.request.POST
@@ -94,15 +92,6 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
 
 def _ids(text: str) -> list[str]:
     return [each for each in _SEPARATORS.split(text) if each]
-
-
-def _form(visit: Visit, conversation_id: int, given: QueryDict, problem: Problem | None = None) -> HttpResponse:
-    return visit.show(
-        "dashboard/trust/choose_erasure.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
-        given=given,
-        refusal=problem,
-    )
 
 
 def _shown(visit: Visit, conversation_id: int, found: ErasurePreview, problem: Problem | None = None) -> HttpResponse:

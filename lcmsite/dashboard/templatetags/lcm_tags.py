@@ -1,7 +1,8 @@
-"""Template tags and filters: numbers, times, states, navigation and addresses."""
+"""Template tags and filters: numbers, times, states, links and navigation."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,11 +11,13 @@ from django import template
 from django.template import Context
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
+from integrity.types import Risk
 from lcmsite.dashboard.navigation import GROUPS, OF_THE_SITE, TABS, UNDER
-from lcmsite.dashboard.page import Visit
+from lcmsite.dashboard.parts.findings import url_of
+from lcmsite.dashboard.visit import Visit
 
 register = template.Library()
 
@@ -43,7 +46,7 @@ class Group:
 
 @register.simple_tag
 def navigation(visit: Visit) -> list[Group]:
-    """The pages of the workspace that this person may open, with the current one marked."""
+    """The menu of this person, with the current page marked."""
     here, match = visit.request.path, visit.request.resolver_match
     belongs_to = UNDER.get(match.url_name or "") if match else None
     groups = []
@@ -189,3 +192,33 @@ def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) ->
     # A threshold at the very end is not drawn.
     limit = round(100 * threshold / whole, 3) if threshold < whole else None
     return {"places": places, "limit": limit, "label": label}
+
+
+_NAMED = re.compile(r"`([^`]*)`")
+_RISKS = {
+    Risk.LOW: ("good", "low risk", "Nothing can be lost: the new values are derived from other data."),
+    Risk.MEDIUM: ("warn", "medium risk", "What a model sees may change."),
+    Risk.HIGH: ("bad", "high risk", "Check carefully: content comes from outside, or a last copy is removed."),
+}
+
+
+@register.simple_tag
+def thing(visit: Visit, conversation_id: int | None, id: str) -> SafeString:
+    """An id with a link to the page that shows it."""
+    url = url_of(visit.workspace.name, conversation_id, id)
+    if url is None:
+        return format_html("<code>{}</code>", id)
+    return format_html('<a class="mono" href="{}">{}</a>', url, id)
+
+
+@register.filter
+def code_spans(text: str) -> SafeString:
+    """A sentence of a README as HTML, with names in backticks as code."""
+    return mark_safe(_NAMED.sub(r"<code>\1</code>", str(escape(text))))
+
+
+@register.filter
+def risk(value: Risk) -> SafeString:
+    """A risk as a badge, explained by its tooltip."""
+    tone, words, meaning = _RISKS[value]
+    return format_html('<span class="badge badge-{}" title="{}">{}</span>', tone, meaning, words)

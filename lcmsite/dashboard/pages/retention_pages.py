@@ -6,19 +6,28 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
-from conversations.errors import ConversationBusy, Invalid, LcmError
+from conversations.errors import ConversationBusy, Invalid
 from conversations.humanize import counted
 from integrity.policy import MOST_DAYS
 from integrity.retention.types import TierMove
 from integrity.types import ScanMode
 from lcmsite.api.streams import ledger_response
 from lcmsite.catalogue.problems import Problem, problem_of
-from lcmsite.dashboard.page import Visit, page
-from lcmsite.dashboard.parts.pager import paged
+from lcmsite.dashboard.visit import POST, Visit, page
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 10
 HELD = 50
+
+
+def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
+    return visit.show(
+        "dashboard/trust/retention.html",
+        refusal=problem,
+        retention=visit.ask("lcm_retention"),
+        never=MOST_DAYS,
+        may_set=visit.may("lcm_set_retention"),
+    )
 
 
 @page()
@@ -27,15 +36,11 @@ def retention(visit: Visit) -> HttpResponse:
     return _shown(visit)
 
 
-@page(KeyScope.ADMIN, methods=("POST",))
+@page(KeyScope.ADMIN, POST, on_refusal=_shown)
 def set_retention(visit: Visit) -> HttpResponse:
     """Change the rule: after a number of days, never, or the site's default."""
-    try:
-        visit.ask("lcm_set_retention", cold_after_days=_days(visit))
-    except LcmError as refusal:
-        return _shown(visit, problem_of(refusal))
-    messages.success(visit.request, "The rule was changed. Cold conversations stay cold until they are thawed.")
-    return visit.redirect("retention")
+    visit.ask("lcm_set_retention", cold_after_days=_days(visit))
+    return visit.redirect("retention", done="The rule was changed. Cold conversations stay cold until they are thawed.")
 
 
 @page()
@@ -48,13 +53,10 @@ def storage(visit: Visit) -> HttpResponse:
 @page()
 def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
     """The trust page of a conversation: tier, quarantines, ledger and checks."""
-    before = visit.request.GET.get("before") or None
-    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
-    reports = visit.ask("lcm_reports", conversation_id=conversation_id, before_report=before, limit=ON_A_PAGE + 1)
     return visit.show(
         "dashboard/trust/conversation.html",
-        conversation=conversation,
-        paged=paged(reports, most=ON_A_PAGE, key="report_id", before=before),
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        paged=visit.list_page("lcm_reports", limit=ON_A_PAGE, conversation_id=conversation_id),
         held=visit.ask("lcm_quarantines", conversation_id=conversation_id, limit=HELD),
         extents=list(ScanMode),
         may_plan=visit.may("lcm_plan_repairs"),
@@ -62,13 +64,13 @@ def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
     )
 
 
-@page(KeyScope.ADMIN, methods=("POST",))
+@page(KeyScope.ADMIN, POST)
 def archive(visit: Visit, conversation_id: int) -> HttpResponse:
     """Move messages to the cold tier, as many as one request can."""
     return _moved(visit, conversation_id, "lcm_archive")
 
 
-@page(KeyScope.ADMIN, methods=("POST",))
+@page(KeyScope.ADMIN, POST)
 def thaw(visit: Visit, conversation_id: int) -> HttpResponse:
     """Move messages back to the hot tier, as many as one request can."""
     return _moved(visit, conversation_id, "lcm_thaw")
@@ -92,13 +94,13 @@ def _moved(visit: Visit, conversation_id: int, tool: str) -> HttpResponse:
             goes_on=moved is not None and moved.more and moved.messages > 0,
             may_move=True,
         )
+    text = ""
     if moved is not None:
         left = " Repeat to move the rest." if moved.more else ""
         text = f"{counted(moved.messages, 'message')} moved, {moved.cold_messages:,} cold now.{left}"
-        messages.success(visit.request, text)
     elif problem is not None:
         messages.error(visit.request, problem.detail)
-    return visit.redirect("conversation-trust", conversation_id=conversation_id)
+    return visit.redirect("conversation-trust", done=text, conversation_id=conversation_id)
 
 
 def _days(visit: Visit) -> int | None:
@@ -113,16 +115,6 @@ def _days(visit: Visit) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_DAYS))):
         raise Invalid(f"days: enter a whole number from 1 to {MOST_DAYS:,}.")
     return int(text)
-
-
-def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
-    return visit.show(
-        "dashboard/trust/retention.html",
-        refusal=problem,
-        retention=visit.ask("lcm_retention"),
-        never=MOST_DAYS,
-        may_set=visit.may("lcm_set_retention"),
-    )
 
 
 @page()

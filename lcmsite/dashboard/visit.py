@@ -1,12 +1,14 @@
-"""What every page shares: the person, their workspace, the operations, and how a problem is shown."""
+"""A visit to a page: person, workspace, operations and problems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
@@ -16,6 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from conversations.errors import LcmError, NotFound
+from conversations.humanize import encodable
 from conversations.models import Workspace
 from lcmsite.access.keys import Caller
 from lcmsite.access.users import caller_in, workspaces_of
@@ -23,6 +26,21 @@ from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.types import KeyScope, Role
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class ListPage(Generic[Row]):
+    """Rows of a list, and the queries that lead to the newest and the older."""
+
+    rows: Sequence[Row]
+    newest: str | None
+    older: str | None
+
+    @property
+    def is_first(self) -> bool:
+        return self.newest is None
 
 
 @dataclass(frozen=True)
@@ -41,7 +59,7 @@ class Visit:
         return _is_part(self.request)
 
     def ask(self, tool: str, **params: Any) -> Any:
-        """The result of an operation of the catalogue; a param of None counts as left out."""
+        """The result of an operation; a param of None counts as left out."""
         return ask(self.caller, tool, **params)
 
     def ask_in_text(self, tool: str, texts: Mapping[str, Any], **params: Any) -> Any:
@@ -49,32 +67,51 @@ class Visit:
         return _operation(tool).perform(self.caller, {**texts, **params}, in_text=texts).result
 
     def may(self, tool: str) -> bool:
-        """Whether this person may call the operation; pages offer nothing that would be refused."""
+        """Whether this person may call the operation."""
         return _operation(tool).may(self.caller)
+
+    def list_page(
+        self, tool: str, *, limit: int, filters: Mapping[str, Any] | None = None, **params: Any
+    ) -> ListPage[Any]:
+        """The page of a list that the address asks for; its links keep the filters."""
+        cursor = self.request.GET.get("cursor") or None
+        rows = self.ask(tool, cursor=cursor, limit=limit, **params)
+        kept = {name: value for name, value in (filters or {}).items() if value not in (None, "")}
+        return ListPage(
+            rows=rows,
+            newest=None if cursor is None else urlencode(kept),
+            older=urlencode({**kept, "cursor": rows.next_cursor}) if rows.next_cursor else None,
+        )
 
     def show(self, template: str, status: int = 200, *, refusal: Problem | None = None, **context: Any) -> HttpResponse:
         """Render the page, or a part of it; a refusal also decides the status."""
         if refusal is not None:
             context["problem"], status = refusal, refusal.status
         page = render_to_string(template, {"visit": self, **context}, request=self.request)
-        # Content may hold lone surrogates, which cannot be sent.
-        sent = page.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return HttpResponse(sent, status=status)
+        return HttpResponse(encodable(page), status=status)
 
-    def redirect(self, page: str, **path: Any) -> HttpResponse:
-        """Redirect to another page of this workspace."""
+    def redirect(self, page: str, *, done: str = "", **path: Any) -> HttpResponse:
+        """Redirect to another page of this workspace, which says what was done."""
+        if done:
+            messages.success(self.request, done)
         return redirect(page, workspace=self.workspace.name, **path)
 
 
 View = Callable[..., HttpResponseBase]
+POST = ("POST",)
 
 
 def page(
-    scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", "HEAD"), of_the_site: bool = False
+    scope: KeyScope = KeyScope.READ,
+    methods: tuple[str, ...] = ("GET", "HEAD"),
+    *,
+    of_the_site: bool = False,
+    on_refusal: Callable[..., HttpResponseBase] | None = None,
 ) -> Callable[[View], View]:
-    """Make a view of a function that takes a Visit, for members of the workspace with this scope.
+    """Make a view of a function that takes a Visit, for members with this scope.
 
-    A page `of_the_site` is for superusers. An LcmError is shown as a page, or as a part where a part was requested.
+    A page `of_the_site` is for superusers. An LcmError is shown as a page, or as a part where a part was requested;
+    or by `on_refusal`, which gets the Visit and the Problem, such as a form that shows it.
     """
 
     def decorate(view: View) -> View:
@@ -83,17 +120,20 @@ def page(
         @require_http_methods(methods)
         @login_required
         def visited(request: HttpRequest, workspace: str, **path: Any) -> HttpResponseBase:
+            context: dict[str, Any] = {}
             try:
-                visit = _visit(request, workspace)
-            except NotFound as refusal:
-                return _refused(request, refusal, {})
-            try:
+                visit = context["visit"] = _visit(request, workspace)
                 visit.caller.require(scope)
                 if of_the_site:
                     visit.caller.require_operator()
-                return view(visit, **path)
+                try:
+                    return view(visit, **path)
+                except LcmError as refusal:
+                    if on_refusal is None:
+                        raise
+                    return on_refusal(visit, problem_of(refusal), **path)
             except LcmError as refusal:
-                return _refused(request, refusal, {"visit": visit})
+                return _refused(request, refusal, context)
 
         return visited
 
@@ -111,7 +151,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def ask(caller: Caller, tool: str, **params: Any) -> Any:
-    """The result of an operation of the catalogue, with the same rules as on every other face."""
+    """The result of an operation of the catalogue."""
     operation = _operation(tool)
     given = {name: value for name, value in params.items() if value is not None}
     unknown = given.keys() - operation.params.model_fields.keys()
@@ -128,7 +168,7 @@ def number_in(query: QueryDict, name: str) -> int | None:
 
 
 def text_in(query: QueryDict, name: str) -> str:
-    """A text of an address or a form without surrounding blanks; empty if there is none."""
+    """A stripped text of an address or a form; empty if there is none."""
     return str(query.get(name, "")).strip()
 
 
@@ -138,7 +178,7 @@ def _operation(tool: str) -> Operation:
 
 
 def _visit(request: HttpRequest, name: str) -> Visit:
-    """The visit; NotFound for an unknown workspace and, alike, for one of other people."""
+    """The visit; NotFound for an unknown workspace or one of other people."""
     mine = workspaces_of(request.user)
     for workspace, role in mine:
         if workspace.name == name:

@@ -8,11 +8,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from conversations.errors import NotFound
-from integrity.types import InvariantResult, ReportOutline, ReportPage, ScanMode, ScanRecord, Severity
-from lcmsite.dashboard.page import Visit, number_in, page
-from lcmsite.dashboard.parts.pager import paged
-from lcmsite.dashboard.trust.explanations import meaning_of
-from lcmsite.dashboard.trust.place_links import message_in
+from integrity.types import InvariantResult, ReportPage, ScanMode, ScanRecord, Severity
+from lcmsite.dashboard.parts.findings import meaning_of, message_in
+from lcmsite.dashboard.visit import POST, Visit, number_in, page
 
 ON_A_PAGE = 20
 # Findings of one invariant on a page.
@@ -24,12 +22,10 @@ _GRAVEST_FIRST = list(Severity)
 @page()
 def reports(visit: Visit) -> HttpResponse:
     """The reports of the workspace, newest first, and the form for a new check."""
-    before = visit.request.GET.get("before") or None
-    found: list[ReportOutline] = visit.ask("lcm_reports", before_report=before, limit=ON_A_PAGE + 1)
     return visit.show(
         "dashboard/trust/reports.html",
         integrity=visit.ask("lcm_integrity"),
-        paged=paged(found, most=ON_A_PAGE, key="report_id", before=before),
+        paged=visit.list_page("lcm_reports", limit=ON_A_PAGE),
         may_plan=visit.may("lcm_plan_repairs"),
         extents=list(ScanMode),
     )
@@ -66,7 +62,7 @@ def report(visit: Visit, report_id: str) -> HttpResponse:
     )
 
 
-@page(methods=("POST",))
+@page(methods=POST)
 def begin_scan(visit: Visit) -> HttpResponse:
     """Start a check in the background; `scan` shows its progress."""
     given = visit.request.POST

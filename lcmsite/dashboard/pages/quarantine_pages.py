@@ -1,0 +1,57 @@
+"""Quarantine: content that no model sees because it is damaged."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+
+from conversations.errors import Invalid
+from integrity.types import QuarantineRecord
+from lcmsite.catalogue.problems import Problem
+from lcmsite.dashboard.visit import POST, Visit, number_in, page, text_in
+from lcmsite.types import KeyScope
+
+ON_A_PAGE = 50
+
+
+def _shown(visit: Visit, problem: Problem | None = None, **path: int) -> HttpResponse:
+    """The list, and the form with what was entered if that was refused."""
+    with_released = visit.request.GET.get("released") == "yes"
+    conversation_id = number_in(visit.request.GET, "conversation_id")
+    return visit.show(
+        "dashboard/trust/quarantine.html",
+        refusal=problem,
+        paged=visit.list_page(
+            "lcm_quarantines",
+            limit=ON_A_PAGE,
+            filters={"released": "yes" if with_released else None, "conversation_id": conversation_id},
+            conversation_id=conversation_id,
+            released=with_released,
+        ),
+        with_released=with_released,
+        conversation_id=conversation_id,
+        may_decide=visit.may("lcm_release"),
+        given={name: text_in(visit.request.POST, name) for name in ("id", "reason")},
+    )
+
+
+@page()
+def quarantine(visit: Visit) -> HttpResponse:
+    """What is quarantined, or was; of all conversations or of one."""
+    return _shown(visit)
+
+
+@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+def withhold(visit: Visit) -> HttpResponse:
+    """Quarantine content by its id, with a reason."""
+    given = visit.request.POST
+    held: QuarantineRecord = visit.ask("lcm_quarantine", id=text_in(given, "id"), reason=text_in(given, "reason"))
+    return visit.redirect("quarantine", done=f"{held.target} was quarantined. Its row stays unchanged.")
+
+
+@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+def release(visit: Visit, quarantine_id: int) -> HttpResponse:
+    """Release content after a person has confirmed that it is correct."""
+    if not visit.request.POST.get("is_right"):
+        raise Invalid("Not released: confirm that you have checked it and that it is correct.", code="not_confirmed")
+    freed: QuarantineRecord = visit.ask("lcm_release", quarantine_id=quarantine_id)
+    return visit.redirect("quarantine", done=f"{freed.target} was released; models see it again.")

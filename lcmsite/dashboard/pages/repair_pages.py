@@ -1,0 +1,121 @@
+"""Repair plans: read each step, then approve, apply and undo, as an admin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpResponse
+
+from conversations.errors import Invalid
+from conversations.humanize import counted
+from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState
+from lcmsite.catalogue.problems import Problem
+from lcmsite.dashboard.parts.differences import difference
+from lcmsite.dashboard.parts.findings import effect_of
+from lcmsite.dashboard.visit import POST, Visit, number_in, page, text_in
+from lcmsite.types import KeyScope
+
+ON_A_PAGE = 25
+# Acts shown in the history of a plan.
+MOST_ACTS = 500
+
+_OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
+
+
+def _shown(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> HttpResponse:
+    """The plan, with the problem if there is one."""
+    plan: RepairPlanRecord = visit.ask("lcm_repairs", repair_id=repair_id)
+    last = max(1, -(-len(plan.steps) // ON_A_PAGE))
+    at = min(max(number_in(visit.request.GET, "page") or 1, 1), last)
+    approved = _in(plan, StepState.APPROVED)
+    return visit.show(
+        "dashboard/trust/repairs.html",
+        plan=plan,
+        refusal=problem,
+        steps=[_readable(step) for step in plan.steps[(at - 1) * ON_A_PAGE : at * ON_A_PAGE]],
+        at=at,
+        last=last,
+        is_open=plan.state in _OPEN,
+        approved=approved,
+        words=_confirmation_for(plan),
+        lasting=[step for step in _in(plan, StepState.APPLIED) if not step.reversible],
+        stale=_in(plan, StepState.STALE),
+        unsaid=len(plan.steps) - len(approved) - len(_in(plan, StepState.REFUSED)),
+        conversations=sorted({step.conversation_id for step in plan.steps if step.conversation_id is not None}),
+        may_decide=visit.may("lcm_approve_repairs"),
+        may_plan=visit.may("lcm_plan_repairs"),
+    )
+
+
+@page(KeyScope.WRITE, POST)
+def plan(visit: Visit, report_id: str) -> HttpResponse:
+    """Make a plan for a report; nothing is changed."""
+    ledger = visit.request.POST.get("ledger_file_id", "").strip() or None
+    made = visit.ask("lcm_plan_repairs", report_id=report_id, ledger_file_id=ledger)
+    return visit.redirect("repairs", repair_id=made.repair_id)
+
+
+@page()
+def repairs(visit: Visit, repair_id: str) -> HttpResponse:
+    """A plan with its steps, their before and after, and their state."""
+    return _shown(visit, repair_id=repair_id)
+
+
+@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+def approve(visit: Visit, repair_id: str) -> HttpResponse:
+    """Approve or refuse steps; nothing is changed yet."""
+    given = visit.request.POST
+    ordinals = [int(each) for each in given.getlist("ordinals") if each.isascii() and each.isdigit()]
+    if given.get("do") == "all":
+        steps = visit.ask("lcm_repairs", repair_id=repair_id).steps
+        ordinals = [step.ordinal for step in steps if step.state is not StepState.REFUSED]
+    if not ordinals:
+        raise Invalid("Choose at least one step.", code="nothing_chosen")
+    is_no = given.get("do") == "refuse"
+    chosen = {"ordinals": [], "refused": ordinals} if is_no else {"ordinals": ordinals}
+    visit.ask("lcm_approve_repairs", repair_id=repair_id, **chosen)
+    decided = f"{counted(len(ordinals), 'step')} {'refused' if is_no else 'approved'}."
+    return visit.redirect("repairs", done=f"{decided} Nothing has been changed yet.", repair_id=repair_id)
+
+
+@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+def apply(visit: Visit, repair_id: str) -> HttpResponse:
+    """Apply the approved steps; risky ones need a typed confirmation."""
+    words = _confirmation_for(visit.ask("lcm_repairs", repair_id=repair_id))
+    if words and text_in(visit.request.POST, "confirmation") != words:
+        raise Invalid(f"Nothing was changed: to confirm, type “{words}”.", code="not_confirmed")
+    plan: RepairPlanRecord = visit.ask("lcm_apply_repairs", repair_id=repair_id)
+    done = "The approved steps were applied." if plan.state is PlanState.APPLIED else ""
+    return visit.redirect("repairs", done=done, repair_id=repair_id)
+
+
+@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+def undo(visit: Visit, repair_id: str) -> HttpResponse:
+    """Undo the plan and restore the previous state exactly, or change nothing."""
+    visit.ask("lcm_undo_repairs", repair_id=repair_id)
+    done = "The plan was undone: the previous state is restored."
+    return visit.redirect("repairs", done=done, repair_id=repair_id)
+
+
+@page(KeyScope.ADMIN)
+def history(visit: Visit, repair_id: str) -> HttpResponse:
+    """The acts on a plan, from the audit log."""
+    acts = visit.ask("lcm_audit", target=repair_id, limit=MOST_ACTS)
+    return visit.show("dashboard/trust/_acts.html", acts=acts)
+
+
+def _readable(step: StepRecord) -> dict[str, Any]:
+    lines, more = difference(step.before, step.after)
+    return {"step": step, "effect": effect_of(step.operation), "lines": lines, "more": more}
+
+
+def _confirmation_for(plan: RepairPlanRecord) -> str:
+    """The confirmation to type; empty if every approved step is harmless."""
+    approved = _in(plan, StepState.APPROVED)
+    is_grave = any(step.risk is Risk.HIGH or not step.reversible for step in approved)
+    return f"apply {counted(len(approved), 'step')}" if is_grave else ""
+
+
+def _in(plan: RepairPlanRecord, state: StepState) -> Sequence[StepRecord]:
+    return [step for step in plan.steps if step.state is state]

@@ -1,1 +1,0 @@
-"""Trust pages: integrity, repairs, quarantine, retention and erasure."""
