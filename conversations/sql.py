@@ -27,15 +27,15 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import psycopg
 from django.db import connection, transaction
 
-from conversations.fast.prepared import Values
+from conversations.fast.prepared import Values, prepared_cursor
 from conversations.fast.prepared import bigint as bigint
 from conversations.fast.prepared import first_row as first_row
 from conversations.fast.prepared import rows as rows
-from conversations.fast.prepared import rows_as_planned as rows_as_planned
 
 ROOMS = Path(__file__).parents[1]
 
@@ -58,6 +58,13 @@ def bound(statement: str, values: Values) -> str:
     """Bind values into a statement, or a piece of one, for `rows_as_planned`."""
     connection.ensure_connection()
     return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
+
+
+def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of a statement with its values in it, planned for these values."""
+    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
 from conversations.models import Conversation, Workspace
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.context import (
+from conversations.store.derived_context import (
     ContextChange,
     CountsChange,
     ItemRow,

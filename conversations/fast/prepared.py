@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import connection, transaction
 from django.db.backends.utils import CursorDebugWrapper, CursorWrapper
 from psycopg.pq import Format
 from psycopg.rows import dict_row, tuple_row
@@ -26,9 +26,7 @@ class PreparedCursor(psycopg.Cursor[Any]):
 class LoggedCursor(CursorDebugWrapper):
     """Log the statement without its values, which the server binds."""
 
-    def debug_sql(
-        self, sql: Any = None, params: Any = None, use_last_executed_query: bool = False, many: bool = False
-    ) -> Any:
+    def debug_sql(self, sql: Any = None, params: Any = None, *_: Any, many: bool = False, **__: Any) -> Any:
         return super().debug_sql(sql, params, many=many)
 
 
@@ -44,7 +42,6 @@ def prepared_cursor(
     Django's own binds values on the client, so the server could prepare nothing. An error in an atomic block marks the
     block for rollback: a caller that catches it cannot commit half of its work.
     """
-    connection = connections[DEFAULT_DB_ALIAS]
     connection.ensure_connection()
     cursor = kind(connection.connection, row_factory=row_factory)
     cursor.format = Format.BINARY if binary else Format.TEXT
@@ -66,13 +63,6 @@ def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
         cursor.execute(statement, values)
         found: Any = cursor.fetchone()
         return found
-
-
-def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a statement with its values in it, planned for these values."""
-    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
 
 
 def bigint(given: int) -> int:

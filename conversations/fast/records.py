@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 R = TypeVar("R")
-_new, _set = object.__new__, object.__setattr__
 
 
 def record(kind: type[R], values: dict[str, Any]) -> R:
@@ -15,8 +14,8 @@ def record(kind: type[R], values: dict[str, Any]) -> R:
 
     The constructor of a frozen class sets its fields one by one, and a page has a thousand parts of thirty fields.
     """
-    made = _new(kind)
-    _set(made, "__dict__", {**_defaults(kind), **values})  # type: ignore[arg-type]
+    made = object.__new__(kind)
+    object.__setattr__(made, "__dict__", {**_defaults(kind), **values})  # type: ignore[arg-type]
     return made
 
 

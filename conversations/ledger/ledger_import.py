@@ -29,7 +29,7 @@ from conversations.ledger.verifying import Verifier, lines_in, verified
 from conversations.models import Conversation
 from conversations.policy import typed_overrides
 from conversations.scope import Scope
-from conversations.store.context import CostOf, fill_context, recount
+from conversations.store.derived_context import CostOf, fill_context, recount
 
 BATCH_LINES = 500
 BATCH_BYTES = 4 * 1024**2

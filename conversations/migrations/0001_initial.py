@@ -1,25 +1,40 @@
 """The tables of the store: SQL files make them, operations describe them."""
 
-import django.contrib.postgres.fields
-import django.contrib.postgres.indexes
-import django.contrib.postgres.search
-import django.db.models.deletion
-import django.db.models.functions.datetime
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.db import migrations, models
+from django.db.models import F, Func, Q
+from django.db.models.functions import Now
 
-import conversations.models.columns
-import conversations.types
+from conversations.models.columns import EnumField, ExactJSONField
 from conversations.run_sql import RunSQLFile, SealRows
+from conversations.types import ContextItemType, PartType, Role, SummaryKind
 
 MODELS = [
+    migrations.CreateModel(
+        name="Workspace",
+        fields=[
+            ("workspace_id", models.BigAutoField(primary_key=True, serialize=False)),
+            ("name", models.TextField(unique=True)),
+            ("created_at", models.DateTimeField(db_default=Now())),
+            ("cold_after_days", models.IntegerField(null=True)),
+        ],
+        options={
+            "db_table": "workspaces",
+            "constraints": [
+                models.CheckConstraint(condition=Q(cold_after_days__gte=1), name="workspaces_wait_at_least_a_day")
+            ],
+        },
+    ),
     migrations.CreateModel(
         name="Conversation",
         fields=[
             ("conversation_id", models.BigAutoField(primary_key=True, serialize=False)),
             ("session_id", models.TextField()),
             ("title", models.TextField(null=True)),
-            ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-            ("updated_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ("created_at", models.DateTimeField(db_default=Now())),
+            ("updated_at", models.DateTimeField(db_default=Now())),
             ("metadata", models.JSONField(default=dict)),
             ("overrides", models.JSONField(default=dict)),
             ("next_seq", models.BigIntegerField(default=1)),
@@ -28,12 +43,18 @@ MODELS = [
             ("active_tokens", models.BigIntegerField(default=0)),
             ("rest_until_seq", models.BigIntegerField(default=0)),
             ("chain_head", models.BinaryField(default=b"")),
-            ("last_used_on", models.DateField(db_default=django.db.models.functions.datetime.Now())),
+            ("last_used_on", models.DateField(db_default=Now())),
             ("quarantined", models.IntegerField(db_default=0, default=0)),
             ("cold_messages", models.BigIntegerField(db_default=0, default=0)),
+            ("workspace", models.ForeignKey("conversations.workspace", models.RESTRICT, related_name="conversations")),
         ],
         options={
             "db_table": "conversations",
+            "constraints": [
+                models.UniqueConstraint(
+                    fields=("workspace", "session_id"), name="conversations_have_one_session_per_workspace"
+                )
+            ],
         },
     ),
     migrations.CreateModel(
@@ -45,7 +66,7 @@ MODELS = [
         ],
         options={
             "db_table": "audit_head",
-            "constraints": [models.CheckConstraint(condition=models.Q(("head_id", 1)), name="audit_head_is_one_row")],
+            "constraints": [models.CheckConstraint(condition=Q(head_id=1), name="audit_head_is_one_row")],
         },
     ),
     migrations.CreateModel(
@@ -58,42 +79,52 @@ MODELS = [
             ("packed", models.BinaryField()),
             ("packed_hash", models.BinaryField()),
             ("bytes_before", models.BigIntegerField()),
-            ("created_at", models.DateTimeField(db_default=models.Func(function="clock_timestamp"))),
+            ("created_at", models.DateTimeField(db_default=Func(function="clock_timestamp"))),
             (
                 "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="cold_blocks",
-                    to="conversations.conversation",
-                ),
+                models.ForeignKey("conversations.conversation", models.RESTRICT, related_name="cold_blocks"),
             ),
         ],
         options={
             "db_table": "cold_blocks",
+            "indexes": [models.Index(fields=["conversation", "first_seq"], name="cold_blocks_conv_idx")],
+            "constraints": [
+                models.CheckConstraint(
+                    condition=Q(first_seq__gte=1, first_seq__lte=F("last_seq"), message_count__gte=1),
+                    name="cold_blocks_cover_a_range",
+                )
+            ],
         },
     ),
     migrations.CreateModel(
         name="AuditEntry",
         fields=[
             ("audit_id", models.BigAutoField(primary_key=True, serialize=False)),
-            ("recorded_at", models.DateTimeField(db_default=models.Func(function="clock_timestamp"))),
+            ("recorded_at", models.DateTimeField(db_default=Func(function="clock_timestamp"))),
             ("actor", models.TextField()),
             ("act", models.TextField()),
             ("target", models.TextField(default="")),
             ("detail", models.JSONField(default=dict)),
             (
                 "conversation",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="+",
-                    to="conversations.conversation",
-                ),
+                models.ForeignKey("conversations.conversation", models.RESTRICT, null=True, related_name="+"),
             ),
+            ("workspace", models.ForeignKey("conversations.workspace", models.RESTRICT, null=True, related_name="+")),
         ],
         options={
             "verbose_name_plural": "audit entries",
             "db_table": "audit_log",
+            "indexes": [
+                models.Index(fields=["workspace", "audit_id"], name="audit_log_workspace_idx"),
+                models.Index(fields=["conversation", "audit_id"], name="audit_log_conversation_idx"),
+                models.Index(fields=["target", "audit_id"], name="audit_log_target_idx"),
+            ],
+            "constraints": [
+                models.CheckConstraint(
+                    condition=Q(Q(actor="", _negated=True), Q(act="", _negated=True)),
+                    name="audit_log_names_who_and_what",
+                )
+            ],
         },
     ),
     migrations.CreateModel(
@@ -105,28 +136,17 @@ MODELS = [
             ("byte_size", models.BigIntegerField(null=True)),
             ("storage_uri", models.TextField()),
             ("exploration_summary", models.TextField(null=True)),
-            ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ("created_at", models.DateTimeField(db_default=Now())),
             ("content_hash", models.BinaryField(null=True)),
             (
                 "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="large_files",
-                    to="conversations.conversation",
-                ),
+                models.ForeignKey("conversations.conversation", models.CASCADE, related_name="large_files"),
             ),
-            (
-                "erased_by",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="+",
-                    to="conversations.auditentry",
-                ),
-            ),
+            ("erased_by", models.ForeignKey("conversations.auditentry", models.RESTRICT, null=True, related_name="+")),
         ],
         options={
             "db_table": "large_files",
+            "indexes": [models.Index(fields=["conversation", "created_at"], name="large_files_conv_idx")],
         },
     ),
     migrations.CreateModel(
@@ -134,23 +154,23 @@ MODELS = [
         fields=[
             ("message_id", models.BigAutoField(primary_key=True, serialize=False)),
             ("seq", models.BigIntegerField()),
-            ("role", conversations.models.columns.EnumField(conversations.types.Role, "message_role")),
+            ("role", EnumField(Role, "message_role")),
             ("content", models.TextField()),
             ("token_count", models.IntegerField()),
-            ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ("created_at", models.DateTimeField(db_default=Now())),
             (
                 "content_tsv",
                 models.GeneratedField(
                     db_persist=True,
-                    expression=models.Func("content", "conversation", "seq", function="lcm_tsv_at"),
-                    output_field=django.contrib.postgres.search.SearchVectorField(),
+                    expression=Func("content", "conversation", "seq", function="lcm_tsv_at"),
+                    output_field=SearchVectorField(),
                 ),
             ),
-            ("recorded_at", models.DateTimeField(db_default=models.Func(function="clock_timestamp"))),
+            ("recorded_at", models.DateTimeField(db_default=Func(function="clock_timestamp"))),
             ("author", models.TextField(null=True)),
             ("idempotency_key", models.TextField(null=True)),
             ("metadata", models.JSONField(default=dict)),
-            ("exact", conversations.models.columns.ExactJSONField(null=True)),
+            ("exact", ExactJSONField(null=True)),
             ("token_counter", models.TextField()),
             ("chained_parts", models.IntegerField(default=0)),
             ("content_hash", models.BinaryField()),
@@ -160,33 +180,30 @@ MODELS = [
             ("chain_hash", models.BinaryField()),
             (
                 "cold_block",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="messages",
-                    to="conversations.coldblock",
-                ),
+                models.ForeignKey("conversations.coldblock", models.RESTRICT, null=True, related_name="messages"),
             ),
-            (
-                "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="messages",
-                    to="conversations.conversation",
-                ),
-            ),
-            (
-                "erased_by",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="+",
-                    to="conversations.auditentry",
-                ),
-            ),
+            ("conversation", models.ForeignKey("conversations.conversation", models.CASCADE, related_name="messages")),
+            ("erased_by", models.ForeignKey("conversations.auditentry", models.RESTRICT, null=True, related_name="+")),
         ],
         options={
             "db_table": "messages",
+            "indexes": [
+                models.Index(fields=["conversation", "seq"], name="messages_conv_seq_idx"),
+                GinIndex(fields=["content_tsv"], name="messages_tsv_gin_idx"),
+                models.Index(fields=["content_hash"], name="messages_content_hash_idx"),
+                models.Index(condition=Q(role="system"), fields=["conversation", "seq"], name="messages_system_idx"),
+                models.Index(condition=Q(erased_by__isnull=False), fields=["conversation"], name="messages_erased_idx"),
+            ],
+            "constraints": [
+                models.UniqueConstraint(fields=("conversation", "seq"), name="messages_conversation_id_seq_key"),
+                models.UniqueConstraint(
+                    condition=Q(idempotency_key__isnull=False),
+                    fields=("conversation", "idempotency_key"),
+                    name="messages_take_an_idempotency_key_once",
+                ),
+                models.CheckConstraint(condition=Q(seq__gte=1), name="messages_are_numbered_from_one"),
+                models.CheckConstraint(condition=Q(token_count__gte=0), name="messages_cost_no_less_than_nothing"),
+            ],
         },
     ),
     migrations.CreateModel(
@@ -197,25 +214,25 @@ MODELS = [
             ("field", models.TextField()),
             ("start_at", models.IntegerField(null=True)),
             ("length", models.IntegerField(null=True)),
-            (
-                "file",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="references",
-                    to="conversations.largefile",
-                ),
-            ),
-            (
-                "message",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="file_references",
-                    to="conversations.message",
-                ),
-            ),
+            ("file", models.ForeignKey("conversations.largefile", models.RESTRICT, related_name="references")),
+            ("message", models.ForeignKey("conversations.message", models.CASCADE, related_name="file_references")),
         ],
         options={
             "db_table": "file_references",
+            "indexes": [
+                models.Index(fields=["message"], name="file_references_message_idx"),
+                models.Index(fields=["file"], name="file_references_file_idx"),
+            ],
+            "constraints": [
+                models.CheckConstraint(
+                    condition=Q(
+                        Q(length__isnull=True, start_at__isnull=True),
+                        Q(length__gt=0, length__isnull=False, start_at__gte=0, start_at__isnull=False),
+                        _connector="OR",
+                    ),
+                    name="file_references_stand_somewhere",
+                )
+            ],
         },
     ),
     migrations.CreateModel(
@@ -223,7 +240,7 @@ MODELS = [
         fields=[
             ("part_id", models.TextField(primary_key=True, serialize=False)),
             ("session_id", models.TextField()),
-            ("part_type", conversations.models.columns.EnumField(conversations.types.PartType, "message_part_type")),
+            ("part_type", EnumField(PartType, "message_part_type")),
             ("ordinal", models.IntegerField()),
             ("text_content", models.TextField(null=True)),
             ("is_ignored", models.BooleanField(null=True)),
@@ -236,10 +253,7 @@ MODELS = [
             ("tool_error", models.TextField(null=True)),
             ("tool_title", models.TextField(null=True)),
             ("patch_hash", models.TextField(null=True)),
-            (
-                "patch_files",
-                django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), null=True, size=None),
-            ),
+            ("patch_files", ArrayField(base_field=models.TextField(), null=True, size=None)),
             ("file_mime", models.TextField(null=True)),
             ("file_name", models.TextField(null=True)),
             ("file_url", models.TextField(null=True)),
@@ -253,17 +267,22 @@ MODELS = [
             ("snapshot_hash", models.TextField(null=True)),
             ("compaction_auto", models.BooleanField(null=True)),
             ("metadata", models.JSONField(null=True)),
-            ("exact", conversations.models.columns.ExactJSONField(null=True)),
+            ("exact", ExactJSONField(null=True)),
             ("part_hash", models.BinaryField()),
-            (
-                "message",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE, related_name="parts", to="conversations.message"
-                ),
-            ),
+            ("message", models.ForeignKey("conversations.message", models.CASCADE, related_name="parts")),
         ],
         options={
             "db_table": "message_parts",
+            "indexes": [
+                models.Index(fields=["message"], name="message_parts_message_idx"),
+                models.Index(fields=["part_type"], name="message_parts_type_idx"),
+                models.Index(
+                    condition=Q(tool_name__isnull=False), fields=["tool_name", "message"], name="message_parts_tool_idx"
+                ),
+            ],
+            "constraints": [
+                models.UniqueConstraint(fields=("message", "ordinal"), name="message_parts_message_id_ordinal_key")
+            ],
         },
     ),
     migrations.CreateModel(
@@ -272,35 +291,37 @@ MODELS = [
             ("quarantine_id", models.BigAutoField(primary_key=True, serialize=False)),
             ("target", models.TextField()),
             ("reason", models.TextField()),
-            ("created_at", models.DateTimeField(db_default=models.Func(function="clock_timestamp"))),
+            ("created_at", models.DateTimeField(db_default=Func(function="clock_timestamp"))),
             ("released_at", models.DateTimeField(null=True)),
             (
                 "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="quarantines",
-                    to="conversations.conversation",
-                ),
+                models.ForeignKey("conversations.conversation", models.RESTRICT, related_name="quarantines"),
             ),
         ],
         options={
             "db_table": "quarantines",
+            "indexes": [models.Index(fields=["conversation"], name="quarantines_conv_idx")],
+            "constraints": [
+                models.UniqueConstraint(
+                    condition=Q(released_at__isnull=True), fields=("target",), name="quarantines_hold_a_thing_once"
+                )
+            ],
         },
     ),
     migrations.CreateModel(
         name="Summary",
         fields=[
             ("summary_id", models.TextField(primary_key=True, serialize=False)),
-            ("kind", conversations.models.columns.EnumField(conversations.types.SummaryKind, "summary_kind")),
+            ("kind", EnumField(SummaryKind, "summary_kind")),
             ("content", models.TextField()),
             ("token_count", models.IntegerField()),
-            ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ("created_at", models.DateTimeField(db_default=Now())),
             (
                 "content_tsv",
                 models.GeneratedField(
                     db_persist=True,
-                    expression=models.Func("content", "conversation", "last_seq", function="lcm_tsv_at"),
-                    output_field=django.contrib.postgres.search.SearchVectorField(),
+                    expression=Func("content", "conversation", "last_seq", function="lcm_tsv_at"),
+                    output_field=SearchVectorField(),
                 ),
             ),
             ("file_ids", models.JSONField(default=list)),
@@ -329,36 +350,39 @@ MODELS = [
             ("tokens_in", models.IntegerField(db_default=0, default=0)),
             ("tokens_out", models.IntegerField(db_default=0, default=0)),
             ("duration_ms", models.IntegerField(db_default=0, default=0)),
-            (
-                "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="summaries",
-                    to="conversations.conversation",
-                ),
-            ),
-            (
-                "erased_by",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="+",
-                    to="conversations.auditentry",
-                ),
-            ),
+            ("conversation", models.ForeignKey("conversations.conversation", models.CASCADE, related_name="summaries")),
+            ("erased_by", models.ForeignKey("conversations.auditentry", models.RESTRICT, null=True, related_name="+")),
             (
                 "supersedes",
-                models.OneToOneField(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="superseded_by",
-                    to="conversations.summary",
-                ),
+                models.OneToOneField("conversations.summary", models.RESTRICT, null=True, related_name="superseded_by"),
             ),
         ],
         options={
             "verbose_name_plural": "summaries",
             "db_table": "summaries",
+            "indexes": [
+                models.Index(fields=["conversation", "created_at"], name="summaries_conv_created_idx"),
+                GinIndex(fields=["content_tsv"], name="summaries_tsv_gin_idx"),
+                models.Index(fields=["conversation", "first_seq", "last_seq"], name="summaries_conv_range_idx"),
+                models.Index(fields=["conversation", "last_seq"], name="summaries_conv_last_idx"),
+                models.Index(condition=Q(is_degraded=True), fields=["conversation"], name="summaries_degraded_idx"),
+            ],
+            "constraints": [
+                models.CheckConstraint(
+                    condition=Q(
+                        Q(depth=0, kind="leaf"),
+                        Q(Q(kind="leaf", _negated=True), Q(depth=0, _negated=True)),
+                        _connector="OR",
+                    ),
+                    name="summaries_of_messages_are_leaves",
+                ),
+                models.CheckConstraint(
+                    condition=Q(first_seq__gte=1, first_seq__lte=F("last_seq")), name="summaries_cover_a_range"
+                ),
+                models.CheckConstraint(
+                    condition=Q(level__in=["normal", "aggressive", "deterministic"]), name="summaries_know_their_level"
+                ),
+            ],
         },
     ),
     migrations.CreateModel(
@@ -371,41 +395,34 @@ MODELS = [
                 ),
             ),
             ("ordinal", models.BigIntegerField()),
-            (
-                "item_type",
-                conversations.models.columns.EnumField(conversations.types.ContextItemType, "context_item_type"),
-            ),
-            ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ("item_type", EnumField(ContextItemType, "context_item_type")),
+            ("created_at", models.DateTimeField(db_default=Now())),
             ("token_count", models.IntegerField()),
             (
                 "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="context_items",
-                    to="conversations.conversation",
-                ),
+                models.ForeignKey("conversations.conversation", models.CASCADE, related_name="context_items"),
             ),
-            (
-                "message",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="+",
-                    to="conversations.message",
-                ),
-            ),
-            (
-                "summary",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="+",
-                    to="conversations.summary",
-                ),
-            ),
+            ("message", models.ForeignKey("conversations.message", models.RESTRICT, null=True, related_name="+")),
+            ("summary", models.ForeignKey("conversations.summary", models.RESTRICT, null=True, related_name="+")),
         ],
         options={
             "db_table": "context_items",
+            "constraints": [
+                models.CheckConstraint(
+                    condition=Q(
+                        Q(item_type="message", message__isnull=False, summary__isnull=True),
+                        Q(item_type="summary", message__isnull=True, summary__isnull=False),
+                        _connector="OR",
+                    ),
+                    name="context_items_check",
+                ),
+                models.UniqueConstraint(
+                    condition=Q(message__isnull=False), fields=("message",), name="context_items_show_a_message_once"
+                ),
+                models.UniqueConstraint(
+                    condition=Q(summary__isnull=False), fields=("summary",), name="context_items_show_a_summary_once"
+                ),
+            ],
         },
     ),
     migrations.CreateModel(
@@ -418,26 +435,10 @@ MODELS = [
                 ),
             ),
             ("ordinal", models.IntegerField()),
-            (
-                "message",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="summary_links",
-                    to="conversations.message",
-                ),
-            ),
-            (
-                "summary",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="message_links",
-                    to="conversations.summary",
-                ),
-            ),
+            ("message", models.ForeignKey("conversations.message", models.RESTRICT, related_name="summary_links")),
+            ("summary", models.ForeignKey("conversations.summary", models.CASCADE, related_name="message_links")),
         ],
-        options={
-            "db_table": "summary_messages",
-        },
+        options={"db_table": "summary_messages"},
     ),
     migrations.CreateModel(
         name="SummaryParent",
@@ -452,21 +453,21 @@ MODELS = [
             (
                 "source",
                 models.ForeignKey(
+                    "conversations.summary",
+                    models.RESTRICT,
                     db_column="parent_summary_id",
-                    on_delete=django.db.models.deletion.RESTRICT,
                     related_name="derived_links",
-                    to="conversations.summary",
                 ),
             ),
-            (
-                "summary",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE, related_name="source_links", to="conversations.summary"
-                ),
-            ),
+            ("summary", models.ForeignKey("conversations.summary", models.CASCADE, related_name="source_links")),
         ],
         options={
             "db_table": "summary_parents",
+            "constraints": [
+                models.CheckConstraint(
+                    condition=Q(summary=F("source"), _negated=True), name="summary_parents_are_others"
+                )
+            ],
         },
     ),
     migrations.CreateModel(
@@ -478,26 +479,20 @@ MODELS = [
             ("byte_size", models.BigIntegerField()),
             ("chunk_bytes", models.IntegerField()),
             ("content_hash", models.BinaryField(null=True)),
-            ("created_at", models.DateTimeField(db_default=models.Func(function="clock_timestamp"))),
-            ("touched_at", models.DateTimeField(db_default=models.Func(function="clock_timestamp"))),
-            (
-                "conversation",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE, related_name="uploads", to="conversations.conversation"
-                ),
-            ),
-            (
-                "file",
-                models.ForeignKey(
-                    null=True,
-                    on_delete=django.db.models.deletion.CASCADE,
-                    related_name="+",
-                    to="conversations.largefile",
-                ),
-            ),
+            ("created_at", models.DateTimeField(db_default=Func(function="clock_timestamp"))),
+            ("touched_at", models.DateTimeField(db_default=Func(function="clock_timestamp"))),
+            ("conversation", models.ForeignKey("conversations.conversation", models.CASCADE, related_name="uploads")),
+            ("file", models.ForeignKey("conversations.largefile", models.CASCADE, null=True, related_name="+")),
         ],
         options={
             "db_table": "uploads",
+            "indexes": [
+                models.Index(fields=["conversation"], name="uploads_conversation_idx"),
+                models.Index(fields=["touched_at"], name="uploads_touched_idx"),
+            ],
+            "constraints": [
+                models.CheckConstraint(condition=Q(byte_size__gte=0, chunk_bytes__gt=0), name="uploads_have_a_size")
+            ],
         },
     ),
     migrations.CreateModel(
@@ -506,47 +501,15 @@ MODELS = [
             ("upload_chunk_id", models.BigAutoField(primary_key=True, serialize=False)),
             ("number", models.IntegerField()),
             ("content_hash", models.BinaryField()),
-            (
-                "upload",
-                models.ForeignKey(
-                    on_delete=django.db.models.deletion.CASCADE, related_name="chunks", to="conversations.upload"
-                ),
-            ),
+            ("upload", models.ForeignKey("conversations.upload", models.CASCADE, related_name="chunks")),
         ],
         options={
             "db_table": "upload_chunks",
-        },
-    ),
-    migrations.CreateModel(
-        name="Workspace",
-        fields=[
-            ("workspace_id", models.BigAutoField(primary_key=True, serialize=False)),
-            ("name", models.TextField(unique=True)),
-            ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-            ("cold_after_days", models.IntegerField(null=True)),
-        ],
-        options={
-            "db_table": "workspaces",
             "constraints": [
-                models.CheckConstraint(
-                    condition=models.Q(("cold_after_days__gte", 1)), name="workspaces_wait_at_least_a_day"
-                )
+                models.UniqueConstraint(fields=("upload", "number"), name="upload_chunks_are_kept_once"),
+                models.CheckConstraint(condition=Q(number__gte=0), name="upload_chunks_are_numbered_from_zero"),
             ],
         },
-    ),
-    migrations.AddField(
-        model_name="conversation",
-        name="workspace",
-        field=models.ForeignKey(
-            on_delete=django.db.models.deletion.RESTRICT, related_name="conversations", to="conversations.workspace"
-        ),
-    ),
-    migrations.AddField(
-        model_name="auditentry",
-        name="workspace",
-        field=models.ForeignKey(
-            null=True, on_delete=django.db.models.deletion.RESTRICT, related_name="+", to="conversations.workspace"
-        ),
     ),
     migrations.CreateModel(
         name="AuditLink",
@@ -556,262 +519,14 @@ MODELS = [
             (
                 "entry",
                 models.OneToOneField(
-                    db_column="audit_id",
-                    on_delete=django.db.models.deletion.RESTRICT,
-                    related_name="link",
-                    to="conversations.auditentry",
+                    "conversations.auditentry", models.RESTRICT, db_column="audit_id", related_name="link"
                 ),
             ),
         ],
         options={
             "db_table": "audit_chain",
-            "constraints": [
-                models.CheckConstraint(condition=models.Q(("number__gte", 1)), name="audit_chain_counts_from_one")
-            ],
+            "constraints": [models.CheckConstraint(condition=Q(number__gte=1), name="audit_chain_counts_from_one")],
         },
-    ),
-    migrations.AddIndex(
-        model_name="coldblock",
-        index=models.Index(fields=["conversation", "first_seq"], name="cold_blocks_conv_idx"),
-    ),
-    migrations.AddConstraint(
-        model_name="coldblock",
-        constraint=models.CheckConstraint(
-            condition=models.Q(
-                ("first_seq__gte", 1), ("first_seq__lte", models.F("last_seq")), ("message_count__gte", 1)
-            ),
-            name="cold_blocks_cover_a_range",
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="largefile",
-        index=models.Index(fields=["conversation", "created_at"], name="large_files_conv_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="message",
-        index=models.Index(fields=["conversation", "seq"], name="messages_conv_seq_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="message",
-        index=django.contrib.postgres.indexes.GinIndex(fields=["content_tsv"], name="messages_tsv_gin_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="message",
-        index=models.Index(fields=["content_hash"], name="messages_content_hash_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="message",
-        index=models.Index(
-            condition=models.Q(("role", "system")), fields=["conversation", "seq"], name="messages_system_idx"
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="message",
-        index=models.Index(
-            condition=models.Q(("erased_by__isnull", False)), fields=["conversation"], name="messages_erased_idx"
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="message",
-        constraint=models.UniqueConstraint(fields=("conversation", "seq"), name="messages_conversation_id_seq_key"),
-    ),
-    migrations.AddConstraint(
-        model_name="message",
-        constraint=models.UniqueConstraint(
-            condition=models.Q(("idempotency_key__isnull", False)),
-            fields=("conversation", "idempotency_key"),
-            name="messages_take_an_idempotency_key_once",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="message",
-        constraint=models.CheckConstraint(condition=models.Q(("seq__gte", 1)), name="messages_are_numbered_from_one"),
-    ),
-    migrations.AddConstraint(
-        model_name="message",
-        constraint=models.CheckConstraint(
-            condition=models.Q(("token_count__gte", 0)), name="messages_cost_no_less_than_nothing"
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="filereference",
-        index=models.Index(fields=["message"], name="file_references_message_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="filereference",
-        index=models.Index(fields=["file"], name="file_references_file_idx"),
-    ),
-    migrations.AddConstraint(
-        model_name="filereference",
-        constraint=models.CheckConstraint(
-            condition=models.Q(
-                models.Q(("length__isnull", True), ("start_at__isnull", True)),
-                models.Q(
-                    ("length__gt", 0), ("length__isnull", False), ("start_at__gte", 0), ("start_at__isnull", False)
-                ),
-                _connector="OR",
-            ),
-            name="file_references_stand_somewhere",
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="messagepart",
-        index=models.Index(fields=["message"], name="message_parts_message_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="messagepart",
-        index=models.Index(fields=["part_type"], name="message_parts_type_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="messagepart",
-        index=models.Index(
-            condition=models.Q(("tool_name__isnull", False)),
-            fields=["tool_name", "message"],
-            name="message_parts_tool_idx",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="messagepart",
-        constraint=models.UniqueConstraint(fields=("message", "ordinal"), name="message_parts_message_id_ordinal_key"),
-    ),
-    migrations.AddIndex(
-        model_name="quarantine",
-        index=models.Index(fields=["conversation"], name="quarantines_conv_idx"),
-    ),
-    migrations.AddConstraint(
-        model_name="quarantine",
-        constraint=models.UniqueConstraint(
-            condition=models.Q(("released_at__isnull", True)), fields=("target",), name="quarantines_hold_a_thing_once"
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="summary",
-        index=models.Index(fields=["conversation", "created_at"], name="summaries_conv_created_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="summary",
-        index=django.contrib.postgres.indexes.GinIndex(fields=["content_tsv"], name="summaries_tsv_gin_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="summary",
-        index=models.Index(fields=["conversation", "first_seq", "last_seq"], name="summaries_conv_range_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="summary",
-        index=models.Index(fields=["conversation", "last_seq"], name="summaries_conv_last_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="summary",
-        index=models.Index(
-            condition=models.Q(("is_degraded", True)), fields=["conversation"], name="summaries_degraded_idx"
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="summary",
-        constraint=models.CheckConstraint(
-            condition=models.Q(
-                models.Q(("depth", 0), ("kind", "leaf")),
-                models.Q(models.Q(("kind", "leaf"), _negated=True), models.Q(("depth", 0), _negated=True)),
-                _connector="OR",
-            ),
-            name="summaries_of_messages_are_leaves",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="summary",
-        constraint=models.CheckConstraint(
-            condition=models.Q(("first_seq__gte", 1), ("first_seq__lte", models.F("last_seq"))),
-            name="summaries_cover_a_range",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="summary",
-        constraint=models.CheckConstraint(
-            condition=models.Q(("level__in", ["normal", "aggressive", "deterministic"])),
-            name="summaries_know_their_level",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="contextitem",
-        constraint=models.CheckConstraint(
-            condition=models.Q(
-                models.Q(("item_type", "message"), ("message__isnull", False), ("summary__isnull", True)),
-                models.Q(("item_type", "summary"), ("message__isnull", True), ("summary__isnull", False)),
-                _connector="OR",
-            ),
-            name="context_items_check",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="contextitem",
-        constraint=models.UniqueConstraint(
-            condition=models.Q(("message__isnull", False)),
-            fields=("message",),
-            name="context_items_show_a_message_once",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="contextitem",
-        constraint=models.UniqueConstraint(
-            condition=models.Q(("summary__isnull", False)),
-            fields=("summary",),
-            name="context_items_show_a_summary_once",
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="summaryparent",
-        constraint=models.CheckConstraint(
-            condition=models.Q(("summary", models.F("source")), _negated=True), name="summary_parents_are_others"
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="upload",
-        index=models.Index(fields=["conversation"], name="uploads_conversation_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="upload",
-        index=models.Index(fields=["touched_at"], name="uploads_touched_idx"),
-    ),
-    migrations.AddConstraint(
-        model_name="upload",
-        constraint=models.CheckConstraint(
-            condition=models.Q(("byte_size__gte", 0), ("chunk_bytes__gt", 0)), name="uploads_have_a_size"
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="uploadchunk",
-        constraint=models.UniqueConstraint(fields=("upload", "number"), name="upload_chunks_are_kept_once"),
-    ),
-    migrations.AddConstraint(
-        model_name="uploadchunk",
-        constraint=models.CheckConstraint(
-            condition=models.Q(("number__gte", 0)), name="upload_chunks_are_numbered_from_zero"
-        ),
-    ),
-    migrations.AddConstraint(
-        model_name="conversation",
-        constraint=models.UniqueConstraint(
-            fields=("workspace", "session_id"), name="conversations_have_one_session_per_workspace"
-        ),
-    ),
-    migrations.AddIndex(
-        model_name="auditentry",
-        index=models.Index(fields=["workspace", "audit_id"], name="audit_log_workspace_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="auditentry",
-        index=models.Index(fields=["conversation", "audit_id"], name="audit_log_conversation_idx"),
-    ),
-    migrations.AddIndex(
-        model_name="auditentry",
-        index=models.Index(fields=["target", "audit_id"], name="audit_log_target_idx"),
-    ),
-    migrations.AddConstraint(
-        model_name="auditentry",
-        constraint=models.CheckConstraint(
-            condition=models.Q(models.Q(("actor", ""), _negated=True), models.Q(("act", ""), _negated=True)),
-            name="audit_log_names_who_and_what",
-        ),
     ),
 ]
 

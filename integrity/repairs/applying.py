@@ -17,7 +17,7 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.context import hold
+from conversations.store.derived_context import hold
 from conversations.store.pages import behind
 from integrity import models
 from integrity.examination import Examination, batches_of

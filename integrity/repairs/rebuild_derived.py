@@ -13,7 +13,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict
 from conversations.models import Message, Summary
 from conversations.sql import load, rows
-from conversations.store.context import (
+from conversations.store.derived_context import (
     ContextChange,
     Counts,
     CountsChange,

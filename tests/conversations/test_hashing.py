@@ -10,7 +10,7 @@ import pytest
 from conversations.content import hashing
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
-from tests.conversations.appending import append
+from tests.conversations.appending import append, keyed
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 
 
@@ -162,13 +162,9 @@ def test_the_order_of_json_keys_is_sealed_where_it_is_not_the_sorted_one():
 @pytest.mark.django_db
 def test_a_retry_with_other_keys_order_is_the_same_message():
     conversation_id = a_conversation().conversation_id
-    first = append(
-        conversation_id, NewMessage(Role.USER, "x", metadata={"b": 1, "a": 2}, idempotency_key="k")
-    ).messages[0]
+    [first] = append(conversation_id, keyed("k", metadata={"b": 1, "a": 2})).messages
 
-    again = append(
-        conversation_id, NewMessage(Role.USER, "x", metadata={"a": 2, "b": 1}, idempotency_key="k")
-    ).messages[0]
+    [again] = append(conversation_id, keyed("k", metadata={"a": 2, "b": 1})).messages
 
     assert (again.message_id, again.created) == (first.message_id, False)
     assert list(a_store().get_message(message_id=first.message_id).metadata) == ["b", "a"]

@@ -23,7 +23,6 @@ from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.conversations.appending import append
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -181,16 +180,6 @@ def test_zero_turns_it_off(conversation_id, settings):
 def test_a_limit_that_would_make_files_of_sentences_is_refused(db):
     with pytest.raises(Invalid, match="2,000"):
         a_conversation(overrides={"large_file_tokens": 100})
-
-
-def test_an_ordinary_message_costs_no_statement_more(conversation_id):
-    store, message = a_store(), NewMessage(Role.USER, "word " * 1500)
-    store.append_messages(conversation_id=conversation_id, messages=[message])
-
-    with counted_statements() as asked:
-        store.append_messages(conversation_id=conversation_id, messages=[message])
-
-    assert len(asked) == 1
 
 
 def test_reasoning_and_the_arguments_of_calls_stay_as_they_came(conversation_id):

@@ -10,7 +10,7 @@ from compaction.rendering import context_cost_of
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation
-from conversations.store import context as rebuilding
+from conversations.store import derived_context as rebuilding
 from integrity.checker import IntegrityChecker
 from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store

@@ -32,7 +32,7 @@ _FILE_ID = re.compile(r"file_[0-9a-f]{16}")
 
 @dataclass(frozen=True)
 class Settled:
-    """A message as it is stored, the files that it needs, and the texts that became files."""
+    """A message as it is stored, its files, and the texts that became files."""
 
     message: NewMessage
     # As its record seals them.
