@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's command line for this site; the embedded database is started for the commands that need one."""
+"""Django's command line; it starts the embedded database where one is needed."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The settings of compaction: when to make room, how much, and which settings contradict each other. Pure.
+"""The settings of compaction: thresholds, targets and contradictions. Pure.
 
 Contradictions are settings that are good one by one and cannot be satisfied together. Only what can never work is
 refused: a target that is long for its chunk is cut to a share of it, and a goal above the threshold counts as just
@@ -181,7 +181,7 @@ class CompactionPolicy(Policy):
             )
 
     def _of_leaf_summaries(self) -> Iterator[str]:
-        """A full chunk is worth a summary, or only a message longer than it would get one."""
+        """A full chunk must be worth a summary."""
         chunk = self.leaf_chunk_tokens
         if not self._is_worthwhile(chunk, depth=0):
             yield (

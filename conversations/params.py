@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
 
 from conversations.content.json_values import noun_of
-from conversations.formats import READERS, Format, detect
-from conversations.formats.native import MESSAGE_FIELDS, PART_FIELDS, as_fields
+from conversations.formats import MESSAGE_FIELDS, PART_FIELDS, READERS, Format, as_fields, detect
 from conversations.param_fields import (
     NEXT,
     WHOLE,

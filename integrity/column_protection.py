@@ -1,4 +1,4 @@
-"""What protects each column of the database, as `column_protection.toml` declares it."""
+"""What protects each column of the database; `column_protection.toml` says it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and what detects a removed row; `column_protection.toml` explains the fields."""
+    """A table, and what detects a removed row; the TOML file explains the fields."""
 
     name: str
     columns: Mapping[str, Column]

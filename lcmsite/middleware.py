@@ -15,7 +15,7 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django_prometheus.middleware import PrometheusAfterMiddleware
 
-from lcmsite.api.cancelling import CLIENT, DISCONNECTED
+from lcmsite.api.concurrency import CLIENT, DISCONNECTED
 from lcmsite.api.responses import problem_response
 
 logger = structlog.get_logger(__name__)

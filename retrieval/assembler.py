@@ -15,7 +15,6 @@ from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.last_used import note_use
 from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, read_window, stored_context, withheld_ids
 from retrieval.assembly.past import past_context
@@ -82,7 +81,7 @@ class ContextAssembler:
                 else past_context(conversation, as_of=as_of, sought=sought)
             )
             context = self._assembled(conversation, slots, hits, budget=budget, reserve=reserve, query=query)
-        note_use(conversation)
+        conversation.note_use()
         if keep_receipt:
             context = keep(context, last_seq=slots.counters.message_count, most=self.limits.kept_receipts)
         return context if format is None else _in_format(context, MessageFormat(format))

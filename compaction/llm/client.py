@@ -62,7 +62,7 @@ class ModelClient:
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
         """The reply to a prompt, before the deadline; ModelFailed if there is none.
 
-        Without a deadline it takes as long as its attempts may take. It waits for nothing that would come after the
+        Without a deadline its attempts and their timeouts limit it. It waits for nothing that would come after the
         deadline, and makes no call then.
         """
         endpoint = self.endpoint

@@ -36,7 +36,7 @@ def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
 
 
 def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
-    """The reply in the answer, without its thinking; BadAnswer if cut off or none at all."""
+    """The answer's reply without thinking; BadAnswer if it is cut off or missing."""
     payload = read_json(body)
     read = _anthropic_reply if endpoint.protocol is Protocol.ANTHROPIC else _chat_reply
     content, stop, usage = read(payload)

@@ -1,7 +1,7 @@
 """The sources as a language model reads them: who, when, what. Pure.
 
     [2026-03-07 14:02 UTC | user | Anna]
-    Please make the export faster.
+    Please export the archived rows too.
     [2026-03-07 14:03 UTC | assistant]
     [tool_call Bash] {"command": "pytest tests/export"}
     [2026-03-07 14:03 UTC | tool | Bash]

@@ -35,7 +35,7 @@ LONGEST_URL = 500
 # The key in a part's `exact` that names its block.
 MARK = "cold_block_id"
 
-# zlib, not lzma, whose blocks are smaller but take longer to read.
+# zlib, not lzma: cold texts are read more often than they are packed.
 _LEVEL = 6
 # A block can be thawed or repacked between the query for rows and that for blocks: then both are read again.
 _ATTEMPTS = 5

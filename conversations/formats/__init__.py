@@ -8,14 +8,16 @@ its `repairs` name every change that the API made necessary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from conversations.formats import anthropic, claude_code, codex, openai_chat, openai_responses, pi
-from conversations.formats.native import from_native
 from conversations.formats.neutral import from_neutral, render_neutral
 from conversations.formats.rendered import Item, MessageFormat, Rendered
-from conversations.types import NewMessage
+from conversations.types import NewMessage, NewPart
 
 Row = Mapping[str, Any]
 
@@ -26,6 +28,37 @@ class Format(StrEnum):
     OPENAI_CHAT = "openai"
     OPENAI_RESPONSES = "openai_responses"
     ANTHROPIC = "anthropic"
+
+
+# For these, null means absent.
+_NOT_NULL = ("parts", "metadata", "name")
+MESSAGE_FIELDS = frozenset(each.name for each in fields(NewMessage)) | {"name"}
+PART_FIELDS = frozenset(each.name for each in fields(NewPart))
+
+
+def as_fields(row: Any) -> Any:
+    """Rename and drop keys of a JSON object so that they are fields of `NewMessage`."""
+    if type(row) is not dict:
+        return row
+    if any(row.get(name, ()) is None for name in _NOT_NULL):
+        row = {name: value for name, value in row.items() if value is not None or name not in _NOT_NULL}
+    if "name" in row and row.get("author") is None:
+        row = {**row, "author": row["name"]}
+        del row["name"]
+    if row.get("content") is None and not row.get("parts"):
+        raise ValueError("A message needs content or parts.")
+    return row
+
+
+_ADAPTER: TypeAdapter[NewMessage] = TypeAdapter(Annotated[NewMessage, BeforeValidator(as_fields)])
+
+
+def from_native(row: Mapping[str, Any]) -> NewMessage:
+    """Return the message of LCM's own JSON form; ValueError if it is none."""
+    try:
+        return _ADAPTER.validate_python(row)
+    except ValidationError as wrong:
+        raise ValueError(str(wrong)) from None
 
 
 READERS: Mapping[str, Callable[[Row], NewMessage]] = {

@@ -243,7 +243,7 @@ def content_of(
 
 
 def rendered(messages: Iterable[tuple[Turn, Mapping[str, Any]]], repairs: Repairs) -> Rendered:
-    """Return messages with the items of their turns, and the repairs once all are made."""
+    """The messages, the items of their turns, and all repairs."""
     found = tuple(messages)
     return Rendered(
         messages=tuple(message for _, message in found),

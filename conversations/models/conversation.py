@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from typing import ClassVar
 
 from django.db import models
@@ -11,6 +12,11 @@ from django.db.models.functions import Now
 from conversations.models.columns import EnumField, record_of
 from conversations.models.querysets import ContextItemQuerySet
 from conversations.types import ContextItemType, ConversationRecord, Counters
+
+
+def today() -> date:
+    """The day by which uses are counted, in UTC."""
+    return datetime.now(UTC).date()
 
 
 class Workspace(models.Model):
@@ -29,6 +35,12 @@ class Workspace(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    def mark_used(self) -> int:
+        """Record today as the day of last use; at most one write a day."""
+        return self.filter(last_used_on__lt=today()).update(last_used_on=today())
 
 
 class Conversation(models.Model):
@@ -52,6 +64,8 @@ class Conversation(models.Model):
     quarantined = models.IntegerField(default=0, db_default=0)
     cold_messages = models.BigIntegerField(default=0, db_default=0)
 
+    objects = ConversationQuerySet.as_manager()
+
     class Meta:
         db_table = "conversations"
         constraints = [
@@ -65,7 +79,18 @@ class Conversation(models.Model):
 
     @property
     def counters(self) -> Counters:
-        return record_of(Counters, self, message_count=self.next_seq - 1)
+        return Counters(
+            message_count=self.next_seq - 1,
+            total_tokens=self.total_tokens,
+            active_messages=self.active_messages,
+            active_tokens=self.active_tokens,
+            rest_until_seq=self.rest_until_seq,
+        )
+
+    def note_use(self) -> None:
+        """Record that it is used today; not within a snapshot, which cannot write."""
+        if self.last_used_on < today():
+            Conversation.objects.filter(pk=self.pk).mark_used()
 
     def as_record(self) -> ConversationRecord:
         return record_of(ConversationRecord, self)

@@ -2,8 +2,7 @@
 -- `src/store/x.ts`), accents folded away, and two-character terms for scripts without spaces. All IMMUTABLE, so that a
 -- generated column may use them; what is searched for goes through the same functions.
 
--- Accents away, compatibility forms unified; only where there is something to unify, which a regular expression sees
--- faster than normalize(). Composed again at the end: Hangul must not stay in pieces.
+-- Accents away, compatibility forms unified; only where a regular expression finds something to unify. Composed again at the end: Hangul must not stay in pieces.
 CREATE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE

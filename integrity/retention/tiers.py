@@ -18,9 +18,9 @@ from conversations.audit import Act, AuditLog
 from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_block
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
+from conversations.models.conversation import today
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.last_used import today
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy
 from integrity.retention.types import RetentionRecord, Tier, TierMove

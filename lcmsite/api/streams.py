@@ -47,7 +47,7 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
     ),
 )
 def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
-    """A file's bytes as they are, or those of the one Range that is asked for."""
+    """A file's bytes as they are, or those of one requested Range."""
     caller: Any = request.user
     return download_response(request, caller, file_id)
 

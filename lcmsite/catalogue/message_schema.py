@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
@@ -71,7 +72,7 @@ class AnthropicBlock(Foreign):
 
 
 class AnthropicMessage(Foreign):
-    """A message as Anthropic's Messages API takes it; one with the role system is a system prompt."""
+    """A message of Anthropic's Messages API; with the role system, a system prompt."""
 
     role: Literal["user", "assistant", "system"]
     content: str | list[AnthropicText | AnthropicBlock]
@@ -150,7 +151,7 @@ class ResponsesOther(ResponsesItem):
 class ResponsesMessage(
     RootModel[ResponsesTurn | ResponsesReasoning | ResponsesCall | ResponsesResult | ResponsesOther]
 ):
-    """An item as OpenAI's Responses API takes and gives it: a message, a thought, a call, a result."""
+    """An item of OpenAI's Responses API: a message, thought, call or result."""
 
 
 _FORMS: Mapping[Format, type[BaseModel]] = {
@@ -173,16 +174,14 @@ def by_form(body: Schema) -> Schema:
 
 
 def _of_form(body: Schema, form: Format, name: str) -> Schema:
-    properties = body["properties"]
-    is_default = form is Format.LCM
-    described = {"description": properties["format"]["description"], **({"default": form} if is_default else {})}
-    return {
-        **body,
-        "title": name.replace("Message", "Messages"),
-        "required": body["required"] + ([] if is_default else ["format"]),
-        "properties": {
-            **properties,
-            "format": {"type": "string", "enum": [form], **described},
-            "messages": {**properties["messages"], "items": {"$ref": f"{COMPONENTS}{name}"}},
-        },
-    }
+    schema = deepcopy(body)
+    properties = schema["properties"]
+    schema["title"] = name.replace("Message", "Messages")
+    described = {"description": properties["format"]["description"]}
+    if form is Format.LCM:
+        described["default"] = form
+    else:
+        schema["required"] = [*body["required"], "format"]
+    properties["format"] = {"type": "string", "enum": [form], **described}
+    properties["messages"]["items"] = {"$ref": f"{COMPONENTS}{name}"}
+    return schema

@@ -12,8 +12,7 @@ from typing import Any, Literal, get_type_hints
 
 from conversations.param_fields import Params
 from lcmsite.access.keys import Caller
-from lcmsite.api.cancelling import cancelled_with_client
-from lcmsite.api.concurrency import gate
+from lcmsite.api.concurrency import cancelled_with_client, gate
 from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
 

@@ -1,4 +1,4 @@
-"""The catalogue as a page to read: every operation with its path, its params, and its name on each face.
+"""The catalogue as a page: each operation's path, params and names.
 
 Written from the same lines, params and schemas as the faces themselves, so it says what they do.
 """
@@ -79,10 +79,10 @@ def _lines() -> Iterator[str]:
     yield "\n## Only on the command line\n"
     of_catalogue = {each.command for each in CATALOGUE}
     ours = {name: verb.sentence for name, verb in verbs().items() if name not in of_catalogue}
-    rows = ((f"`lcm {name}`", told) for name, told in {**MANAGEMENT, **ours}.items())
+    rows = ((f"`lcm {name}`", text) for name, text in {**MANAGEMENT, **ours}.items())
     yield from _table(("verb", "what it does"), rows)
     yield "\n## Only over REST\n\nStreams, which no JSON answer could hold. Both need the scope `read`.\n"
-    yield from _table(("path", "what it answers with"), ((f"`GET {PREFIX}{path}`", told) for path, told in _STREAMS))
+    yield from _table(("path", "what it answers with"), ((f"`GET {PREFIX}{path}`", text) for path, text in _STREAMS))
     yield ""
 
 
@@ -123,35 +123,35 @@ def _param(operation: Operation, name: str, schema: Schema) -> tuple[str, str, s
     return f"`{name}`", _words(schema), shown, schema["description"]
 
 
-def _words(told: Schema) -> str:
+def _words(schema: Schema) -> str:
     """A schema, to be read by people."""
-    if is_conversation(told):
+    if is_conversation(schema):
         return "number of a conversation"
-    if "enum" in told:
-        return "one of " + ", ".join(f"`{each}`" for each in told["enum"])
-    if "anyOf" in told:
-        return " or ".join(_words(each) for each in told["anyOf"])
-    match told.get("type"):
+    if "enum" in schema:
+        return "one of " + ", ".join(f"`{each}`" for each in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_words(each) for each in schema["anyOf"])
+    match schema.get("type"):
         case "integer" | "number" as kind:
             name = "whole number" if kind == "integer" else "number"
-            if "exclusiveMinimum" in told:
-                return f"{name}, above {told['exclusiveMinimum']}, at most {told['maximum']}"
-            but = ", not 0" if "not" in told else ""
-            return name + _bounds(told.get("minimum"), told.get("maximum")) + but
-        case "string" if "contentEncoding" in told:
+            if "exclusiveMinimum" in schema:
+                return f"{name}, above {schema['exclusiveMinimum']}, at most {schema['maximum']}"
+            but = ", not 0" if "not" in schema else ""
+            return name + _bounds(schema.get("minimum"), schema.get("maximum")) + but
+        case "string" if "contentEncoding" in schema:
             return "bytes, in base64"
-        case "string" if "format" in told:
-            return _FORMATS[told["format"]]
-        case "string" if told.get("pattern", NO_NUL) != NO_NUL:
-            return _PATTERNS.get(told["pattern"], "text")
+        case "string" if "format" in schema:
+            return _FORMATS[schema["format"]]
+        case "string" if schema.get("pattern", NO_NUL) != NO_NUL:
+            return _PATTERNS.get(schema["pattern"], "text")
         case "string":
-            high = told.get("maxLength")
+            high = schema.get("maxLength")
             return "text" if high is None else f"text of at most {high:,} characters"
         case "boolean":
             return "true or false"
         case "array":
-            most = f" of at most {told['maxItems']:,}" if told.get("maxItems") else ""
-            return f"list{most}, each: {_words(told['items'])}"
+            most = f" of at most {schema['maxItems']:,}" if schema.get("maxItems") else ""
+            return f"list{most}, each: {_words(schema['items'])}"
         case "object":
             return "JSON object"
         case other:

@@ -85,7 +85,7 @@ def restore_backup(session: Session, arguments: Namespace) -> Any:
 def build_trigram_index(session: Session, arguments: Namespace) -> Any:
     """Build the trigram index, which makes regular expressions fast.
 
-    It needs the extension pg_trgm and makes appends slower.
+    It needs the extension pg_trgm; every append then maintains the index, too.
     """
     with waiting(TRIGRAMS):
         return trigrams.build(RetrievalPolicy.from_settings())

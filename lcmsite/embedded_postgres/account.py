@@ -22,7 +22,7 @@ class Account:
 
     @classmethod
     def of_server(cls, cluster: Path) -> "Account":
-        """This user; for root the owner of the cluster, or `nobody` for a new one."""
+        """This user; for root the owner of the cluster, or an unprivileged account."""
         owner = cluster.stat().st_uid if cluster.exists() else None
         if os.geteuid() != 0:
             if owner not in (None, os.geteuid()):

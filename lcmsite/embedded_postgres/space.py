@@ -92,7 +92,7 @@ class Space:
         try:
             os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
         except OSError:
-            # Somebody else was quicker.
+            # Another program has taken the space.
             os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)

@@ -19,8 +19,7 @@ from mcp_types import CallToolResult, TextContent
 from prometheus_client import Counter, Histogram
 
 from lcmsite.access.keys import Caller
-from lcmsite.api.cancelling import CLIENT, Disconnected
-from lcmsite.api.concurrency import gate
+from lcmsite.api.concurrency import CLIENT, Disconnected, gate
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.naming import conversation_named

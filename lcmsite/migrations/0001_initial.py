@@ -1,4 +1,4 @@
-"""API keys, memberships, and the tables of `huey.PostgresHuey` and of Django's database cache."""
+"""API keys, memberships, and the tables of Huey and Django's database cache."""
 
 import django.contrib.postgres.fields
 import django.db.models.deletion

@@ -13,7 +13,7 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from conversations.errors import LcmError
-from lcmsite.api.cancelling import DISCONNECTED, Disconnected
+from lcmsite.api.concurrency import DISCONNECTED, Disconnected
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
 from lcmsite.server.incoming import CLIENT_LIMITS

@@ -18,8 +18,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpResponse
 
-from lcmsite.api.cancelling import DISCONNECTED, Disconnected
-from lcmsite.api.concurrency import FairQueue, Limits, Place
+from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Place
 from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
 from lcmsite.server.incoming import (

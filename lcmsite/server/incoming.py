@@ -20,7 +20,7 @@ from prometheus_client import Counter
 
 from conversations.errors import Invalid
 from lcmsite.access.keys import caller_of
-from lcmsite.api.cancelling import DISCONNECTED
+from lcmsite.api.concurrency import DISCONNECTED
 from lcmsite.catalogue.problems import RequestTimeout, RequestTooLarge
 
 Scope = MutableMapping[str, Any]

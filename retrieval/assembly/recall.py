@@ -29,11 +29,11 @@ def with_recalled(context: ContextSlots, window: Window, hits: Sequence[RankedMa
     known = [candidate for group in window.groups for candidate in group.candidates]
 
     near = {candidate.summary_id for candidate in known}
-    stands_for: dict[str, set[int]] = defaultdict(set)
+    covers: dict[str, set[int]] = defaultdict(set)
     farther: dict[str, Group] = {}
     for summary, message_id in sorted(window.newest.standing_for, key=lambda pair: pair[0].ordinal):
         if message_id in scores:
-            stands_for[summary.id].add(message_id)
+            covers[summary.id].add(message_id)
             if summary.id not in near:
                 farther[summary.id] = Group((summary,))
 
@@ -41,7 +41,7 @@ def with_recalled(context: ContextSlots, window: Window, hits: Sequence[RankedMa
     sought = {message.message_id: message for message in window.newest.sought}
     unknown = sorted((hit for hit in scores if hit not in shown), key=lambda hit: scores[hit], reverse=True)
     found = _exchanges(context, [sought[hit] for hit in unknown if hit in sought], shown)
-    return with_hits([*window.groups, *farther.values(), *map(Group, found)], scores, stands_for)
+    return with_hits([*window.groups, *farther.values(), *map(Group, found)], scores, covers)
 
 
 def _exchanges(

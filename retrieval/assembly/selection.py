@@ -1,4 +1,4 @@
-"""Select what a model sees: groups and a budget in, decisions and their receipt out. Pure.
+"""Select what a model sees: groups and a budget in, a receipt out. Pure.
 
 A *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all: a summary, a
 message, a tool call with its results. The planner decides where the fresh tail and the groups are.
@@ -188,13 +188,13 @@ def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: Compac
 
 
 def with_hits(
-    groups: Iterable[Group], scores: Mapping[int, float], stands_for: Mapping[str, Collection[int]]
+    groups: Iterable[Group], scores: Mapping[int, float], covers: Mapping[str, Collection[int]]
 ) -> list[Group]:
-    """The groups with the hits that each shows or stands for, and their score."""
+    """The groups with the hits that each shows or covers, and their score."""
     marked = []
     for group in groups:
         shown = {candidate.message_id for candidate in group.candidates if candidate.message_id in scores}
-        below = {hit for candidate in group.candidates for hit in stands_for.get(candidate.summary_id or "", ())}
+        below = {hit for candidate in group.candidates for hit in covers.get(candidate.summary_id or "", ())}
         hits = frozenset(hit for hit in shown | below if hit is not None)
         marked.append(group._replace(hits=hits, score=max(scores[hit] for hit in hits)) if hits else group)
     return marked

@@ -161,7 +161,7 @@ class ReceiptOutline:
 
 @dataclass(frozen=True)
 class WentOut:
-    """An item that went out, and the summary that now stands for it, if any."""
+    """An item of an earlier context, and the summary that covers it now, if any."""
 
     line: ReceiptLine
     replaced_by: str | None = None

@@ -16,8 +16,7 @@ from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 
 MOST_EXCERPTS = 20
-# The best may take half of the room, and each after it half of what is left: what is found first mostly says most, and
-# many small pieces say nothing.
+# The best match may fill half of the room, and each after it half of what is left: many small excerpts say nothing.
 _SHARE, _LEAST = 2, 24
 # Of a long text, so much of what is before the place that was found.
 _BEFORE = 200

@@ -31,7 +31,7 @@ class GrantExceeded(Forbidden):
 
 
 class GrantRecursion(Forbidden):
-    """Nobody who reads by leave gives leave, or delegates further."""
+    """A grant's reader can neither grant access nor delegate further."""
 
     code = "grant_recursion"
 

@@ -16,7 +16,7 @@ from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from conversations.types import ConversationRecord
 
-# The most pages; behind them a search is quicker.
+# The most pages; for what lies behind them there is the search.
 MOST_PAGES = 10_000
 
 _SQL = load("retrieval/describe.sql")

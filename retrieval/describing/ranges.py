@@ -39,7 +39,7 @@ class CoveringNode:
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """What stands for a range in the active context, and what opening it costs.
+    """The active context's items for a range, and what opening it costs.
 
     `nodes` and `raw_messages` together are every message of the range. `manifest` are the summaries below the nodes
     that overlap the range, each with its `opening_tokens`, in order, or the nearest of them (`manifest_complete`).

@@ -1,4 +1,4 @@
-"""Read a window on the lineage: what stands between two seqs, now or after a run.
+"""Read a window of the lineage: the items between two seqs, now or after a run.
 
 Made for pictures: single messages are listed only where there are few, and single summaries only where a picture can
 show them apart.
@@ -72,7 +72,7 @@ class WindowBundle:
 
 @dataclass(frozen=True)
 class WindowMessage:
-    """A message of a narrow window; `raw`: no summary stands for it then."""
+    """A message of a narrow window; `raw`: no summary covers it at that moment."""
 
     message_id: int
     seq: int
@@ -95,7 +95,7 @@ class WindowRun:
 
 @dataclass(frozen=True)
 class LineageWindow:
-    """What stands between two seqs of a conversation, at a moment.
+    """The items between two seqs of a conversation, at a moment.
 
     `first_seq` and `last_seq` are the window, `message_count` the messages that there were at that moment. From
     `tail_from_seq` on nothing is ever summarized. `raw` are the stretches that no summary stood for. `messages` is None

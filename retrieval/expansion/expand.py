@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.humanize import counted
-from conversations.models import Summary
+from conversations.models import Conversation, Summary
+from conversations.models.conversation import today
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
-from conversations.store.last_used import note_use, note_use_of
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
 from retrieval.expansion.expanded_items import items_of, sliced
@@ -101,7 +101,9 @@ class Expansion:
         position = request.position(cursor) if cursor is not None else _BEGINNING
         outline = below(root, depth=depth, include_messages=include_messages)
         page = self._page(outline, position, self._cap(token_cap), keep_ends)
-        note_use_of(root.conversation_id, known_since=root.created_at)
+        if root.created_at.astimezone(UTC).date() < today():
+            # A conversation in which something was made today was used today.
+            Conversation.objects.filter(pk=root.conversation_id).mark_used()
         return ExpandResult(
             summary_id=summary_id,
             conversation_id=root.conversation_id,
@@ -142,7 +144,7 @@ class Expansion:
             request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
             position = request.position(inner) if cursor is not None else _BEGINNING
             page = self._page(outline, position, self._cap(token_cap), keep_ends)
-        note_use(stretch.conversation)
+        stretch.conversation.note_use()
         following = None if page.following is None else f"{moment}{_MOMENT}{request.cursor(page.following)}"
         return RangeExpansion(
             conversation_id=conversation_id,

@@ -15,8 +15,8 @@ from conversations.audit import AuditLog
 from conversations.errors import ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.models import ColdBlock, Conversation, Message, Summary
+from conversations.models.conversation import today
 from conversations.scope import Scope
-from conversations.store.last_used import today
 from conversations.types import ConversationRecord, NewMessage, Role
 from integrity.checker import IntegrityChecker
 from integrity.models import ColdProgress

@@ -12,8 +12,8 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.models import ColdBlock, Conversation, Message, Summary
+from conversations.models.conversation import today
 from conversations.scope import Scope
-from conversations.store.last_used import today
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
 from integrity.policy import RetentionPolicy

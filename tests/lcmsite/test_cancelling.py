@@ -12,8 +12,8 @@ from django.db import connection, connections
 from django.test import RequestFactory
 
 from conversations.errors import Unavailable
-from lcmsite.api import cancelling
-from lcmsite.api.cancelling import CLIENT, DISCONNECTED, Disconnected, cancelled_with_client
+from lcmsite.api import concurrency
+from lcmsite.api.concurrency import CLIENT, DISCONNECTED, Disconnected, cancelled_with_client
 from lcmsite.connections import connect
 from lcmsite.middleware import RequestLog
 from tests.lcmsite.operating import eventually
@@ -107,7 +107,7 @@ def test_nothing_begins_for_a_client_that_is_gone(at_work):
 
 
 def test_behind_its_work_a_connection_is_cancelled_no_more(at_work, monkeypatch):
-    monkeypatch.setattr(cancelling, "SECONDS_BETWEEN_CANCELS", 0.001)
+    monkeypatch.setattr(concurrency, "SECONDS_BETWEEN_CANCELS", 0.001)
     client = Disconnected()
     token = CLIENT.set(client)
     try:

@@ -16,8 +16,7 @@ import pytest
 import uvicorn
 from django.http import HttpResponse
 
-from lcmsite.api.cancelling import DISCONNECTED, Disconnected
-from lcmsite.api.concurrency import Limits, Share
+from lcmsite.api.concurrency import DISCONNECTED, Disconnected, Limits, Share
 from lcmsite.server.connection import Connection, most_connections
 from lcmsite.server.front import Front
 from lcmsite.server.workers import listening

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conversations.content.lossless_values import storable
-from conversations.files.exploration import apart, archives, documents, outlines, structured, tables
+from conversations.files.exploration import apart, archives, outlines, plain_text, structured, tables
 from conversations.files.exploration.glance import MOST_CHARACTERS, Deadline, Seen, number
 from conversations.files.exploration.kinds import FileKind, kind_of, mismatch_of
 
@@ -18,9 +18,9 @@ _EXPLORERS: dict[FileKind, Explorer] = {
     FileKind.XML: structured.explore_xml,
     FileKind.CSV: tables.explore_table,
     FileKind.CODE: outlines.explore_code,
-    FileKind.MARKDOWN: documents.explore_markdown,
-    FileKind.HTML: documents.explore_html,
-    FileKind.LOG: documents.explore_log,
+    FileKind.MARKDOWN: plain_text.explore_markdown,
+    FileKind.HTML: plain_text.explore_html,
+    FileKind.LOG: plain_text.explore_log,
     FileKind.PDF: lambda seen, _: apart.ask("pdf", _whole(seen)),
     FileKind.IMAGE: lambda seen, _: apart.ask("image", _whole(seen)),
     FileKind.ZIP: archives.explore_zip,
@@ -29,7 +29,7 @@ _EXPLORERS: dict[FileKind, Explorer] = {
 }
 
 
-def explore(seen: Seen, *, gist: documents.Gist | None = None) -> str:
+def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
     """Describe a file; `gist` summarizes a plain text in a number of tokens."""
     kind = FileKind.TEXT if seen.text is not None else FileKind.BINARY
     lines: list[str] = []
@@ -37,7 +37,7 @@ def explore(seen: Seen, *, gist: documents.Gist | None = None) -> str:
         kind = kind_of(seen)
         mismatch = mismatch_of(seen, kind)
         lines += [mismatch] if mismatch else []
-        explorer = documents.text_explorer(gist) if kind is FileKind.TEXT else _EXPLORERS.get(kind)
+        explorer = plain_text.text_explorer(gist) if kind is FileKind.TEXT else _EXPLORERS.get(kind)
         seen.file.seek(0)
         if explorer is not None and seen.byte_size:
             lines += explorer(seen, Deadline())

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from conversations.files.exploration import structured, tables
-from conversations.files.exploration.documents import looks_like_log
 from conversations.files.exploration.glance import Seen
+from conversations.files.exploration.plain_text import looks_like_log
 
 
 class FileKind(StrEnum):

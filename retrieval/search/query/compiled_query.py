@@ -21,11 +21,10 @@ MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
 # What PostgreSQL supposes of a lexeme that it has no count of.
 _UNCOUNTED = 0.005
-# The parts of a compound in a row are one more word, also in a sentence: without, the last part of a path is
-# 0.919, not 0.971 (`make eval`).
+# The parts of a compound in a row are one more word, also in a sentence; docs/figures.md
+# has what each constant changes.
 _COMPOUND = 1.0
-# A few words mostly belong together; in a sentence they also follow each other by grammar alone. R@1 is 0.462 without
-# pairs in sentences, 0.476 with half of this, 0.484 so, and 0.482 with half as much again (`make eval`).
+# A few words mostly belong together; in a sentence they also follow each other by grammar alone.
 _PAIR_OF_A_SENTENCE = 0.2
 
 # A term, and whether it is excluded.

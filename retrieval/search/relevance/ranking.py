@@ -29,25 +29,20 @@ _AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
 _AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
 _FARTHEST = max(_AROUND)
 _ANSWER = 1.0
-# When something was is in what speaks of it, whatever it asks at its end: R@1 of temporal
-# questions is 0.675 with 1.0, 0.688 with 0.6, 0.694 so, and 0.701 with 0.2, but R@10 0.921, not 0.924.
+# A message that asks something at its end can still say when something was.
 _ANSWER_TO_WHEN = 0.4
-# And a message that tells a time, such as `yesterday` or `in June`, is the one: without, R@1 is 0.656, with half 0.688.
+# A message that names a time, such as `yesterday` or `in June`, answers a question for one.
 _TELLS_WHEN_WEIGHT = 0.5
-# What a question in words is looking for is seldom in what asks the same: without this, R@10 is 0.813, not 0.818.
+# The answer to a question is seldom in a message that asks the same.
 _ASKING_COSTS = 0.5
 SATURATION = 0.5
-# A stretch is so many messages, and more than half as much of what is said in the two beside it. Where
-# one matter ends and another begins: with 16 messages and hard ends, single-hop R@10 is from 0.907 to 0.922 by the
-# place of the ends alone, and 0.915 in the mean; so, from 0.916 to 0.921, and 0.919.
+# A stretch is so many messages; the two beside it count by the second number, so that its ends matter less.
 STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
 # A message by the person that the question names; about as much as one more rare word.
 AUTHOR_WEIGHT = 2.0
 DATE_WEIGHT = 1.0
 # From here on length costs: a long tool output holds many words by chance, and lends them to what stands beside it. Two
-# that follow each other it seldom holds by chance. In tokens. Where all that a text is worth was divided by its length,
-# not what it holds of words, R@10 everywhere was 0.777, not 0.780, and of identifiers as words 0.954, not 0.974 (R@1
-# 0.648, not 0.734).
+# that follow each other it seldom holds by chance. In tokens.
 LONG = 100
 _LENGTH_WEIGHT = 1.0
 # The same in SQL, for choosing what is worth ranking with care.

@@ -17,9 +17,8 @@ from retrieval.search.relevance.ranking import Hit, Weights, conversation_of, se
 
 # Fewer texts than this with every word in them, and those with any of the words are given too.
 A_HANDFUL = 5
-# Beyond the limit: the hits that are ranked with their neighbours, and the places that are looked at
-# again with all that is known of them; of what stands by itself, as many are ranked as there are such places. With 280
-# and 100 of them R@10 of `make eval` is 0.813, not 0.818, and with 180 and 150 0.811.
+# Beyond the limit: the hits that are ranked with their neighbours, and the best of them, which are ranked again with
+# all criteria.
 _RANKED, _PROMISING = 380, 150
 # Where a word is expected in so many times as many messages as are shown, the best of them mostly leave no place for
 # what can be in a summary.
