@@ -82,7 +82,7 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
         # A context with a query is assembled by a search.
         if "/context/?query=" in address:
             return MOST_OF_A_SEARCH
-        if "/lineage/" in address or re.search(r"/conversations/\d+/(\?|$)", address):
+        if "/lineage/" in address or re.search(r"/conversations/\d+/(messages/)?(\?|$)", address):
             return max(most, MOST_OF_A_LINEAGE + most - MOST)
         return most
 
