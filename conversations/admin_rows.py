@@ -172,7 +172,7 @@ def service_action(name: str, label: str, *, done: str, act: Callable[[HttpReque
 
 
 def offer(model: type[models.Model], actions: Iterable[Any]) -> None:
-    """Add actions of another room to the list of a model."""
+    """Add admin actions of another room to the admin list of a database model."""
     table = admin.site.get_model_admin(model)
     table.actions = [*(table.actions or ()), *actions]
 

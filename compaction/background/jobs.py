@@ -87,7 +87,7 @@ def request(*, conversation_id: int, reason: Reason) -> int:
 
 
 def open_jobs() -> QuerySet[CompactionJob]:
-    """The open jobs of a conversation, as a subquery on conversations."""
+    """The open jobs of each conversation, for a query over conversations."""
     return CompactionJob.objects.filter(
         conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
     )

@@ -38,7 +38,7 @@ class ModelEndpoints:
         return cls(policy=ModelsPolicy.from_settings(), scope=scope)
 
     def list_endpoints(self) -> list[EndpointRecord]:
-        """List the language models with their breakers and what they have cost."""
+        """List the language models: circuit breaker, calls and cost of each."""
         rows = ModelEndpoint.objects.in_bulk(MODELS)
         return [self._record(rows.get(name) or self._untried(name)) for name in MODELS]
 

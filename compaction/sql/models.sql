@@ -39,9 +39,9 @@ WHERE m.name = %(name)s
 RETURNING m.name
 
 -- name: record_failure
--- Count a failed call and its cost; open the breaker after too many faults.
--- A failure while the breaker is open is of a call that began before, and no news. When its pause is over it is the
--- probe, which has found the endpoint even if it did not answer the request.
+-- Count a failed call and its cost, and open the circuit breaker after too many. While the breaker is open, failures of
+-- calls that began before do not count. After its pause one call is the probe: any answer, even a refusal, shows that
+-- the endpoint is reachable.
 UPDATE model_endpoints AS m SET
     consecutive_failures = m.consecutive_failures + CASE
         WHEN m.open_until > %(now)s THEN 0

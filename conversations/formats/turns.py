@@ -235,7 +235,7 @@ def attachment_text(block: Attachment, turn: Turn, repairs: Repairs) -> str:
 def content_of(
     blocks: Iterable[Block], piece_of: Callable[[Text | Attachment], dict[str, Any]]
 ) -> str | list[dict[str, Any]]:
-    """Return a content of OpenAI's APIs: one text as it is, other pieces as a list."""
+    """Build `content` for OpenAI's APIs: a string for one text, else a list of parts."""
     pieces = [piece_of(block) for block in blocks if isinstance(block, Text | Attachment)]
     if len(pieces) <= 1 and all("text" in piece for piece in pieces):
         return str(pieces[0]["text"]) if pieces else ""

@@ -43,7 +43,7 @@ WHERE a.conversation_id = ANY(%(ids)s)
 GROUP BY a.conversation_id, a.target
 
 -- name: audited_site_rows_are_there
--- API keys that only the audit log still names.
+-- API keys that the audit log names and that no longer exist.
 SELECT NULL::bigint, a.target, format('is named by act %%s of the audit log but does not exist', a.audit_id)
 FROM audit_log a
 WHERE (%(workspace_id)s::bigint IS NULL OR a.workspace_id = %(workspace_id)s) AND a.act = 'issue_key'

@@ -12,7 +12,7 @@ SELECT count(*), encode(sha256(convert_to(coalesce(string_agg(
 FROM context_items WHERE conversation_id = %s
 
 -- name: unused_messages
--- Messages in a summary's range that no other summary was made from.
+-- Messages in a summary's range that are no source of another summary.
 SELECT m.message_id, encode(m.content_hash, 'hex')
 FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(first_seq)s AND %(last_seq)s

@@ -120,7 +120,7 @@ class Range(NamedTuple):
 
 
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
-    """The range; NotFound, or Invalid if it runs backwards."""
+    """The messages from one seq to another; Invalid if the first is the later."""
     if from_seq > to_seq:
         raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
     return Range(scope.conversation(conversation_id), from_seq, to_seq)

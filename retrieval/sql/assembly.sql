@@ -263,8 +263,8 @@ CASE WHEN pg_column_size(metadata) > 1024 AND octet_length(metadata::text) > %(m
      THEN json_build_object('lcm:bytes_left_out', octet_length(metadata::text))::text ELSE metadata::text END
 
 -- name: bounded_exact
--- Exact values, or a mark that they are to be read by themselves. They may hold metadata beside other things, and
--- characters at which PostgreSQL's own functions on json fail.
+-- The exact values of a message or part, or a mark that they are too large and must be read separately. They may hold
+-- characters on which PostgreSQL's own JSON functions fail, so none of these is used here.
 CASE WHEN pg_column_size(exact) > 1024 AND octet_length(exact::text) > %(most_metadata)s
      THEN json_build_object('lcm:read_apart', true) ELSE exact END
 

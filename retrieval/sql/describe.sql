@@ -173,7 +173,7 @@ SELECT {outline}, near.distance
 FROM near JOIN summaries s ON s.summary_id = near.summary_id
 
 -- name: tokens
--- The tokens of all messages of a range, and of those that are raw.
+-- Count the tokens of all messages of a range, and of those that the context shows verbatim.
 SELECT coalesce(sum(token_count), 0)::bigint,
        (SELECT coalesce(sum(token_count), 0)::bigint FROM context_items
         WHERE conversation_id = %(conversation_id)s AND item_type = 'message'

@@ -1,6 +1,6 @@
 -- name: cut
--- The leaves of the newest summarized messages, and for all before them the summaries of the active context.
--- A condensed summary that also stands for messages is not opened: they are in none of its source summaries.
+-- Leaf summaries for the newest summarized messages; for all older ones, the summaries of the active context.
+-- A condensed summary that also covers messages directly is not replaced by its sources: none of them has those messages.
 WITH RECURSIVE active AS (
     SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count
     FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id

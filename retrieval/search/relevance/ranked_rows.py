@@ -189,7 +189,7 @@ class RankedRows:
         return Hits(tuple(hits), tuple(rarities), present, looked_at > len(hits), looked_at >= MOST_ROWS)
 
     def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
-        """The messages at these places, as far as they exist and pass the filters.
+        """The messages at these seqs, without those that the filters leave out.
 
         With `asks_when`, of each whether it tells a time.
         """
