@@ -104,7 +104,7 @@ class MessageCheck:
                 f"the metadata of message {seq} does not match its hash",
             )
         self.findings.require(
-            [part["ordinal"] for part in parts] == list(range(line["chained_parts"])),
+            len(parts) == line["chained_parts"] and all(part["ordinal"] == n for n, part in enumerate(parts)),
             "parts_incomplete",
             f"message {seq} was appended with {line['chained_parts']} parts, not with these",
         )

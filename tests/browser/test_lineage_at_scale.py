@@ -27,7 +27,7 @@ from tests.statements import counted_statements
 pytestmark = pytest.mark.thorough
 
 WIDTH = 1440
-MOST_QUESTIONS = 8
+MOST_QUESTIONS = 12
 SMALL = {"leaf_chunk_tokens": 800, "leaf_target_tokens": 40, "condensed_target_tokens": 60, "fresh_tail_count": 8}
 # From all of it down to single messages, sideways, and out again.
 MOVES = ("in", "in", "right", "in", "in", "left", "in", "in", "in", "in", "right", "out", "out", "whole")

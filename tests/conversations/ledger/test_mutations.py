@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import random
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,3 +92,16 @@ def test_a_hostile_value_is_refused_or_imported_as_it_is(db, full_objects, tmp_p
     chosen = random.sample(list(mutations(full_objects)), count)
 
     assert "found" in try_all(full_objects, chosen, tmp_path)
+
+
+def test_a_claimed_number_of_parts_takes_no_memory(full_objects):
+    number = next(number for number, line in enumerate(full_objects) if line["type"] == "message")
+    written = forged(full_objects, number, ("chained_parts",), 2**22)
+
+    tracemalloc.start()
+    report = verified(written)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert "parts_incomplete" in {finding.code for finding in report.findings}
+    assert peak < 32 * 1024**2
