@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 RUNTIME := $(VENV)/runtime-$(shell cat requirements.lock requirements-build.lock pyproject.toml | cksum | tr ' ' -)
 INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml | cksum | tr ' ' -)
 
-.PHONY: help run test thorough test-all check bare bench eval docs screenshots lock
+.PHONY: help run test thorough test-all check bare bench eval docs frozen screenshots lock
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ eval: $(INSTALLED) ## measure token reduction, losslessness and retrieval on ../
 
 docs: $(INSTALLED) ## write docs/reference.md and README's table of settings from the code
 	$(BIN)/python -m lcmsite.ops.documents
+
+frozen: $(INSTALLED) ## write tests/frozen from the code: how LCM looks from outside
+	$(BIN)/python -m tests.frozen
 
 screenshots: $(INSTALLED) ## take docs/screenshots anew, of a site of its own, with the system's Chromium
 	$(BIN)/python -m tests.browser.screenshots $(ARGS)
