@@ -16,7 +16,6 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
 from mcp_types import CallToolResult, TextContent
-from prometheus_client import Counter, Histogram
 
 from lcmsite.access.keys import Caller
 from lcmsite.api.concurrency import CLIENT, Disconnected, gate
@@ -25,12 +24,10 @@ from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
-from lcmsite.server.incoming import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
 
-CALLS = Counter("lcm_mcp_calls_total", "Calls of agents, by tool and by how they ended.", ["tool", "outcome"])
-CALL_SECONDS = Histogram("lcm_mcp_call_seconds", "How long calls of agents took.", ["tool"])
 
 # JSON can hold half of a surrogate pair, and agents that cut texts send it; the SDK refuses a message that holds one.
 # This is how the escape of any surrogate begins; in UTF-8 itself there is none.

@@ -16,7 +16,7 @@ from conversations.errors import LcmError
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
-from lcmsite.server.incoming import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 
 MOST_HEADER_BYTES = 64 * 1024
 # File descriptors of the process itself: database connections, log, files of metrics, threads that read files.

@@ -21,8 +21,8 @@ from django.http import HttpResponse
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Place
 from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.incoming import (
-    CLIENT_LIMITS,
     MOST_IN_MEMORY,
     ClientGone,
     Receive,

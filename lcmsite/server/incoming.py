@@ -16,12 +16,12 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import RequestDataTooBig
 from django.db import close_old_connections
-from prometheus_client import Counter
 
 from conversations.errors import Invalid
 from lcmsite.access.keys import caller_of
 from lcmsite.api.concurrency import DISCONNECTED
 from lcmsite.catalogue.problems import RequestTimeout, RequestTooLarge
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,18 +31,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 SLOWEST_BYTES_PER_SECOND = 4096
 # More than this of one body lies on disk.
 MOST_IN_MEMORY = 512 * 1024
-
-CLIENT_LIMITS = Counter(
-    "lcm_client_limits_total",
-    "Requests and connections that the server ended or refused to protect itself, by reason.",
-    ["reason"],
-)
-
-# Shown from the start: no rate can be computed for a series that begins with its first event.
-for _reason in (
-    "header_timeout", "headers_too_large", "body_timeout", "response_timeout", "connections", "busy", "streams",
-):  # fmt: skip
-    CLIENT_LIMITS.labels(_reason)
 
 
 class ClientGone(Exception):

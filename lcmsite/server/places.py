@@ -9,7 +9,8 @@ from django.conf import settings
 
 from lcmsite.api.concurrency import FairQueue, Limits, Place, QueueFull, Share, gate
 from lcmsite.catalogue.problems import Busy
-from lcmsite.server.incoming import CLIENT_LIMITS, Scope
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
+from lcmsite.server.incoming import Scope
 
 
 def limits_of_process() -> Limits:

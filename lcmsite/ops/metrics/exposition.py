@@ -19,6 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from conversations.errors import Forbidden, LcmError, Unauthenticated
 from lcmsite.api.responses import problem_response
+from lcmsite.ops.metrics import counters  # noqa: F401 (declared in every process)
 from lcmsite.ops.metrics.directory import shared_directory
 from lcmsite.ops.metrics.state import State
 

@@ -1,0 +1,19 @@
+"""Counters of the servers: calls of agents, and requests that a server ended."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Histogram
+
+CALLS = Counter("lcm_mcp_calls_total", "Calls of agents, by tool and by how they ended.", ["tool", "outcome"])
+CALL_SECONDS = Histogram("lcm_mcp_call_seconds", "How long calls of agents took.", ["tool"])
+CLIENT_LIMITS = Counter(
+    "lcm_client_limits_total",
+    "Requests and connections that the server ended or refused to protect itself, by reason.",
+    ["reason"],
+)
+
+# Shown from the start: no rate can be computed for a series that begins with its first event.
+for _reason in (
+    "header_timeout", "headers_too_large", "body_timeout", "response_timeout", "connections", "busy", "streams",
+):  # fmt: skip
+    CLIENT_LIMITS.labels(_reason)
