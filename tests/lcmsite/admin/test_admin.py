@@ -194,7 +194,7 @@ def test_lone_surrogates_are_shown_as_replacement_characters(root):
     stored = MessagePart.objects.get(message_id=made.message_id)
 
     for row in (stored, stored.message):
-        page = root.get(address(type(row), "change", row.pk))
+        page = root.get(address(type(row), "change", quote(row.pk)))
 
         assert page.status_code == 200
         assert "boats \ufffd" in page.content.decode()
