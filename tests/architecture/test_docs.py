@@ -143,3 +143,10 @@ def test_every_room_has_a_readme():
 
     assert len(rooms) == 4
     assert not [room.name for room in rooms if not (room / "README.md").exists()]
+
+
+def test_every_test_that_ci_names_exists():
+    named = re.findall(r"tests/[\w/]+\.py", (PROJECT / ".ci" / "run").read_text())
+
+    assert named
+    assert [each for each in named if not (PROJECT / each).exists()] == []
