@@ -89,7 +89,7 @@ def _of_redis() -> LcmError | None:
     url = settings.DEPLOYMENT.redis_url
     if not url:
         return None
-    # Not imported above: where there is no Redis, nobody loads its client.
+    # Imported here, so that a site without Redis does not load its client.
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry

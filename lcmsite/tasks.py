@@ -9,5 +9,5 @@ from huey import crontab
 
 @db_periodic_task(crontab(minute="37"), queue="maintenance")
 def forget_ended_sessions() -> None:
-    # A session that nobody logs out of leaves its row.
+    # Sessions that expire without a logout leave their rows.
     SessionStore.clear_expired()

@@ -111,9 +111,9 @@ class ContextAssembler:
     def recall(self, *, conversation_id: int, budget: int | None = None, share: float = 0.15) -> RecallSection:
         """Write the history section for a host that compacts by itself.
 
-        It is headed `## Session History (Compressed)` and takes a share of the budget.         The newest summarized
-        messages are in leaf summaries, all before them in the deepest there are; each has its id, so that it can be
-        opened. The newest go in first; what had no room is named. Raises NotFound.
+        It is headed `## Session History (Compressed)` and takes a share of the budget. The newest summarized messages
+        are in leaf summaries, all before them in the deepest there are; each has its id, so that it can be opened. The
+        newest go in first; what had no room is named. Raises NotFound.
         """
         with snapshot():
             conversation = self.scope.conversation(conversation_id)

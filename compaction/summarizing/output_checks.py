@@ -2,8 +2,8 @@
 
 The prompt demands the summary inside a tag with a random number, so the envelope alone rejects nearly every model that
 talks instead, or obeys what it read. Then the text is searched for what no summary has: thinking aloud, talk with
-somebody, orders to its reader (`answer_patterns.toml`). What is quoted is not searched, nor what is reported ("the page
-told the agent to ignore ..."). What slips through is still marked as untrusted data.
+somebody, orders to its reader (`answer_patterns.toml`). Quotations are not searched, nor reports of what somebody wrote
+("the page asks the agent to ignore ..."). A summary that passes all the same is still marked as untrusted data.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
 
 @transaction.atomic
 def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
-    """Give an existing user this role in the workspace, whatever it was before.
+    """Set the role of an existing user in the workspace.
 
     Raises NotFound for a stranger, Conflict for the last admin who would no longer be one.
     """

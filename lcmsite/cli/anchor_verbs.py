@@ -27,7 +27,7 @@ PUBLIC_KEY = argument(
 def make_anchor(session: Session, arguments: Namespace) -> Any:
     """Sign the heads of all hash chains, of conversations and the audit log.
 
-    Keep a copy where nobody with access to the database can change it. docs/ledger.md explains what it proves.
+    Keep a copy out of reach of those who can write to the database. What it proves is in docs/ledger.md.
     """
     service = AnchorService.from_settings(OPERATOR)
     with waiting("Signing ..."):

@@ -121,8 +121,10 @@ def action_in(text: str) -> Action:
         raise NotAnAction('The object needs an "action": grep, describe, expand, more or answer.')
     if name not in _KINDS:
         return Unknown(name.strip()[:80])
+    kind: Any = _KINDS[name]
     try:
-        return _KINDS[name](**given)
+        action: Action = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
+        return action
     except ValidationError as wrong:
         field = wrong.errors()[0]["loc"][0]
         if field == "depth":

@@ -12,8 +12,11 @@ from conversations.types import Level, SummaryKind
 from retrieval.types import SummaryOutline
 
 _SQL = load("retrieval/describe.sql")
-# `{outline}` in a statement stands for the columns of one.
-STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
+# `{outline}` and `{derived}` in a statement are the pieces of that name.
+STATEMENTS = {
+    name: statement.replace("{outline}", _SQL["outline"]).replace("{derived}", _SQL["derived"])
+    for name, statement in _SQL.items()
+}
 
 _KINDS = {kind.value: kind for kind in SummaryKind}
 _LEVELS = {level.value: level for level in Level}

@@ -66,7 +66,7 @@ class Outline:
     def window(self, begin: int, upto: int, most: int) -> list[Entry]:
         """Every summary and the first `most` messages that begin in the window."""
         values = {**self.values, "from": begin, "upto": upto, "most": most}
-        return sorted(map(Entry._make, rows(self.statement, values, binary=True)))
+        return sorted(Entry(*row) for row in rows(self.statement, values, binary=True))
 
     def entries(self, *, start: Key, at_once: int) -> Iterator[Entry]:
         """Everything there is to open from `start` on, in order, read as it is taken.

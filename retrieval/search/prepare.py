@@ -27,8 +27,8 @@ from retrieval.search.request import SearchRequest, wrong
 
 _SQL = load("retrieval/search_prepare.sql")
 
-# An index always serves a search, but the planner may think otherwise of a word without statistics. To compile a plan
-# takes longer than to run it. What is prepared is planned once, for any values.
+# An index always serves a search, but the planner may think otherwise of a word without statistics. Plans are not
+# compiled, and a prepared statement is planned once, for any values.
 _SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 # A search that stops a tenth late has kept its promise.
 _NEARLY_ALL = 0.9

@@ -192,8 +192,8 @@ FROM (
 ) AS raw
 GROUP BY island ORDER BY 1
 
--- name: levels
--- For each distance, the summaries that derive from a message or a summary: how many, their tokens, how many active.
+-- name: derived
+-- The summaries that derive from a message or a summary, with their distance; other statements begin with it.
 WITH RECURSIVE reach AS (
     SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
     UNION
@@ -206,6 +206,10 @@ WITH RECURSIVE reach AS (
 ), derived AS (
     SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
 )
+
+-- name: levels
+-- For each distance, the summaries that derive from a message or a summary: how many, their tokens, how many active.
+{derived}
 SELECT derived.distance, count(*), sum(s.token_count)::bigint, count(c.summary_id)
 FROM derived
 JOIN summaries s ON s.summary_id = derived.summary_id
@@ -214,18 +218,7 @@ GROUP BY derived.distance ORDER BY derived.distance
 
 -- name: nearest
 -- The outlines of the nearest summaries that derive from it.
-WITH RECURSIVE reach AS (
-    SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
-    UNION
-    SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
-    UNION
-    SELECT p.summary_id, reach.distance + 1
-    FROM reach, LATERAL (
-        SELECT summary_id FROM summary_parents WHERE parent_summary_id = reach.summary_id OFFSET 0
-    ) p
-), derived AS (
-    SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
-), nearest AS (
+{derived}, nearest AS (
     SELECT derived.* FROM derived JOIN summaries s ON s.summary_id = derived.summary_id
     ORDER BY derived.distance, s.first_seq, s.depth DESC, s.summary_id LIMIT %(limit)s
 )

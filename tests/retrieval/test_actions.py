@@ -15,6 +15,7 @@ from retrieval.delegation.actions import Describe, Expand, Find, Finish, More, N
     ("said", "meant"),
     [
         ('{"action": "grep", "query": " port "}', Find("port")),
+        ('{"action": "grep", "query": "port", "__dataclass_self__": 1}', Find("port")),
         ('{"action": "describe", "id": "sum_1"}', Describe("sum_1")),
         ('{"action": "expand", "id": "sum_1"}', Expand("sum_1")),
         ('{"action": "expand", "id": "sum_1", "depth": 2, "messages": true}', Expand("sum_1", 2, True)),
