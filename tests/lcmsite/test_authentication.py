@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
@@ -188,3 +189,11 @@ def test_rest_refuses_a_key_without_the_scope():
 
     assert (reply.status, reply.body["code"]) == (403, "forbidden")
     assert reader.get(f"conversations/{conversation.conversation_id}/").status == 200
+
+
+def test_a_key_is_accepted_while_the_database_is_read_only():
+    key = an_api_key()
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL transaction_read_only = on")
+
+    assert caller_of(key).may(KeyScope.READ)
