@@ -90,6 +90,10 @@ class NewPart:
     metadata: Any = None
 
 
+# What the caller gives of a part, in the order of the specification.
+PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
+
+
 @dataclass(frozen=True)
 class NewMessage:
     """One turn to be stored. Without `content`, the text is flattened from the parts."""

@@ -27,10 +27,10 @@ from conversations.cold_storage.cold_texts import (
 )
 from conversations.content import hashing
 from conversations.errors import Conflict
-from conversations.models import PART_COLUMNS, ColdBlock, Conversation
+from conversations.models import ColdBlock, Conversation
 from conversations.sql import array, load, rows
 from conversations.store.read import messages_of
-from conversations.types import MessageRecord
+from conversations.types import PART_COLUMNS, MessageRecord
 
 # The bounds of one block, unless a single message is larger: enough similar text to compress well, and little enough to
 # unpack for one message.

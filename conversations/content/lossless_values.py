@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from conversations.errors import Invalid
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 MAX_NAME = 500
@@ -41,6 +43,13 @@ def is_storable(text: str) -> bool:
 def is_name(text: str | None) -> bool:
     """Whether a column that is compared can hold this text exactly."""
     return text is not None and 1 <= len(text) <= MAX_NAME and is_storable(text)
+
+
+def require_names(**texts: str | None) -> None:
+    """Raise Invalid for a text that is no name; None is none given."""
+    for field, text in texts.items():
+        if text is not None and not is_name(text):
+            raise Invalid(f"{field} must be 1 to {MAX_NAME} characters without NUL or lone surrogates.")
 
 
 def is_bounded_decimal(number: Decimal) -> bool:

@@ -15,6 +15,7 @@ from django.core.files.storage import Storage, default_storage
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from conversations.content.lossless_values import require_names
 from conversations.errors import Conflict, Invalid, TooLarge
 from conversations.files.reading import FileBytes, FileText, file_text, open_stored
 from conversations.files.shared_locks import SharedBytes
@@ -22,7 +23,6 @@ from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.append import checked_name
 from conversations.store.pages import behind
 from conversations.types import LargeFileRecord
 
@@ -58,7 +58,7 @@ class LargeFileService:
         Raises NotFound, Invalid for a name that cannot be stored, TooLarge, Unavailable, without a record, if the
         storage fails, and Conflict, retryable, if the same content is being erased.
         """
-        check_labels(file_name=file_name, mime_type=mime_type)
+        require_names(file_name=file_name, mime_type=mime_type)
         conversation = self.scope.conversation(conversation_id)
         return self.describe(self.keep(conversation, content, file_name=file_name, mime_type=mime_type)).as_record()
 
@@ -183,15 +183,6 @@ class LargeFileService:
             if not self.storage.exists(path):
                 content.seek(0)
                 self.storage.save(path, File(content))
-
-
-def check_labels(*, file_name: str | None, mime_type: str | None) -> None:
-    """Raise Invalid for a name or a type that cannot be stored."""
-    try:
-        checked_name("file_name", file_name)
-        checked_name("mime_type", mime_type)
-    except ValueError as wrong:
-        raise Invalid(str(wrong)) from wrong
 
 
 def too_large(policy: FilePolicy) -> TooLarge:

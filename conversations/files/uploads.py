@@ -15,8 +15,9 @@ from django.core.files.storage import Storage
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from conversations.content.lossless_values import require_names
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.files.large_files import LargeFileService, check_labels, too_large
+from conversations.files.large_files import LargeFileService, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.models import Upload, UploadChunk
 from conversations.scope import EVERYTHING, Scope
@@ -58,7 +59,7 @@ class UploadService:
 
         Raises NotFound, Invalid, and TooLarge for more than LCM_MAX_FILE_BYTES.
         """
-        check_labels(file_name=file_name, mime_type=mime_type)
+        require_names(file_name=file_name, mime_type=mime_type)
         conversation = self.scope.conversation(conversation_id)
         if byte_size > self.files.policy.max_file_bytes:
             raise too_large(self.files.policy)

@@ -18,11 +18,9 @@ from conversations.content.lossless_values import (
     is_storable,
 )
 from conversations.ledger.lines import as_moment
-from conversations.types import Level, NewPart, PartType, Role, SummaryKind
+from conversations.types import PART_COLUMNS, Level, PartType, Role, SummaryKind
 
 Check = Callable[[Any], bool]
-
-PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 
 
 class Kind(StrEnum):

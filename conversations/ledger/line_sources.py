@@ -19,9 +19,8 @@ from conversations.ledger.lines import as_text
 from conversations.ledger.types import Line
 from conversations.models import LargeFile, Summary
 from conversations.sql import array, load, rows
-from conversations.store.append import PART_COLUMNS
 from conversations.store.read import files_of, messages_of, parts_of
-from conversations.types import MessageRecord, PartRecord, SummaryRecord
+from conversations.types import PART_COLUMNS, MessageRecord, PartRecord, SummaryRecord
 
 # Hashes are small and read in large portions; texts are bounded by tokens, as one may be as long as all others.
 PORTION = 1_000

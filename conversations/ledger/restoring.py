@@ -12,12 +12,11 @@ from typing import Any
 from conversations.content.flattening import flattened, searchable
 from conversations.content.lossless_values import split, storable
 from conversations.errors import Conflict
-from conversations.ledger.line_shapes import PART_COLUMNS
 from conversations.ledger.types import Line
 from conversations.models import FileReference, LargeFile, Message
 from conversations.sql import load, rows
-from conversations.store.append import as_json, part_row_of
-from conversations.types import NewPart, PartType
+from conversations.store.messages import as_json, part_row_of
+from conversations.types import PART_COLUMNS, NewPart, PartType
 
 SQL = load("conversations/ledger.sql")
 _JSON_COLUMNS = frozenset({"metadata"})

@@ -3,11 +3,10 @@
 from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
 from conversations.models.conversation import ContextItem, Conversation, Workspace
 from conversations.models.files import FileReference, LargeFile, Upload, UploadChunk
-from conversations.models.message import PART_COLUMNS, Message, MessagePart
+from conversations.models.message import Message, MessagePart
 from conversations.models.summary import Summary, SummaryMessage, SummaryParent
 
 __all__ = [
-    "PART_COLUMNS",
     "AuditEntry",
     "AuditHead",
     "AuditLink",

@@ -136,9 +136,3 @@ class MessagePart(models.Model):
 
     def __str__(self) -> str:
         return self.part_id
-
-
-# The spec's columns that carry what the caller gave, in its order.
-PART_COLUMNS = tuple(
-    name for name in PartRecord.__dataclass_fields__ if name not in ("part_id", "message_id", "ordinal")
-)

@@ -1,8 +1,9 @@
-"""Open, find, list and configure conversations."""
+"""The store as other rooms know it: conversations, and the summaries in their contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,24 @@ from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
 from conversations.content.flattening import require_metadata
-from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable
+from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable, require_names
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.policy import check_overrides
-from conversations.store.append import checked_name
+from conversations.sql import array, first_row
+from conversations.store.messages import as_json, part_row_of
 from conversations.store.pages import Page, conversations_that_fit
-from conversations.store.spec_api import SpecificationStore
-from conversations.types import ConversationRecord, OpenedConversation
+from conversations.store.spec_api import SpecificationStore, ordinal_of
+from conversations.types import (
+    ContextItemRecord,
+    ContextItemType,
+    ConversationRecord,
+    NewPart,
+    NewSummary,
+    OpenedConversation,
+)
+
+_WRITE_SUMMARY = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigint[], %s::text[], %s, %s)"
 
 
 @dataclass(frozen=True)
@@ -41,11 +52,7 @@ class ConversationStore(SpecificationStore):
         """
         if self.scope.workspace_id is None:
             raise Invalid("A conversation belongs to a workspace; say to which.")
-        try:
-            checked_name("session_id", session_id)
-            checked_name("title", title)
-        except ValueError as wrong:
-            raise Invalid(str(wrong)) from wrong
+        require_names(session_id=session_id, title=title)
         given = {
             "title": title,
             "metadata": _plain(require_metadata(metadata or {}, most=self.policy.max_metadata_bytes)),
@@ -87,6 +94,61 @@ class ConversationStore(SpecificationStore):
         conversation.save(update_fields=["overrides", "updated_at"])
         conversation.refresh_from_db(fields=["updated_at"])
         return conversation.as_record()
+
+    @transaction.atomic(savepoint=False)
+    def write_summary(
+        self,
+        *,
+        summary: NewSummary,
+        message_ids: Sequence[int],
+        source_ids: Sequence[str],
+        item_tokens: int | None,
+        mark: NewPart,
+    ) -> int | None:
+        """Write a finished summary with its lineage and its place in the context.
+
+        It takes the place of its sources in the context, or of the summary that it supersedes, at a cost of
+        `item_tokens`; with None it is not in the context. `mark` goes to the last message it stands for. Returns its
+        ordinal. Raises Conflict, with nothing written, unless what it replaces is all still there.
+        """
+        if self.scope.workspace_id is not None:
+            self.scope.conversation(summary.conversation_id)
+        written = first_row(
+            _WRITE_SUMMARY,
+            (
+                summary.conversation_id,
+                json.dumps(vars(summary), default=str),
+                array(message_ids),
+                list(source_ids),
+                item_tokens,
+                as_json(part_row_of(mark)),
+            ),
+        )
+        if item_tokens is None:
+            return None
+        return ordinal_of(written, expected=1 if summary.supersedes_id else len(message_ids) + len(source_ids))
+
+    def get_context_items(
+        self, *, conversation_id: int, after_ordinal: int | None = None, limit: int = 10_000
+    ) -> list[ContextItemRecord]:
+        """List the slots of the active context, in order."""
+        conversation = self.scope.conversation(conversation_id)
+        rows = conversation.context_items.in_order()
+        if after_ordinal is not None:
+            rows = rows.filter(ordinal__gt=after_ordinal)
+        found = list(rows[: limit + 1])
+        items = [
+            ContextItemRecord(
+                conversation_id=conversation_id,
+                ordinal=item.ordinal,
+                item_type=ContextItemType(item.item_type),
+                token_count=item.token_count,
+                message_id=item.message_id,
+                summary_id=item.summary_id,
+            )
+            for item in found[:limit]
+        ]
+        return Page(items, more=len(found) > limit)
 
 
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,34 +1,58 @@
-"""Messages: appended in order, with their parts, and never changed."""
+"""Append messages, each with its parts and all in one statement, and read them.
+
+First each becomes a draft: checked, counted, hashed, and written as the rows it will be.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import Self
+from typing import Any, Self, get_args, get_type_hints
 
+import orjson
 from django.db import DataError, transaction
 from prometheus_client import Counter
 
 from conversations.cold_storage.cold_texts import cold_texts, until_settled
-from conversations.content.large_texts.moving import Interception, Settled, write_references
+from conversations.content import hashing
+from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
+from conversations.content.large_texts.file_references import FileEntry
+from conversations.content.large_texts.moving import Interception, write_references
 from conversations.content.large_texts.moving import whole as put_together
+from conversations.content.lossless_values import is_bounded_decimal, overlaid, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
-from conversations.policy import StorePolicy
+from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
-from conversations.store.append import Draft, as_batch, draft_messages
 from conversations.store.pages import Page, messages_that_fit
 from conversations.store.read import messages_after, parts_of
-from conversations.types import AppendedMessage, AppendResult, Counters, MessageRecord, NewMessage, Role
+from conversations.types import (
+    AppendedMessage,
+    AppendResult,
+    Counters,
+    MessageRecord,
+    NewMessage,
+    NewPart,
+    PartType,
+    Role,
+)
 
 _APPEND = "SELECT * FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)"
+_JSON_COLUMNS = frozenset({"tool_input", "metadata"})
+# Each column's type without its None; `object` for JSON, which may be anything.
+_TYPES: dict[str, type] = {
+    name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
+    for name, hint in get_type_hints(NewPart).items()
+}
+# Columns with bounds of their own, which most parts leave empty.
+_BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
 
 MESSAGES = Counter("lcm_ingest_messages_total", "Messages stored, by role.", ["role"])
 TOKENS = Counter("lcm_ingest_tokens_total", "Tokens of the messages stored.")
@@ -61,7 +85,7 @@ class MessageStore:
         if a file cannot be stored.
         """
         now = datetime.now(UTC)
-        drafts = draft_messages(messages, tokens=self.tokens, policy=self.policy, now=now)
+        drafts = self._drafts(messages, now)
         if any(draft.may_need_files for draft in drafts):
             return self._append_with_files(conversation_id, drafts, now)
         return self._append(conversation_id, drafts)
@@ -78,17 +102,27 @@ class MessageStore:
         marked = [interception.marked(draft.message, token_count=draft.token_count) for draft in drafts]
         with transaction.atomic():
             settled = [interception.settled(each) for each in marked]
-            drafts = [self._with_files(draft, each, now) for draft, each in zip(drafts, settled, strict=True)]
+            drafts = [
+                replace(self._drafts([each.message], now)[0] if each.moved else draft, files=each.entries)
+                for draft, each in zip(drafts, settled, strict=True)
+            ]
             result = self._append(conversation_id, drafts)
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])
         moved = (each.moved_texts(message_id) for each, message_id in zip(settled, message_ids, strict=True))
         return replace(result, moved=tuple(chain.from_iterable(moved)))
 
-    def _with_files(self, draft: Draft, settled: Settled, now: datetime) -> Draft:
-        if settled.moved:
-            [draft] = draft_messages([settled.message], tokens=self.tokens, policy=self.policy, now=now)
-        return replace(draft, files=settled.entries)
+    def _drafts(self, messages: Sequence[NewMessage], now: datetime) -> list[Draft]:
+        """The drafts of an append; Invalid names the message that cannot be kept."""
+        _check_batch(messages, self.policy)
+        drafts = []
+        for position, message in enumerate(messages, start=1):
+            require_bounded(message, position=position, most=self.policy.max_metadata_bytes)
+            try:
+                drafts.append(_draft(message, tokens=self.tokens, now=now))
+            except (Invalid, ValueError) as wrong:
+                raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
+        return drafts
 
     def _append(self, conversation_id: int, drafts: Sequence[Draft]) -> AppendResult:
         if conversation_id >= 2**63:
@@ -97,7 +131,7 @@ class MessageStore:
         keyed = any(draft.row["idempotency_key"] is not None for draft in drafts)
         where = (bigint(conversation_id), self.scope.workspace_id, MESSAGE_OVERHEAD_TOKENS, keyed)
         try:
-            row = first_row(_APPEND, (*where, *as_batch(drafts)))
+            row = first_row(_APPEND, (*where, *_as_batch(drafts)))
         except DataError as refused:
             raise Invalid("The database cannot hold one of these values.") from refused
         if row is None or row["message_ids"] is None:
@@ -166,3 +200,158 @@ def _count(drafts: Sequence[Draft], messages: Sequence[AppendedMessage]) -> None
     TOKENS.inc(sum(row["token_count"] for row in stored))
     BYTES.inc(sum(len(row["content"].encode()) for row in stored))
     REPEATS.inc(len(messages) - len(stored))
+
+
+@dataclass
+class Draft:
+    """A message with its rows, complete but for its place and its record_hash."""
+
+    message: NewMessage
+    row: dict[str, Any]
+    part_rows: list[dict[str, Any]]
+    # The seal of the order of its JSON keys.
+    keys: str | None
+    files: Sequence[FileEntry] = ()
+
+    @property
+    def token_count(self) -> int:
+        count: int = self.row["token_count"]
+        return count
+
+    @property
+    def may_need_files(self) -> bool:
+        """Whether it is long enough to become a file under any settings, or names a file."""
+        return self.token_count > LEAST_LARGE_TOKENS or any(
+            row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in self.part_rows
+        )
+
+
+def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Draft:
+    require_names(author=message.author, idempotency_key=message.idempotency_key)
+    part_rows = [part_row_of(part) | {"ordinal": ordinal} for ordinal, part in enumerate(message.parts)]
+    part_hashes = [bytes.fromhex(row["part_hash"]) for row in part_rows]
+    parts = [
+        # As it will be read: JSON, in which its exact values are kept, joins the halves of a character.
+        replace(part, **json.loads(row["exact"])) if "exact" in row else part
+        for part, row in zip(message.parts, part_rows, strict=True)
+    ]
+    content = flattened(parts) if message.content is None else message.content
+    if not isinstance(content, str):
+        raise ValueError("content must be a text.")
+    values = {"content": content, "metadata": dict(message.metadata)} if message.metadata else {"content": content}
+    columns, exact = split(values, _JSON_COLUMNS)
+    content = exact.get("content", content)
+    text = content if message.content is None else searchable(content, parts)
+    if text != content:
+        # The column is what is searched; the content itself is kept beside it.
+        exact = {**exact, "content": content}
+        columns["content"] = storable(text)
+    content_hash = hashing.content_hash(content)
+    metadata = columns.get("metadata")
+    exact_metadata = exact.get("metadata", metadata) if metadata else {}
+    metadata_hash = hashing.metadata_hash(exact_metadata)
+    row = {
+        "content": columns["content"],
+        "metadata": metadata,
+        "exact": json.dumps(exact) if exact else None,
+        "role": Role(message.role).value,
+        "author": message.author,
+        "idempotency_key": message.idempotency_key,
+        "created_at": _in_utc(message.created_at or now).isoformat(),
+        "token_count": tokens.count(text) + tokens.count(reasoning_in(parts)),
+        "token_counter": tokens.name,
+        "chained_parts": len(part_hashes),
+        "content_hash": content_hash.hex(),
+        "entry_hash": hashing.entry_hash(
+            role=message.role, author=message.author, content=content_hash, parts=part_hashes
+        ).hex(),
+        "metadata_hash": None if metadata_hash is None else metadata_hash.hex(),
+    }
+    keys = hashing.key_order(exact_metadata, [(part.tool_input, part.metadata) for part in parts])
+    return Draft(message, row, part_rows, keys)
+
+
+def _as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
+    """The arguments of `lcm_append_messages`: messages, contents, parts."""
+    messages, parts = [], []
+    for position, draft in enumerate(drafts, start=1):
+        record_hash = hashing.record_hash(
+            idempotency_key=draft.row["idempotency_key"],
+            token_count=draft.token_count,
+            token_counter=draft.row["token_counter"],
+            keys=draft.keys,
+            files=draft.files,
+        )
+        messages.append({**draft.row, "position": position, "record_hash": record_hash.hex(), "content": None})
+        parts += [{**_without_repeats(row, draft.row["content"]), "position": position} for row in draft.part_rows]
+    return as_json(messages), [draft.row["content"] for draft in drafts], as_json(parts)
+
+
+def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
+    """Replace a part's text that equals the content by the name of its column."""
+    for name in ("text_content", "tool_output"):
+        if part_row.get(name) == content:
+            return {**part_row, name: None, "repeats": name}
+    return part_row
+
+
+def part_row_of(part: NewPart) -> dict[str, Any]:
+    """One part as columns; ValueError if a value has no place in them."""
+    values = {name: value for name, value in vars(part).items() if value is not None and name in _TYPES}
+    values["part_type"] = PartType(part.part_type)
+    for name, value in values.items():
+        kind = _TYPES[name]
+        if type(value) is not kind and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
+    if not _BOUNDED.isdisjoint(values):
+        _check_bounds(values)
+    columns, exact = split(values, _JSON_COLUMNS)
+    if "step_cost" in values:
+        columns["step_cost"] = format(values["step_cost"], "f")
+    columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()
+    if exact:
+        columns["exact"] = json.dumps(exact)
+    return columns
+
+
+def as_json(rows: Any) -> str:
+    """Serialize rows, or one, for the database."""
+    try:
+        return orjson.dumps(rows).decode()
+    except TypeError:
+        # A number of more than 64 bits.
+        return json.dumps(rows, ensure_ascii=False)
+
+
+def _check_bounds(values: Mapping[str, Any]) -> None:
+    if not all(isinstance(file, str) for file in values.get("patch_files", ())):
+        raise ValueError("patch_files must be texts.")
+    for name in ("step_tokens_in", "step_tokens_out"):
+        if not -(2**31) <= values.get(name, 0) < 2**31:
+            raise ValueError(f"{name} does not fit a 32-bit number.")
+    cost = values.get("step_cost")
+    if cost is not None and not is_bounded_decimal(cost):
+        raise ValueError("step_cost is not a decimal number of sensible size.")
+
+
+def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
+    if not 1 <= len(messages) <= policy.max_batch_messages:
+        raise Invalid(f"An append takes 1 to {policy.max_batch_messages} messages, not {len(messages)}.")
+    for position, message in enumerate(messages, start=1):
+        if len(message.parts) > policy.max_message_parts:
+            raise Invalid(
+                f"Message {position} has {len(message.parts)} parts; it may have {policy.max_message_parts} at most."
+            )
+    keys = [message.idempotency_key for message in messages if message.idempotency_key is not None]
+    if len(keys) != len(set(keys)):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise Invalid(f"Two messages of one append have the same idempotency_key, {twice[:80]!r}; give each its own.")
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError("created_at needs a time zone, such as a Z at its end.")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("created_at lies outside the years 1 to 9999 in UTC.") from None

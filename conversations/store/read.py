@@ -43,8 +43,6 @@ def _columns(names: Sequence[str]) -> str:
 
 
 _MESSAGES = load("conversations/messages.sql")
-# Those of them that are texts.
-TEXTS = _USUAL[4:]
 # The columns of a part for `parts_in`, in an order that sorts rows.
 PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
@@ -160,11 +158,6 @@ def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """The parts of these messages as rows of `PART`, by message, in order."""
     # Sorted here: the server would carry all texts around for it.
     return sorted(rows(_PARTS, [array(message_ids)], binary=True))
-
-
-def has_only_texts(row: tuple[Any, ...]) -> bool:
-    """Whether a row of `PART` has all its values in the columns of `TEXTS`."""
-    return row[-1] is None and not row[-2]
 
 
 def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:

@@ -5,14 +5,15 @@ Appends and compaction write through `append_messages` and `write_summary`, each
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F, Max, QuerySet
 
 from conversations.content.lossless_values import is_storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
@@ -20,8 +21,7 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
 from conversations.models.querysets import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
-from conversations.store.append import part_rows_of
-from conversations.store.summaries import SummaryStore, ordinal_of
+from conversations.store.messages import MessageStore, part_row_of
 from conversations.types import (
     ContextItemType,
     MessageRecord,
@@ -66,7 +66,7 @@ class SummarySearchResult:
 
 
 @dataclass(frozen=True)
-class SpecificationStore(SummaryStore):
+class SpecificationStore(MessageStore):
     def create_message(self, *, conversation_id: int, message: NewMessage) -> MessageRecord:
         """Record one message and give it back as it is stored."""
         appended = self.append_messages(conversation_id=conversation_id, messages=[message]).messages[0]
@@ -76,7 +76,7 @@ class SpecificationStore(SummaryStore):
     def create_message_parts(self, *, message_id: int, parts: Sequence[NewPart]) -> None:
         """Add parts to a message; its content, cost and chain stay the same."""
         try:
-            rows = part_rows_of(parts)
+            rows = [part_row_of(part) for part in parts]
         except ValueError as wrong:
             raise Invalid(str(wrong)) from wrong
         # The conversation's row, so that two who add to one message do not take the same place.
@@ -88,7 +88,11 @@ class SpecificationStore(SummaryStore):
                 message_id=message_id,
                 session_id=conversation.session_id,
                 ordinal=ordinal,
-                **row,
+                **{
+                    **row,
+                    "part_hash": bytes.fromhex(row["part_hash"]),
+                    "exact": json.loads(row["exact"]) if "exact" in row else None,
+                },
             )
             for ordinal, row in enumerate(rows, start=0 if last is None else last + 1)
         )
@@ -184,35 +188,33 @@ class SpecificationStore(SummaryStore):
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[MessageSearchResult]:
         """Messages that match a websearch query, best first, then newest first."""
-        found = self._found(Message.objects.all(), query, conversation_id, limit)
-        columns = _columns_of(MessageSearchResult)
-        return [
-            MessageSearchResult(**{**row, "role": Role(row["role"])})
-            for row in found.order_by("-rank", "-message_id").values(*columns)[:limit]
-        ]
+        found = self._found(MessageSearchResult, Message.objects.all(), query, conversation_id, limit, "-message_id")
+        return [MessageSearchResult(**{**row, "role": Role(row["role"])}) for row in found]
 
     def search_summaries(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[SummarySearchResult]:
         """Summaries that match a websearch query, best first, then newest first."""
-        found = self._found(Summary.objects.all(), query, conversation_id, limit)
-        columns = _columns_of(SummarySearchResult)
-        return [
-            SummarySearchResult(**{**row, "kind": SummaryKind(row["kind"])})
-            for row in found.order_by("-rank", "-last_seq", "summary_id").values(*columns)[:limit]
-        ]
+        newest_first = ("-last_seq", "summary_id")
+        found = self._found(SummarySearchResult, Summary.objects.all(), query, conversation_id, limit, *newest_first)
+        return [SummarySearchResult(**{**row, "kind": SummaryKind(row["kind"])}) for row in found]
 
     def _found(
-        self, rows: SearchableQuerySet, query: str, conversation_id: int | None, limit: int
-    ) -> SearchableQuerySet:
+        self, result: Any, rows: SearchableQuerySet, query: str, conversation_id: int | None, limit: int, *order: str
+    ) -> QuerySet[Any, dict[str, Any]]:
+        """The columns of the best rows that `result` has."""
         if not 1 <= limit <= MOST_RESULTS:
             raise Invalid(f"limit: {limit} is not from 1 to {MOST_RESULTS}.")
         if not is_storable(query):
             raise Invalid("query: no text holds a NUL or a lone surrogate, so it cannot be searched for.")
         if conversation_id is not None:
             rows = rows.filter(conversation_id=self.scope.conversation(conversation_id).pk)
-        return cast(SearchableQuerySet, self.scope.narrow(rows.matching(query)))
+        found = self.scope.narrow(rows.matching(query)).order_by("-rank", *order)
+        return found.values(*result.__dataclass_fields__)[:limit]
 
 
-def _columns_of(result: Any) -> list[str]:
-    return [each.name for each in fields(result)]
+def ordinal_of(shown: dict[str, Any] | None, *, expected: int) -> int:
+    """The summary's ordinal; Conflict unless it replaced the expected items."""
+    if shown is None or shown["items"] != expected:
+        raise Conflict("The context changed while this summary was made; nothing was replaced.")
+    return shown["ordinal"]

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from conversations.cold_storage.cold_texts import LONGEST_URL, Block, ReadableTexts, blocks_of
 from conversations.content import hashing
-from conversations.models import PART_COLUMNS
 from conversations.sql import array, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
-from conversations.types import PartRecord
+from conversations.types import PART_COLUMNS, PartRecord
 from integrity.invariants.hash_invariants import ALTERED_RECORD
 from integrity.invariants.invariant import Found, counted, in_sql, invariant
 from integrity.types import Finding, Severity

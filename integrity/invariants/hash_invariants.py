@@ -13,9 +13,9 @@ from typing import Any
 from conversations.content import hashing
 from conversations.content.flattening import searchable
 from conversations.content.lossless_values import storable, storable_json
-from conversations.models import PART_COLUMNS
 from conversations.sql import load
 from conversations.store.read import files_of, parts_of
+from conversations.types import PART_COLUMNS
 from integrity.invariants.invariant import (
     Found,
     counted,

@@ -12,7 +12,7 @@ from conversations.content import hashing
 from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.ledger.restoring import new_part
-from conversations.store.append import part_row_of
+from conversations.store.messages import part_row_of
 
 Line = Mapping[str, Any]
 

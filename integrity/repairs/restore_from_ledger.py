@@ -17,7 +17,7 @@ from conversations.content.large_texts.file_references import FileEntry
 from conversations.ledger.restoring import Restored, message_row, part_row
 from conversations.models import ColdBlock, Conversation, FileReference, LargeFile, Message, Summary
 from conversations.sql import load, rows
-from conversations.store.append import as_json
+from conversations.store.messages import as_json
 from conversations.store.read import files_of
 from integrity.repairs.ledger_copies import LedgerCopy, Line
 from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values

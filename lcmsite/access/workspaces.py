@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.db import transaction
 
 from conversations.audit import Act, AuditLog
+from conversations.content.lossless_values import require_names
 from conversations.errors import Conflict, Invalid
 from conversations.models import Workspace
 from conversations.scope import Scope
-from conversations.store.append import checked_name
 from lcmsite.types import WorkspaceRecord
 
 
@@ -34,10 +34,7 @@ def everywhere() -> list[WorkspaceRecord]:
 
 def checked_workspace(name: str) -> str:
     """The name, if a workspace can have it."""
-    try:
-        checked_name("A workspace's name", name)
-    except ValueError as wrong:
-        raise Invalid(str(wrong)) from wrong
+    require_names(**{"A workspace's name": name})
     return name
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from conversations.content.flattening import flattened
-from conversations.store.append import PART_COLUMNS
-from conversations.types import MessageRecord, NewMessage, PartRecord
+from conversations.types import PART_COLUMNS, MessageRecord, NewMessage, PartRecord
 
 
 def as_stored(message: NewMessage, *, seq: int = 1) -> MessageRecord:

@@ -9,7 +9,7 @@ import pytest
 from conversations.errors import Invalid, NotFound
 from conversations.models import Message, MessagePart
 from conversations.signals import messages_appended
-from conversations.types import ContextItemType, Counters, NewMessage, NewPart, PartType, Role
+from conversations.types import Counters, NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import (
     append,
     assert_counters_are_recounts,
@@ -19,14 +19,6 @@ from tests.conversations.appending import (
 from tests.factories import a_conversation, a_store, a_tool_result
 
 OVERHEAD = 4
-
-
-def test_messages_are_numbered_from_one_in_the_order_given(conversation_id):
-    first = append(conversation_id, NewMessage(Role.USER, "a"), NewMessage(Role.ASSISTANT, "b"))
-    second = append(conversation_id, NewMessage(Role.USER, "c"))
-
-    assert [message.seq for message in (*first.messages, *second.messages)] == [1, 2, 3]
-    assert [(message.seq, message.content) for message in stored(conversation_id)] == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
@@ -41,18 +33,6 @@ def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
     assert before <= record.created_at <= datetime.now(UTC)
     assert (record.token_count, record.token_counter) == (2, "o200k_base")
     assert result.counters == Counters(message_count=1, active_messages=1, active_tokens=2 + OVERHEAD, total_tokens=2)
-
-
-def test_every_message_gets_its_place_in_the_active_context(conversation_id):
-    append(conversation_id, NewMessage(Role.USER, "hello world"), NewMessage(Role.USER, ""))
-
-    items = a_store().get_context_items(conversation_id=conversation_id)
-
-    messages = stored(conversation_id)
-    assert [(item.ordinal, item.item_type, item.message_id, item.token_count) for item in items] == [
-        (1, ContextItemType.MESSAGE, messages[0].message_id, 2 + OVERHEAD),
-        (2, ContextItemType.MESSAGE, messages[1].message_id, OVERHEAD),
-    ]
 
 
 def test_a_thousand_messages_go_in_at_once(conversation_id):

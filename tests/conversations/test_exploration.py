@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conversations.content.lossless_values import is_storable
 from conversations.files.exploration import Glance, apart, explore
-from conversations.files.exploration.glance import HEAD_BYTES, MOST_CHARACTERS, TAIL_BYTES
-from tests.conversations.file_samples import HOSTILE, KINDS, LIES, LOG, an_image
+from conversations.files.exploration.glance import MOST_CHARACTERS
+from tests.conversations.file_samples import HOSTILE, KINDS, LIES, an_image
 
 
 def explored(content, name=None, mime_type=None, **options):
@@ -34,13 +34,6 @@ def test_every_kind_of_file_is_told_by_its_shape(kind):
     assert [each for each in told if each not in summary] == [], summary
     assert "could not be explored" not in summary
     assert "is called" not in summary
-
-
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"YAML", "Python", "JavaScript", "TSV", "empty"}))
-def test_most_files_are_known_without_a_name(kind):
-    name, content, told = KINDS[kind]
-
-    assert explored(content).startswith(told[0])
 
 
 @pytest.mark.timeout(60)
@@ -67,12 +60,6 @@ def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():
     assert "It is labelled PDF, but" in explored(b"text", "a", "application/pdf")
     assert explored(b"a,b\n", None, "text/csv; charset=utf-8").startswith("table")
     assert "It is labelled image, but" in explored(b"text", None, "image/x-unheard-of")
-
-
-def test_a_name_that_goes_through_directories_is_only_a_name():
-    summary = explored(LOG.encode(), "..\\..\\windows/../../etc/worker.log")
-
-    assert summary.startswith("log, ")
 
 
 def test_a_picture_is_never_decoded():
@@ -132,15 +119,6 @@ def test_a_glance_is_the_same_however_the_bytes_arrive(content, size):
     assert [(each.head, each.tail, each.lines, each.byte_size) for each in seen] == [
         (content, content, content.count(b"\n") + (content[-1:] not in (b"", b"\n")), len(content))
     ] * 2
-
-
-def test_a_glance_keeps_no_more_than_a_beginning_and_an_end():
-    glance = Glance()
-    for _ in range(20):
-        glance.add(bytes(1_000_000))
-
-    seen = glance.of(io.BytesIO(), file_name=None, mime_type=None)
-    assert (len(seen.head), len(seen.tail), seen.byte_size) == (HEAD_BYTES, TAIL_BYTES, 20_000_000)
 
 
 @settings(max_examples=300, deadline=None)

@@ -2,62 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
 from django.db.models import Model
 
-from conversations.fast.records import record
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartRecord, PartType, Role
-from lcmsite.catalogue.json_text import as_json
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 
 
-@pytest.fixture
-def stored() -> PartRecord:
+@pytest.mark.django_db
+def test_a_record_is_equal_to_one_that_was_given_every_value():
     number = a_conversation().conversation_id
     part = NewPart(PartType.TOOL, tool_call_id="c1", tool_name="look", tool_input={"at": "the sea"})
     a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
     [message] = a_store().list_messages(conversation_id=number)
-    return message.parts[0]
 
+    [stored] = message.parts
 
-@pytest.mark.django_db
-def test_a_stored_part_is_equal_to_one_that_was_told_every_value(stored):
-    told = PartRecord(
-        part_type=PartType.TOOL,
-        tool_call_id="c1",
-        tool_name="look",
-        tool_input={"at": "the sea"},
-        part_id=stored.part_id,
-        message_id=stored.message_id,
-        ordinal=0,
-    )
-
-    assert (stored, repr(stored), asdict(stored)) == (told, repr(told), asdict(told))
-    assert (stored.patch_hash, stored.step_cost) == (None, None)
-
-
-@pytest.mark.django_db
-def test_an_answer_has_the_fields_of_a_part_that_are_set_in_order(stored):
-    answer = json.loads(as_json(stored))
-
-    assert list(answer) == [each.name for each in fields(PartRecord) if getattr(stored, each.name) is not None]
-    assert answer["tool_input"] == {"at": "the sea"}
-
-
-def test_every_field_of_a_record_is_there_once_and_in_order():
-    short = record(PartRecord, {"part_type": PartType.TEXT, "ordinal": 3})
-
-    values = vars(short)
-
-    assert list(values) == [each.name for each in fields(PartRecord)]
-    assert (values["part_type"], values["ordinal"], values["part_id"]) == (PartType.TEXT, 3, "")
+    given = PartRecord(**vars(part), part_id=stored.part_id, message_id=message.message_id, ordinal=0)
+    assert (stored, repr(stored), list(vars(stored).items())) == (given, repr(given), list(vars(given).items()))
 
 
 def values_of(row: Model) -> dict[str, Any]:

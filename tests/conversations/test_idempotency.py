@@ -82,10 +82,3 @@ def test_a_key_belongs_to_its_conversation(conversation_id):
 def test_two_messages_of_a_batch_cannot_share_a_key(conversation_id):
     with pytest.raises(Invalid, match="same idempotency_key, 'k1'"):
         append(conversation_id, keyed("k1"), keyed("k1"))
-
-
-def test_equal_messages_without_a_key_are_two_messages(conversation_id):
-    append(conversation_id, NewMessage(Role.USER, "yes"))
-    append(conversation_id, NewMessage(Role.USER, "yes"))
-
-    assert [message.content for message in stored(conversation_id)] == ["yes", "yes"]

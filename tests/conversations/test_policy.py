@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, dataclass, fields
+from dataclasses import dataclass, fields
 
 import pytest
 
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
-from conversations.policy import Policy, StorePolicy, check_overrides, checked, environment_name, knob
+from conversations.policy import Policy, StorePolicy, check_overrides, checked, knob
 
 KNOBS = {each.name: each for each in fields(CompactionPolicy)}
 
@@ -25,15 +25,6 @@ def test_the_settings_hold_only_what_was_changed(settings):
 
     assert Example.from_settings() == Example(count=7)
     assert StorePolicy.from_settings() == StorePolicy(encoding="estimate")
-
-
-def test_a_knobs_environment_name_is_its_own_in_capitals():
-    assert environment_name(KNOBS["fresh_tail_count"]) == "LCM_FRESH_TAIL_COUNT"
-
-
-def test_a_policy_does_not_change():
-    with pytest.raises(FrozenInstanceError):
-        Example().count = 6  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -81,14 +72,6 @@ def test_a_value_that_the_knob_does_not_take_is_refused_with_what_it_would(overr
         Example().overridden(overrides)
 
     assert refusal.value.detail == sentence
-
-
-def test_a_flag_is_no_number_though_it_equals_one():
-    policy = Example()
-
-    assert policy.overridden({"count": 1}) == Example(count=1)
-    with pytest.raises(Invalid, match="True is not a number"):
-        policy.overridden({"count": True})
 
 
 @pytest.mark.parametrize("policy", [StorePolicy, CompactionPolicy])

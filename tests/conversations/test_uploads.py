@@ -138,13 +138,6 @@ def test_an_empty_file_needs_no_chunk(uploads):
     assert (begun.missing, file.byte_size) == ((), 0)
 
 
-def test_the_same_file_uploaded_twice_is_one_file(uploads, begun):
-    put(uploads, begun.upload_id, 0, 1000, 2000, 3000)
-    stored = uploads.files.store(conversation_id=begun.conversation_id, content=CONTENT, file_name="noise.bin")
-
-    assert uploads.finish(upload_id=begun.upload_id) == stored
-
-
 @pytest.mark.parametrize(
     ("given", "error", "why"),
     [
@@ -170,22 +163,6 @@ def test_a_file_so_large_that_there_were_too_many_chunks_has_larger_ones(uploads
     assert begun.chunks_missing == 100_000
     assert begun.chunk_bytes == 10_000_000
     assert len(begun.missing) == 100
-
-
-def test_a_stranger_finds_no_upload(uploads, begun, tmp_path):
-    stranger = a_service(tmp_path, Scope(a_workspace("elsewhere").pk))
-
-    for refused in (
-        lambda: stranger.get_upload(upload_id=begun.upload_id),
-        lambda: put(stranger, begun.upload_id, 0),
-        lambda: stranger.finish(upload_id=begun.upload_id),
-        lambda: stranger.abort(upload_id=begun.upload_id),
-        lambda: stranger.list_uploads(conversation_id=begun.conversation_id),
-        lambda: uploads.get_upload(upload_id="../../etc/passwd"),
-        lambda: uploads.get_upload(upload_id="upload_\x00"),
-    ):
-        with pytest.raises(NotFound):
-            refused()
 
 
 def test_an_upload_that_is_given_up_leaves_nothing(uploads, begun, tmp_path):
@@ -234,6 +211,14 @@ def test_only_what_nobody_goes_on_with_is_swept(uploads, begun, tmp_path):
     assert uploads.sweep() == 0
 
 
+def test_the_sweep_is_a_task(begun):
+    Upload.objects.update(touched_at=timezone.now() - timedelta(hours=25))
+
+    sweep_uploads.call_local()
+
+    assert not Upload.objects.exists()
+
+
 def test_what_a_killed_process_was_writing_is_swept_once_it_is_old(uploads, begun, tmp_path):
     put(uploads, begun.upload_id, 0)
     old, new = tmp_path / "unfinished" / "old", tmp_path / "unfinished" / "new"
@@ -245,14 +230,6 @@ def test_what_a_killed_process_was_writing_is_swept_once_it_is_old(uploads, begu
 
     assert (old.exists(), new.exists()) == (False, True)
     assert uploads.get_upload(upload_id=begun.upload_id).chunks_received == 1
-
-
-def test_the_sweep_is_a_task(begun):
-    Upload.objects.update(touched_at=timezone.now() - timedelta(hours=25))
-
-    sweep_uploads.call_local()
-
-    assert not Upload.objects.exists()
 
 
 def test_storage_that_fails_leaves_the_upload_as_it_was(uploads, begun, tmp_path):

@@ -17,8 +17,9 @@ import pytest
 from django.db import transaction
 
 from conversations.errors import Conflict, Invalid
-from conversations.ledger.line_shapes import PART_COLUMNS, SHAPES
+from conversations.ledger.line_shapes import SHAPES
 from conversations.models import Conversation
+from conversations.types import PART_COLUMNS
 from integrity.checker import IntegrityChecker
 from tests.conversations.ledger.forging import HOSTILE, Objects, bytes_of, seal_anew
 from tests.conversations.ledger.ledgers import exported, imported, objects_in, verified
