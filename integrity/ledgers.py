@@ -278,7 +278,7 @@ class Ledgers:
             raise Conflict(
                 f"{name} is complete. Only a ledger of one conversation can be continued; export all of them again."
             )
-        if conversation_id is not None and found.finished:
+        if conversation_id is not None and found.place.conversations:
             raise Conflict(f"{name} holds several conversations; it cannot be continued as the ledger of one.")
 
     def _rest(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:

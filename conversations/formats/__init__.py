@@ -106,7 +106,8 @@ def detect(row: Any) -> Format | None:
 class Transcript(NamedTuple):
     """The transcripts of one agent, whose lines show by themselves what they are."""
 
-    is_line: Callable[[Any], bool]
+    # Of an object with a type and without a role.
+    is_line: Callable[[Row], bool]
     holds_message: Callable[[Row], bool]
     # Empty for a line that does not name its session.
     session_of: Callable[[Row], str]
@@ -123,4 +124,5 @@ TRANSCRIPTS = (
 
 def transcript_of(row: Any) -> Transcript | None:
     """Return the transcript format of this line, if it is one."""
-    return next((each for each in TRANSCRIPTS if each.is_line(row)), None)
+    is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
+    return next((each for each in TRANSCRIPTS if is_envelope and each.is_line(row)), None)

@@ -8,27 +8,23 @@ text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from conversations.content.flattening import flattened
 from conversations.content.lossless_values import is_storable, storable_json
 from conversations.formats.foreign_rows import (
     DATA_URL,
+    Fields,
     a_call,
     a_result,
-    as_message,
-    choice,
     is_result,
     mark,
     marked,
     noted,
-    parts_of,
-    read,
-    required_text,
     result_text,
     split_note,
-    text_or_list,
     with_kept,
 )
 from conversations.formats.pairing import IdRule, paired, tool_name
@@ -75,14 +71,14 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
 
     Unknown keys are kept in the metadata.
     """
-    as_message(row)
-    role = choice(row.get("role"), ROLES, field="role")
-    content = text_or_list(row.get("content"))
-    blocks = content if isinstance(content, list) else []
-    parts = tuple(part for found in parts_of(blocks, _parts, where="content") for part in found)
-    if role is Role.USER and blocks and all(_type_of(block) == _ANSWER for block in blocks):
+    fields = Fields.of(row)
+    role = fields.choice("role", ROLES)
+    content = fields.text_or_list("content")
+    blocks = fields.objects("content") if isinstance(content, list) else ()
+    parts = tuple(part for block in blocks for part in _parts(block))
+    if role is Role.USER and blocks and all(_type_of(block.values) == _ANSWER for block in blocks):
         role = Role.TOOL
-    message = NewMessage(role=role, content=None if parts else content if isinstance(content, str) else "", parts=parts)
+    message = NewMessage(role, content=None if parts else content if isinstance(content, str) else "", parts=parts)
     return noted(message, NOTE, row, _plain(message))
 
 
@@ -101,66 +97,59 @@ def _type_of(block: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _parts(block: dict[str, Any], *, where: str) -> list[NewPart]:
-    kind = read(block, "type", str, where=where) or ""
+def _parts(block: Fields) -> list[NewPart]:
+    kind = block.text("type") or ""
     if kind.endswith(_ANSWER):
-        return _result(block, where=where)
+        return _result(block)
     part = NewPart(PartType.FILE)
     if kind == "text":
-        part = NewPart(PartType.TEXT, text_content=required_text(block, "text", where=where))
+        part = NewPart(PartType.TEXT, text_content=block.required_text("text"))
     elif kind in _SIGNED:
-        part = NewPart(PartType.REASONING, text_content=read(block, "thinking", str, where=where))
+        part = NewPart(PartType.REASONING, text_content=block.text("thinking"))
     elif kind.endswith(_CALL):
-        call_id, name = read(block, "id", str, where=where), read(block, "name", str, where=where)
-        part = a_call(call_id, name, block.get("input"))
+        part = a_call(block.text("id"), block.text("name"), block.values.get("input"))
     elif kind in _ATTACHED:
-        part = _attachment(block, kind, where=where)
-    return [noted(part, NOTE, block, _block(part))]
+        part = _attachment(block, kind)
+    return [noted(part, NOTE, block.values, _block(part))]
 
 
-def _attachment(block: Mapping[str, Any], kind: str, *, where: str) -> NewPart:
-    source = read(block, "source", dict, where=where) or {}
-    where = f"{where}source."
-    media_type, data = read(source, "media_type", str, where=where), source.get("data")
-    title = block.get("title")
+def _attachment(block: Fields, kind: str) -> NewPart:
+    source = block.inner("source")
+    mime, data, title = source.text("media_type") or "", source.values.get("data"), block.values.get("title")
     name = title if isinstance(title, str) and title else None
-    if source.get("type") == "base64" and isinstance(data, str):
-        mime = media_type or ""
+    if source.values.get("type") == "base64" and isinstance(data, str):
         return NewPart(PartType.FILE, file_mime=mime, file_url=f"data:{mime};base64,{data}", file_name=name)
-    if source.get("type") == "text" and isinstance(data, str):
+    if source.values.get("type") == "text" and isinstance(data, str):
         return NewPart(PartType.TEXT, text_content=data, metadata={_DOCUMENT: True})
     mime = "image/*" if kind == "image" else _PDF
-    return NewPart(PartType.FILE, file_mime=mime, file_url=read(source, "url", str, where=where), file_name=name)
+    return NewPart(PartType.FILE, file_mime=mime, file_url=source.text("url"), file_name=name)
 
 
-def _result(block: dict[str, Any], *, where: str) -> list[NewPart]:
+def _result(block: Fields) -> list[NewPart]:
     """Read what a tool returned: texts are results, other pieces stay beside them.
 
     A result without a text at its head begins with an empty one.
     """
-    is_error = bool(read(block, "is_error", bool, where=where))
-    call_id = read(block, "tool_use_id", str, where=where)
-
-    def answer(text: str) -> NewPart:
-        return a_result(text, call_id=call_id, is_error=is_error)
-
-    def piece_of(piece: dict[str, Any], *, where: str) -> NewPart:
-        kind = _type_of(piece)
-        if kind in _ATTACHED:
-            return _parts(piece, where=where)[0]
-        part = answer(read(piece, "text", str, where=where) or "" if kind == "text" else _words_in(piece))
-        return noted(part, NOTE, piece, _block(part))
-
-    content = block.get("content")
+    is_error = bool(block.read("is_error", bool))
+    answer = partial(a_result, call_id=block.text("tool_use_id"), is_error=is_error)
+    content = block.values.get("content")
     if isinstance(content, list):
-        parts = list(parts_of(content, piece_of, where=f"{where}content"))
+        parts = [_result_piece(piece, answer) for piece in block.objects("content")]
         is_led = bool(parts) and parts[0].part_type is PartType.TOOL
         parts = parts if is_led else [answer(""), *parts]
         parts[0] = marked(parts[0], _PIECES, len(parts) if is_led else -len(parts))
     else:
         parts = [answer(content if isinstance(content, str) else _words_in(content))]
     [plain] = _blocks(parts)
-    return [noted(parts[0], _RESULT, block, plain), *parts[1:]]
+    return [noted(parts[0], _RESULT, block.values, plain), *parts[1:]]
+
+
+def _result_piece(piece: Fields, answer: Callable[[str], NewPart]) -> NewPart:
+    kind = _type_of(piece.values)
+    if kind in _ATTACHED:
+        return _parts(piece)[0]
+    part = answer(piece.text("text") or "" if kind == "text" else _words_in(piece.values))
+    return noted(part, NOTE, piece.values, _block(part))
 
 
 def _words_in(value: Any) -> str:
@@ -228,9 +217,9 @@ def render_anthropic(items: Iterable[Item]) -> Rendered:
     repairs = Repairs()
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
-    # The items of each message, in order; of those that are merged, once more.
+    # The items of each message, in order, and the places of those that are merged.
     sources: list[dict[str, None]] = []
-    merged: list[dict[str, None]] = []
+    merged: dict[int, None] = {}
     turns = turns_of(items, repairs, thought_of=lambda _, part: signed_thought(part))
     for turn in led_somewhere(paired(turns, _NAMES, repairs), repairs):
         blocks = _shown_blocks(turn.blocks, turn, repairs)
@@ -250,15 +239,14 @@ def render_anthropic(items: Iterable[Item]) -> Rendered:
             messages.append({"role": "user", "content": [{"type": "text", "text": START}]})
             sources.append({})
         if messages and messages[-1]["role"] == role:
-            if not merged or merged[-1] is not sources[-1]:
-                merged.append(sources[-1])
+            merged[len(messages) - 1] = None
             messages[-1]["content"] += blocks
-            sources[-1].update(dict.fromkeys(turn.item_ids))
         else:
             messages.append({"role": role, "content": blocks})
-            sources.append(dict.fromkeys(turn.item_ids))
-    for item_ids in merged:
-        repairs.note(RepairKind.MERGED_NEIGHBOURS, item_ids)
+            sources.append({})
+        sources[-1].update(dict.fromkeys(turn.item_ids))
+    for place in merged:
+        repairs.note(RepairKind.MERGED_NEIGHBOURS, sources[place])
     _strip_end(messages, list(sources[-1]) if sources else [], repairs)
     return Rendered(
         messages=tuple(messages), sources=tuple(map(tuple, sources)), system=tuple(system), repairs=repairs.as_records()
@@ -270,10 +258,9 @@ def signed_thought(part: NewPart) -> dict[str, Any] | None:
     if part.part_type is not PartType.REASONING or not split_note(part.metadata, NOTE)[1]:
         return None
     block = _block(part)
-    keys = _SIGNED.get(_type_of(block), ())
-    signed = {key: block.get(key) for key in keys}
-    is_whole = bool(keys) and all(isinstance(each, str) and is_storable(each) for each in signed.values())
-    return signed if is_whole else None
+    signed = {key: block.get(key) for key in _SIGNED.get(_type_of(block), ())}
+    is_whole = all(isinstance(each, str) and is_storable(each) for each in signed.values())
+    return signed if signed and is_whole else None
 
 
 def _strip_end(messages: Sequence[dict[str, Any]], item_ids: Sequence[str], repairs: Repairs) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.formats.anthropic import from_anthropic, to_anthropic
-from conversations.formats.foreign_rows import moment, noted, restored, split_note, timestamp_of
+from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of
 from conversations.types import MessageRecord, NewMessage
 
 NOTE = "claude_code"
@@ -23,10 +23,9 @@ _KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
 _SIDE = "sidechain"
 
 
-def is_line(row: Any) -> bool:
+def is_line(row: Mapping[str, Any]) -> bool:
     """Whether this is a line of such a transcript, with a message or without."""
-    is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
-    return is_envelope and not row.keys().isdisjoint(_KEYS_OF_LINES)
+    return not row.keys().isdisjoint(_KEYS_OF_LINES)
 
 
 def holds_message(line: Mapping[str, Any]) -> bool:
@@ -45,7 +44,7 @@ def session_of(line: Mapping[str, Any]) -> str:
 
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage:
     """Read a line that holds a message; ValueError names the field that is wrong."""
-    message = replace(from_anthropic(line["message"]), created_at=moment(line, "timestamp"))
+    message = replace(from_anthropic(line["message"]), created_at=Fields(line).moment("timestamp"))
     return noted(message, NOTE, line, _plain(message, line["message"]))
 
 

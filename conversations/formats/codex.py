@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conversations.formats.foreign_rows import moment, noted, read, restored, split_note, timestamp_of
+from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of
 from conversations.formats.openai_calls import parsed, unparsed
 from conversations.formats.openai_responses import RESULT, from_openai_responses, to_openai_responses
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -26,10 +26,9 @@ _WRAPPED = "codex_wrapped"
 _ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
 
 
-def is_line(row: Any) -> bool:
+def is_line(row: Mapping[str, Any]) -> bool:
     """Whether this is a line of such a rollout, with a message or without."""
-    is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
-    return is_envelope and isinstance(row.get("payload"), Mapping) and "timestamp" in row
+    return isinstance(row.get("payload"), Mapping) and "timestamp" in row
 
 
 def holds_message(line: Mapping[str, Any]) -> bool:
@@ -45,11 +44,11 @@ def session_of(line: Mapping[str, Any]) -> str:
 def from_codex(line: Mapping[str, Any]) -> NewMessage:
     """Read a line that holds a message; ValueError names the field that is wrong."""
     if line["type"] == _COMPACTED:
-        summary = read(line["payload"], "message", str, where="payload.")
+        summary = Fields(line).inner("payload").text("message")
         message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=summary),))
     else:
         message = _from_item(line["payload"])
-    message = replace(message, created_at=moment(line, "timestamp"))
+    message = replace(message, created_at=Fields(line).moment("timestamp"))
     return noted(message, NOTE, line, _plain(message, line["payload"]))
 
 

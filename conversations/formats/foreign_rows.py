@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -24,70 +24,75 @@ DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 # Stands in a plain form for a time that the row may lack: the store fills it in, and the remainder must differ.
 NO_TIME = "the time of recording"
 _KEYS = {"add": dict, "drop": list, "inside": dict}
-T = TypeVar("T")
 _Noted = TypeVar("_Noted", NewMessage, NewPart)
 
 
-def read(row: Mapping[str, Any], key: str, kind: type, *, where: str = "") -> Any:
-    """Return the value under the key, or None; ValueError for another kind."""
-    value = row.get(key)
-    if value is not None and type(value) is not kind:
-        raise ValueError(f"{where}{key} must be {NOUNS[kind]}, not {noun_of(value)}.")
-    return value
+@dataclass(frozen=True)
+class Fields:
+    """The fields of an object in a row; ValueError names the one that is wrong."""
 
+    values: Mapping[str, Any]
+    # The place of the object in the row, such as `content[0].`.
+    where: str = ""
 
-def objects(values: Any, *, where: str) -> list[dict[str, Any]]:
-    """Return the members of a list, each an object; an absent list has none."""
-    for place, value in enumerate(values or ()):
-        if not isinstance(value, dict):
-            raise ValueError(f"{where}[{place}] must be an object, not {noun_of(value)}.")
-    return list(values or ())
+    @classmethod
+    def of(cls, row: Any) -> Fields:
+        """Return the fields of a message."""
+        if not isinstance(row, Mapping):
+            raise ValueError(f"A message must be an object, not {noun_of(row)}.")
+        return cls(row)
 
+    def read(self, key: str, kind: type) -> Any:
+        """Return the value under the key, or None; ValueError for another kind."""
+        value = self.values.get(key)
+        if value is not None and type(value) is not kind:
+            raise ValueError(f"{self.where}{key} must be {NOUNS[kind]}, not {noun_of(value)}.")
+        return value
 
-def parts_of(values: Any, read_part: Callable[..., T], *args: Any, where: str) -> tuple[T, ...]:
-    """Read each object of a list with `read_part`, which gets its place in the row."""
-    members = enumerate(objects(values, where=where))
-    return tuple(read_part(value, *args, where=f"{where}[{place}].") for place, value in members)
+    def text(self, key: str) -> str | None:
+        text: str | None = self.read(key, str)
+        return text
 
+    def required_text(self, key: str) -> str:
+        if (text := self.text(key)) is None:
+            raise ValueError(f"{self.where}{key} must be given.")
+        return text
 
-def as_message(row: Any) -> Mapping[str, Any]:
-    if not isinstance(row, Mapping):
-        raise ValueError(f"A message must be an object, not {noun_of(row)}.")
-    return row
+    def text_or_list(self, key: str) -> str | list[Any]:
+        value = self.values.get(key)
+        if not isinstance(value, str | list):
+            raise ValueError(f"{self.where}{key} must be a text or a list, not {noun_of(value)}.")
+        return value
 
+    def inner(self, key: str) -> Fields:
+        """Return the fields of the object under the key; an absent one has none."""
+        return Fields(self.read(key, dict) or {}, f"{self.where}{key}.")
 
-def text_or_list(content: Any) -> str | list[Any]:
-    """Check that the content of a message is a text or a list."""
-    if not isinstance(content, str | list):
-        raise ValueError(f"content must be a text or a list, not {noun_of(content)}.")
-    return content
+    def objects(self, key: str) -> tuple[Fields, ...]:
+        """Return the fields of each object in a list; an absent list has none."""
+        values = self.read(key, list) or ()
+        for place, value in enumerate(values):
+            if not isinstance(value, dict):
+                raise ValueError(f"{self.where}{key}[{place}] must be an object, not {noun_of(value)}.")
+        return tuple(Fields(value, f"{self.where}{key}[{place}].") for place, value in enumerate(values))
 
+    def choice(self, key: str, choices: Mapping[str, Any]) -> Any:
+        """Return what the choices map the text under the key to."""
+        value = self.values.get(key)
+        if not isinstance(value, str) or value not in choices:
+            shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
+            raise ValueError(f"{self.where}{key} must be one of {', '.join(choices)}, not {shown}.")
+        return choices[value]
 
-def required_text(row: Mapping[str, Any], key: str, *, where: str) -> str:
-    text: str | None = read(row, key, str, where=where)
-    if text is None:
-        raise ValueError(f"{where}{key} must be given.")
-    return text
-
-
-def choice(value: Any, choices: Any, *, field: str) -> Any:
-    """Return what the choices map this text to; ValueError if nothing."""
-    if not isinstance(value, str) or value not in choices:
-        shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
-        raise ValueError(f"{field} must be one of {', '.join(choices)}, not {shown}.")
-    return choices[value]
-
-
-def moment(row: Mapping[str, Any], key: str) -> datetime | None:
-    """Return the time under the key, as UTC without a zone; ValueError if it is none."""
-    text = read(row, key, str)
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError(f"{key} must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
+    def moment(self, key: str) -> datetime | None:
+        """Return the time under the key; one without a zone is taken as UTC."""
+        if (text := self.text(key)) is None:
+            return None
+        try:
+            found = datetime.fromisoformat(text)
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise ValueError(f"{key} must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
 
 
 def written(moment: datetime | None) -> str | None:
@@ -108,28 +113,25 @@ def remainder(row: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any
     add: dict[str, Any] = {}
     inside: dict[str, Any] = {}
     for key, value in row.items():
-        if key not in plain:
+        known = plain.get(key)
+        if key in plain and _same(value, known):
+            continue
+        if isinstance(value, dict) and isinstance(known, dict):
+            inside[key] = remainder(value, known)
+        else:
             add[key] = value
-        elif not _same(value, plain[key]):
-            if isinstance(value, dict) and isinstance(plain[key], dict):
-                inside[key] = remainder(value, plain[key])
-            else:
-                add[key] = value
     drop = [key for key in plain if key not in row]
     return {key: value for key, value in (("add", add), ("drop", drop), ("inside", inside)) if value}
 
 
 def restored(plain: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row with this plain form and remainder."""
-    if not rest:
-        return dict(plain)
     dropped = set(rest.get("drop", ()))
     row = {key: value for key, value in plain.items() if key not in dropped}
     for key, deeper in rest.get("inside", {}).items():
         known = row.get(key)
         row[key] = restored(known if isinstance(known, dict) else {}, deeper)
-    row.update(rest.get("add", {}))
-    return row
+    return row | rest.get("add", {})
 
 
 def is_remainder(value: Any) -> bool:
@@ -143,11 +145,6 @@ def is_remainder(value: Any) -> bool:
     )
 
 
-def with_note(metadata: Any, name: str, rest: Mapping[str, Any]) -> Any:
-    """Return the metadata with a remainder under the format's name, if there is any."""
-    return {**(metadata or {}), name: dict(rest)} if rest else metadata
-
-
 def split_note(metadata: Any, name: str) -> tuple[Any, dict[str, Any]]:
     """Return the metadata without the format's remainder, and the remainder."""
     if not isinstance(metadata, Mapping) or not is_remainder(metadata.get(name)):
@@ -157,7 +154,8 @@ def split_note(metadata: Any, name: str) -> tuple[Any, dict[str, Any]]:
 
 def noted(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapping[str, Any] | None) -> _Noted:
     """Keep what the row of a message or part has beyond its plain form."""
-    return replace(value, metadata=with_note(value.metadata, name, remainder(row, plain or {})))
+    rest = remainder(row, plain or {})
+    return replace(value, metadata={**(value.metadata or {}), name: rest}) if rest else value
 
 
 def with_kept(plain: Mapping[str, Any], metadata: Any, name: str) -> dict[str, Any]:
@@ -179,14 +177,10 @@ def a_call(call_id: str | None, name: str | None, value: Any, **more: Any) -> Ne
 
 
 def a_result(text: str, *, call_id: str | None, name: str | None = None, is_error: bool = False) -> NewPart:
-    return NewPart(
-        PartType.TOOL,
-        tool_call_id=call_id,
-        tool_name=name,
-        tool_status="error" if is_error else "completed",
-        tool_output=None if is_error else text,
-        tool_error=text if is_error else None,
-    )
+    part = NewPart(PartType.TOOL, tool_call_id=call_id, tool_name=name)
+    if is_error:
+        return replace(part, tool_status="error", tool_error=text)
+    return replace(part, tool_status="completed", tool_output=text)
 
 
 def as_results(parts: Iterable[NewPart], answer: Callable[[str], NewPart]) -> tuple[NewPart, ...]:

@@ -18,19 +18,7 @@ from typing import Any
 from conversations.content.flattening import flattened
 from conversations.content.json_values import noun_of
 from conversations.content.lossless_values import is_bounded_decimal
-from conversations.formats.foreign_rows import (
-    as_message,
-    choice,
-    moment,
-    noted,
-    parts_of,
-    read,
-    restored,
-    split_note,
-    timestamp_of,
-    with_kept,
-    written,
-)
+from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of, with_kept, written
 from conversations.formats.rendered import Item, Rendered
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -38,8 +26,9 @@ NOTE = "neutral"
 # Arguments of `to_neutral`, not properties of the message.
 _PLACE = ("session_id", "seq")
 
-_FLAGS = ("is_ignored", "is_synthetic", "compaction_auto")
-_NUMBERS = ("step_tokens_in", "step_tokens_out")
+# Of the columns that are no text.
+_COLUMN_KINDS = {"is_ignored": bool, "is_synthetic": bool, "compaction_auto": bool, "step_tokens_in": int,
+                 "step_tokens_out": int}  # fmt: skip
 _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("part_type", "metadata"))
 
 
@@ -61,32 +50,16 @@ class _Kind:
 
 
 _TEXT = {"text": "text_content"}
-_CALL = _Kind(
-    "tool_call",
-    PartType.TOOL,
-    {"id": "tool_call_id", "name": "tool_name", "input": "tool_input"},
-    implied={"tool_status": "pending"},
-)
+_TOOL = {"id": "tool_call_id", "name": "tool_name"}
+_FILE = {"mime": "file_mime", "caption": "text_content", "url": "file_url", "name": "file_name"}
+_CALL = _Kind("tool_call", PartType.TOOL, {**_TOOL, "input": "tool_input"}, {"tool_status": "pending"})
 _RESULT = _Kind(
-    "tool_result",
-    PartType.TOOL,
-    {"id": "tool_call_id", "name": "tool_name", "text": "tool_output"},
-    implied={"tool_status": "completed"},
-    constant={"is_error": False},
+    "tool_result", PartType.TOOL, {**_TOOL, "text": "tool_output"}, {"tool_status": "completed"}, {"is_error": False}
 )
 _ERROR = _Kind(
-    "tool_result",
-    PartType.TOOL,
-    {"id": "tool_call_id", "name": "tool_name", "text": "tool_error"},
-    implied={"tool_status": "error"},
-    constant={"is_error": True},
+    "tool_result", PartType.TOOL, {**_TOOL, "text": "tool_error"}, {"tool_status": "error"}, {"is_error": True}
 )
-_IMAGE = _Kind(
-    "image",
-    PartType.FILE,
-    {"mime": "file_mime", "caption": "text_content", "url": "file_url", "name": "file_name"},
-    implied={"file_mime": "image/*"},
-)
+_IMAGE = _Kind("image", PartType.FILE, _FILE, {"file_mime": "image/*"})
 _KINDS = {
     **{part_type.value: _Kind(part_type.value, part_type) for part_type in PartType},
     **{name: _Kind(name, PartType(name), _TEXT) for name in ("text", "reasoning", "compaction")},
@@ -101,20 +74,20 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
 
     A time without a zone is taken as UTC. Unknown keys are kept in the metadata.
     """
-    as_message(row)
-    read(row, "session_id", str)
-    read(row, "seq", int)
-    parts = parts_of(read(row, "parts", list), _part_of, where="parts")
-    content = read(row, "content", str)
+    fields = Fields.of(row)
+    fields.text("session_id")
+    fields.read("seq", int)
+    parts = tuple(map(_part_of, fields.objects("parts")))
+    content = fields.text("content")
     if content is None and not parts:
         raise ValueError("content must be a text where there are no parts.")
-    meta = read(row, "meta", dict) or {}
+    meta = fields.read("meta", dict) or {}
     message = NewMessage(
-        role=choice(row.get("role"), _ROLES, field="role"),
+        role=fields.choice("role", _ROLES),
         content=content,
         parts=parts,
-        author=read(row, "author", str),
-        created_at=moment(row, "created_at"),
+        author=fields.text("author"),
+        created_at=fields.moment("created_at"),
         metadata={} if NOTE in meta else meta,
     )
     # The store fills in missing values; the remainder keeps that they were missing.
@@ -166,36 +139,27 @@ def _is_bookkeeping(part: NewPart) -> bool:
     return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
 
 
-def _part_of(item: dict[str, Any], *, where: str) -> NewPart:
-    kind = choice(item.get("type"), _KINDS, field=f"{where}type")
-    if kind is _RESULT and read(item, "is_error", bool, where=where):
+def _part_of(item: Fields) -> NewPart:
+    kind = item.choice("type", _KINDS)
+    if kind is _RESULT and item.read("is_error", bool):
         kind = _ERROR
-    values = dict(kind.implied)
-    for key, column in kind.columns.items():
-        if key in item:
-            values[column] = _column_value(column, item, key, where=where)
-    meta = item.get("meta")
-    part = NewPart(
-        kind.part_type, metadata=meta if meta and isinstance(meta, dict) and NOTE not in meta else None, **values
-    )
-    return noted(part, NOTE, item, _item_of(part))
+    given = {column: _column_value(column, item, key) for key, column in kind.columns.items() if key in item.values}
+    meta = item.values.get("meta")
+    metadata = meta if meta and isinstance(meta, dict) and NOTE not in meta else None
+    part = NewPart(kind.part_type, metadata=metadata, **kind.implied | given)
+    return noted(part, NOTE, item.values, _item_of(part))
 
 
 def _item_of(part: NewPart) -> dict[str, Any]:
     """Return the object of a part, the exact inverse of `_part_of`."""
     kind = _kind_of(part)
     metadata, rest = split_note(part.metadata, NOTE)
-    # A stored part holds only the columns that it has.
-    given, implied = vars(part), kind.implied
-    item = {
-        "type": kind.type,
-        **{
-            key: _json_value(value)
-            for key, column in kind.columns.items()
-            if (value := given.get(column)) != implied.get(column)
-        },
-        **kind.constant,
-    }
+    item: dict[str, Any] = {"type": kind.type}
+    for key, column in kind.columns.items():
+        # A stored part holds only the columns that it has.
+        if (value := vars(part).get(column)) != kind.implied.get(column):
+            item[key] = _json_value(value)
+    item |= kind.constant
     if metadata not in (None, {}):
         item["meta"] = metadata
     return restored(item, rest)
@@ -213,21 +177,17 @@ def _kind_of(part: NewPart) -> _Kind:
     return _KINDS[part.part_type.value]
 
 
-def _column_value(column: str, item: Mapping[str, Any], key: str, *, where: str) -> Any:
+def _column_value(column: str, item: Fields, key: str) -> Any:
     if column == "tool_input":
-        return item[key]
-    if column in _FLAGS:
-        return read(item, key, bool, where=where)
-    if column in _NUMBERS:
-        return read(item, key, int, where=where)
+        return item.values[key]
     if column == "patch_files":
-        files = read(item, key, list, where=where)
+        files = item.read(key, list)
         if files and not all(isinstance(file, str) for file in files):
-            raise ValueError(f"{where}{key} must be a list of texts.")
+            raise ValueError(f"{item.where}{key} must be a list of texts.")
         return None if files is None else tuple(files)
     if column == "step_cost":
-        return _decimal(item[key], field=where + key)
-    return read(item, key, str, where=where)
+        return _decimal(item.values[key], field=item.where + key)
+    return item.read(key, _COLUMN_KINDS.get(column, str))
 
 
 def _decimal(value: Any, *, field: str) -> Decimal | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from conversations.formats.foreign_rows import a_call, mark, read, split_note
+from conversations.formats.foreign_rows import Fields, a_call, mark, split_note
 from conversations.formats.pairing import IdRule, tool_name
 from conversations.formats.rendered import Repairs
 from conversations.formats.turns import Call, Turn
@@ -30,12 +30,11 @@ _STYLES: Mapping[str, dict[str, Any]] = {
 _TOOL_NAMES = IdRule(longest=64)
 
 
-def function_part(function: Mapping[str, Any], *, where: str) -> NewPart:
+def function_part(function: Fields) -> NewPart:
     """Return the call of a function that has a name and arguments."""
-    arguments = read(function, "arguments", str, where=where)
+    arguments = function.text("arguments")
     value, style = parsed(arguments) if arguments is not None else (None, None)
-    metadata = {_STYLE: style} if style else None
-    return a_call(None, read(function, "name", str, where=where), value, metadata=metadata)
+    return a_call(None, function.text("name"), value, metadata={_STYLE: style} if style else None)
 
 
 def arguments_of(part: NewPart) -> str:

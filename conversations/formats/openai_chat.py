@@ -11,21 +11,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from conversations.content.json_values import noun_of
 from conversations.content.lossless_values import is_name, is_storable
 from conversations.formats.foreign_rows import (
+    Fields,
     a_call,
     a_result,
-    as_message,
     as_results,
-    choice,
     mark,
     marked,
     noted,
-    objects,
-    parts_of,
-    read,
-    required_text,
     shown_text,
     with_kept,
 )
@@ -65,24 +59,19 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
 
     Unknown keys are kept in the metadata.
     """
-    as_message(row)
-    role = choice(row.get("role"), ROLES, field="role")
-    content = row.get("content")
-    if content is not None and not isinstance(content, str | list):
-        raise ValueError(f"content must be a text or a list, not {noun_of(content)}.")
+    fields = Fields.of(row)
+    role = fields.choice("role", ROLES)
+    content = None if row.get("content") is None else fields.text_or_list("content")
     if content is None and role is not Role.ASSISTANT:
         raise ValueError(f"content must be given for the role {row['role']}.")
-    name = read(row, "name", str)
+    name = fields.text("name")
     if role is Role.TOOL:
-        parts = _results(content, call_id=read(row, "tool_call_id", str), name=name)
+        answer = partial(a_result, call_id=fields.text("tool_call_id"), name=name)
+        parts = as_results(_pieces(fields, is_alone=False), answer) or (answer(""),)
     else:
-        calls = objects(read(row, "tool_calls", list), where="tool_calls")
-        parts = (
-            *_pieces(content, is_alone=not calls),
-            *_refusal(row),
-            *parts_of(calls, _call, where="tool_calls"),
-            *_legacy_call(row),
-        )
+        calls = fields.objects("tool_calls")
+        pieces = _pieces(fields, is_alone=not calls)
+        parts = (*pieces, *_refusal(fields), *map(_call, calls), *_legacy_call(fields))
     message = NewMessage(
         role=role,
         content=None if parts else content if isinstance(content, str) else "",
@@ -140,41 +129,30 @@ def _is_call(part: NewPart) -> bool:
     return part.part_type is PartType.TOOL and part.tool_output is None and part.tool_error is None
 
 
-def _results(content: str | list[Any] | None, *, call_id: str | None, name: str | None) -> tuple[NewPart, ...]:
-    answer = partial(a_result, call_id=call_id, name=name)
-    return as_results(_pieces(content, is_alone=False), answer) or (answer(""),)
-
-
-def _pieces(content: str | list[Any] | None, *, is_alone: bool) -> tuple[NewPart, ...]:
+def _pieces(row: Fields, *, is_alone: bool) -> tuple[NewPart, ...]:
     """Read the pieces of a content; a text that is alone needs no part."""
-    if content is None or isinstance(content, str):
-        return (NewPart(PartType.TEXT, text_content=content),) if content is not None and not is_alone else ()
-    parts = parts_of(content, _piece, where="content")
+    content = row.values.get("content")
+    if isinstance(content, str):
+        return () if is_alone else (NewPart(PartType.TEXT, text_content=content),)
+    parts = tuple(map(_piece, row.objects("content")))
     return (marked(parts[0], _LISTED, True),) if len(parts) == 1 else parts
 
 
-def _piece(item: dict[str, Any], *, where: str) -> NewPart:
+def _piece(item: Fields) -> NewPart:
     part = NewPart(PartType.FILE)
-    kind = read(item, "type", str, where=where)
+    kind = item.text("type")
     if kind in ("text", "refusal"):
-        part = NewPart(PartType.TEXT, text_content=required_text(item, kind, where=where))
+        part = NewPart(PartType.TEXT, text_content=item.required_text(kind))
     elif kind == "image_url":
-        image = read(item, "image_url", dict, where=where) or {}
-        url = read(image, "url", str, where=f"{where}image_url.")
-        part = NewPart(PartType.FILE, file_url=url, file_mime="image/*")
+        part = NewPart(PartType.FILE, file_url=item.inner("image_url").text("url"), file_mime="image/*")
     elif kind == "input_audio":
-        audio = read(item, "input_audio", dict, where=where) or {}
-        data = read(audio, "data", str, where=f"{where}input_audio.") or ""
-        mime = f"audio/{read(audio, 'format', str, where=f'{where}input_audio.') or ''}"
+        audio = item.inner("input_audio")
+        data, mime = audio.text("data") or "", f"audio/{audio.text('format') or ''}"
         part = NewPart(PartType.FILE, file_url=f"data:{mime};base64,{data}", file_mime=mime)
     elif kind == "file":
-        file = read(item, "file", dict, where=where) or {}
-        part = NewPart(
-            PartType.FILE,
-            file_name=read(file, "filename", str, where=f"{where}file."),
-            file_url=read(file, "file_data", str, where=f"{where}file."),
-        )
-    return noted(part, NOTE, item, _piece_item(part))
+        file = item.inner("file")
+        part = NewPart(PartType.FILE, file_name=file.text("filename"), file_url=file.text("file_data"))
+    return noted(part, NOTE, item.values, _piece_item(part))
 
 
 def _piece_item(part: NewPart) -> dict[str, Any] | None:
@@ -195,28 +173,28 @@ def _piece_item(part: NewPart) -> dict[str, Any] | None:
     return with_kept(item, part.metadata, NOTE)
 
 
-def _refusal(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
+def _refusal(row: Fields) -> tuple[NewPart, ...]:
     """Read a refusal without a content as text; else it stays in the metadata."""
-    refusal = read(row, "refusal", str)
-    return (NewPart(PartType.TEXT, text_content=refusal),) if refusal and row.get("content") is None else ()
+    refusal = row.text("refusal")
+    is_all = refusal and row.values.get("content") is None
+    return (NewPart(PartType.TEXT, text_content=refusal),) if is_all else ()
 
 
-def _legacy_call(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
-    function = read(row, "function_call", dict)
-    return (function_part(function, where="function_call."),) if function else ()
+def _legacy_call(row: Fields) -> tuple[NewPart, ...]:
+    function = row.inner("function_call")
+    return (function_part(function),) if function.values else ()
 
 
-def _call(item: dict[str, Any], *, where: str) -> NewPart:
-    if (custom := read(item, "custom", dict, where=where)) is not None:
-        name = read(custom, "name", str, where=f"{where}custom.")
-        part = a_call(None, name, read(custom, "input", str, where=f"{where}custom."))
+def _call(item: Fields) -> NewPart:
+    if item.read("custom", dict) is not None:
+        custom = item.inner("custom")
+        part = a_call(None, custom.text("name"), custom.text("input"))
+    elif item.read("function", dict) is not None:
+        part = function_part(item.inner("function"))
     else:
-        function = read(item, "function", dict, where=where)
-        if function is None:
-            raise ValueError(f"{where}function must be given.")
-        part = function_part(function, where=f"{where}function.")
-    part = replace(part, tool_call_id=read(item, "id", str, where=where))
-    return noted(part, NOTE, item, _call_item(part))
+        raise ValueError(f"{item.where}function must be given.")
+    part = replace(part, tool_call_id=item.text("id"))
+    return noted(part, NOTE, item.values, _call_item(part))
 
 
 def _call_item(part: NewPart) -> dict[str, Any]:

@@ -15,22 +15,16 @@ from typing import Any
 
 from conversations.content.lossless_values import is_storable
 from conversations.formats.foreign_rows import (
+    Fields,
     a_call,
     a_result,
-    as_message,
     as_results,
-    choice,
     mark,
     marked,
     noted,
-    objects,
-    parts_of,
-    read,
-    required_text,
     result_text,
     shown_text,
     split_note,
-    text_or_list,
     with_kept,
 )
 from conversations.formats.openai_calls import ITEM_TYPE, arguments_of, function_part, is_custom, name_and_arguments
@@ -83,24 +77,24 @@ def from_openai_responses(row: Mapping[str, Any]) -> NewMessage:
 
     Unknown keys are kept in the metadata.
     """
-    as_message(row)
-    kind = read(row, "type", str) or MESSAGE
+    fields = Fields.of(row)
+    kind = fields.text("type") or MESSAGE
     content = ""
     parts: tuple[NewPart, ...] = ()
     role = Role.ASSISTANT
     if kind == MESSAGE:
-        role = choice(row.get("role"), ROLES, field="role")
-        given = text_or_list(row.get("content"))
+        role = fields.choice("role", ROLES)
+        given = fields.text_or_list("content")
         if isinstance(given, str):
             content = given
         else:
-            parts = parts_of(given, _piece, role, where="content")
+            parts = tuple(_piece(piece, role) for piece in fields.objects("content"))
     elif kind == REASONING:
-        parts = tuple(_thoughts(row)) or (NewPart(PartType.REASONING),)
+        parts = tuple(_thoughts(fields)) or (NewPart(PartType.REASONING),)
     elif kind.endswith(_RESULTS):
-        role, parts = Role.TOOL, _result(row, kind)
+        role, parts = Role.TOOL, _result(fields, kind)
     elif kind.endswith(_CALLS):
-        parts = (_call(row, kind),)
+        parts = (_call(fields, kind),)
     message = NewMessage(role=role, content=None if parts else content, parts=parts)
     return noted(message, NOTE, row, _plain(message))
 
@@ -143,13 +137,13 @@ def _type_of(part: NewPart, usual: str) -> str:
     return kind if isinstance(kind, str) else usual
 
 
-def _thoughts(row: Mapping[str, Any]) -> Iterator[NewPart]:
+def _thoughts(row: Fields) -> Iterator[NewPart]:
     """Read a thought: summaries of it, then its full text."""
     for key in ("summary", "content"):
-        for place, piece in enumerate(objects(read(row, key, list), where=key)):
-            part = NewPart(PartType.REASONING, text_content=read(piece, "text", str, where=f"{key}[{place}]."))
+        for piece in row.objects(key):
+            part = NewPart(PartType.REASONING, text_content=piece.text("text"))
             part = marked(part, _IN_FULL, True) if key == "content" else part
-            yield noted(part, NOTE, piece, _plain_thought(part))
+            yield noted(part, NOTE, piece.values, _plain_thought(part))
 
 
 def _plain_thought(part: NewPart) -> dict[str, Any]:
@@ -164,19 +158,21 @@ def _plain_thoughts(parts: Sequence[NewPart]) -> dict[str, Any]:
     return {"type": REASONING, "summary": summary} | ({"content": content} if content else {})
 
 
-def _call(row: Mapping[str, Any], kind: str) -> NewPart:
-    call_id = read(row, "call_id", str) or read(row, "id", str)
-    if kind == _IMAGE_CALL and isinstance(row.get("result"), str):
-        url = f"data:image/png;base64,{row['result']}"
-        return marked(NewPart(PartType.FILE, file_mime="image/png", file_url=url), ITEM_TYPE, kind)
+def _id_of_call(row: Fields) -> str | None:
+    return row.text("call_id") or row.text("id")
+
+
+def _call(row: Fields, kind: str) -> NewPart:
+    call_id, result, error = _id_of_call(row), row.values.get("result"), row.values.get("error")
+    if kind == _IMAGE_CALL and isinstance(result, str):
+        part = NewPart(PartType.FILE, file_mime="image/png", file_url=f"data:image/png;base64,{result}")
+        return marked(part, ITEM_TYPE, kind)
     if kind in WITH_ARGUMENTS:
-        part = function_part(row, where="")
+        part = function_part(row)
     else:
-        name = read(row, "name", str) or kind.removesuffix(_CALLS)
-        part = a_call(None, name, row.get(_input_key(kind)))
+        part = a_call(None, row.text("name") or kind.removesuffix(_CALLS), row.values.get(_input_key(kind)))
     # A call of one of the vendor's own tools includes the result.
-    words = "\n".join(filter(None, (_words_in(row.get(key)) for key in ("output", "outputs", "results"))))
-    error = row.get("error")
+    words = "\n".join(filter(None, (_words_in(row.values.get(key)) for key in ("output", "outputs", "results"))))
     if error:
         part = replace(part, tool_error=_words_in(error) or str(error), tool_status="error")
     elif words:
@@ -195,12 +191,12 @@ def _plain_call(part: NewPart) -> dict[str, Any]:
     return {"type": kind, "call_id": part.tool_call_id, "name": part.tool_name} | given
 
 
-def _result(row: Mapping[str, Any], kind: str) -> tuple[NewPart, ...]:
+def _result(row: Fields, kind: str) -> tuple[NewPart, ...]:
     """Read what a tool returned: texts are results, other pieces stay beside them."""
-    answer = partial(a_result, call_id=read(row, "call_id", str) or read(row, "id", str))
-    output = row.get("output")
+    answer = partial(a_result, call_id=_id_of_call(row))
+    output = row.values.get("output")
     if isinstance(output, list):
-        parts = as_results(parts_of(output, _piece, Role.TOOL, where="output"), answer)
+        parts = as_results((_piece(piece, Role.TOOL) for piece in row.objects("output")), answer)
         is_led = bool(parts) and parts[0].part_type is PartType.TOOL
         parts = parts if is_led else (answer(""), *parts)
         parts = (marked(parts[0], _LISTED, is_led), *parts[1:])
@@ -228,20 +224,19 @@ def _words_in(value: Any) -> str:
     return "\n".join(filter(None, (_words_in(value.get(key)) for key in _WORD_KEYS)))
 
 
-def _piece(item: dict[str, Any], role: Role, *, where: str) -> NewPart:
+def _piece(item: Fields, role: Role) -> NewPart:
     part = NewPart(PartType.FILE)
-    kind = read(item, "type", str, where=where) or ""
+    kind = item.text("type") or ""
     if kind == "refusal" or kind.endswith("text"):
-        key = "refusal" if kind == "refusal" else "text"
-        part = NewPart(PartType.TEXT, text_content=required_text(item, key, where=where))
+        part = NewPart(PartType.TEXT, text_content=item.required_text("refusal" if kind == "refusal" else "text"))
     elif kind == "input_image":
-        part = NewPart(PartType.FILE, file_url=read(item, "image_url", str, where=where), file_mime="image/*")
+        part = NewPart(PartType.FILE, file_url=item.text("image_url"), file_mime="image/*")
     elif kind == "input_file":
-        url = read(item, "file_data", str, where=where) or read(item, "file_url", str, where=where)
-        part = NewPart(PartType.FILE, file_name=read(item, "filename", str, where=where), file_url=url)
-    elif role is Role.TOOL and (words := _words_in(item)):
+        url = item.text("file_data") or item.text("file_url")
+        part = NewPart(PartType.FILE, file_name=item.text("filename"), file_url=url)
+    elif role is Role.TOOL and (words := _words_in(item.values)):
         part = NewPart(PartType.TEXT, text_content=words)
-    return noted(part, NOTE, item, _piece_item(part, role))
+    return noted(part, NOTE, item.values, _piece_item(part, role))
 
 
 def _piece_item(part: NewPart, role: Role) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ text for the model; the last is a summary by which pi replaced its own context, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,16 +16,13 @@ from typing import Any
 from conversations.content.flattening import flattened
 from conversations.formats.foreign_rows import (
     DATA_URL,
+    Fields,
     a_call,
     a_result,
     as_results,
     is_result,
-    moment,
     noted,
-    parts_of,
-    read,
     result_text,
-    text_or_list,
     timestamp_of,
     with_kept,
 )
@@ -43,10 +40,10 @@ _NAMES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: _RESULT, Ro
 _TEXT_KEYS = ("command", "output", "summary")
 
 
-def is_line(row: Any) -> bool:
+def is_line(row: Mapping[str, Any]) -> bool:
     """Whether this is a line of such a session, with a message or without."""
-    kind = row.get("type") if isinstance(row, Mapping) and "role" not in row and "timestamp" in row else None
-    return isinstance(kind, str) and kind in _TYPES and (kind != _MESSAGE or isinstance(row.get(_MESSAGE), Mapping))
+    is_whole = row["type"] != _MESSAGE or isinstance(row.get(_MESSAGE), Mapping)
+    return "timestamp" in row and row["type"] in _TYPES and is_whole
 
 
 def holds_message(line: Mapping[str, Any]) -> bool:
@@ -62,11 +59,11 @@ def session_of(line: Mapping[str, Any]) -> str:
 def from_pi(line: Mapping[str, Any]) -> NewMessage:
     """Read a line that holds a message; ValueError names the field that is wrong."""
     if line["type"] == _COMPACTION:
-        summary = read(line, "summary", str)
+        summary = Fields(line).text("summary")
         message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=summary),))
     else:
-        message = _message(line[_MESSAGE] if line["type"] == _MESSAGE else line)
-    message = replace(message, created_at=moment(line, "timestamp"))
+        message = _message(Fields(line[_MESSAGE] if line["type"] == _MESSAGE else line))
+    message = replace(message, created_at=Fields(line).moment("timestamp"))
     return noted(message, NOTE, line, _plain(message))
 
 
@@ -75,47 +72,42 @@ def to_pi(record: MessageRecord) -> dict[str, Any]:
     return with_kept(_plain(record), record.metadata, NOTE)
 
 
-def _message(row: Mapping[str, Any]) -> NewMessage:
-    role = _ROLES.get(read(row, "role", str) or "", Role.USER)
-    content = row.get("content")
-    if content is None:
-        content = "\n".join(text for key in _TEXT_KEYS if (text := read(row, key, str)))
-    content = text_or_list(content)
+def _message(row: Fields) -> NewMessage:
+    role = _ROLES.get(row.text("role") or "", Role.USER)
+    if row.values.get("content") is None:
+        content: str | None = "\n".join(text for key in _TEXT_KEYS if (text := row.text(key)))
+        parts: tuple[NewPart, ...] = ()
+    else:
+        given = row.text_or_list("content")
+        content = given if isinstance(given, str) else None
+        parts = tuple(map(_part, row.objects("content"))) if content is None else ()
     if role is Role.TOOL:
-        return NewMessage(role, parts=_results(row, content))
-    if isinstance(content, str):
-        return NewMessage(role, content)
-    parts = parts_of(content, _part, where="content")
-    return NewMessage(role, content=None if parts else "", parts=parts)
+        return NewMessage(role, parts=_results(row, content, parts))
+    return NewMessage(role, content=None if parts else content or "", parts=parts)
 
 
-def _results(row: Mapping[str, Any], content: str | list[Any]) -> tuple[NewPart, ...]:
+def _results(row: Fields, content: str | None, parts: Iterable[NewPart]) -> tuple[NewPart, ...]:
     """Read what a tool returned: texts are results, other pieces stay beside them."""
-    is_error = bool(read(row, "isError", bool))
-    call_id, name = read(row, "toolCallId", str), read(row, "toolName", str)
-    answer = partial(a_result, call_id=call_id, name=name, is_error=is_error)
-    if isinstance(content, str):
-        return (answer(content),)
-    results = as_results(parts_of(content, _part, where="content"), answer)
+    is_error = bool(row.read("isError", bool))
+    answer = partial(a_result, call_id=row.text("toolCallId"), name=row.text("toolName"), is_error=is_error)
+    results = as_results(parts, answer)
     # Without a text there is a result, too.
-    return results if any(part.part_type is PartType.TOOL for part in results) else (answer(""), *results)
+    return results if any(part.part_type is PartType.TOOL for part in results) else (answer(content or ""), *results)
 
 
-def _part(block: dict[str, Any], *, where: str) -> NewPart:
-    kind = read(block, "type", str, where=where)
+def _part(block: Fields) -> NewPart:
+    kind = block.text("type")
     part = NewPart(PartType.FILE)
     if kind == "text":
-        part = NewPart(PartType.TEXT, text_content=read(block, "text", str, where=where) or "")
+        part = NewPart(PartType.TEXT, text_content=block.text("text") or "")
     elif kind == "thinking":
-        part = NewPart(PartType.REASONING, text_content=read(block, "thinking", str, where=where))
+        part = NewPart(PartType.REASONING, text_content=block.text("thinking"))
     elif kind == "toolCall":
-        call_id, name = read(block, "id", str, where=where), read(block, "name", str, where=where)
-        part = a_call(call_id, name, block.get("arguments"))
+        part = a_call(block.text("id"), block.text("name"), block.values.get("arguments"))
     elif kind == "image":
-        mime = read(block, "mimeType", str, where=where) or ""
-        data = read(block, "data", str, where=where) or ""
-        part = NewPart(PartType.FILE, file_mime=mime, file_url=f"data:{mime};base64,{data}")
-    return noted(part, NOTE, block, _block(part))
+        mime = block.text("mimeType") or ""
+        part = NewPart(PartType.FILE, file_mime=mime, file_url=f"data:{mime};base64,{block.text('data') or ''}")
+    return noted(part, NOTE, block.values, _block(part))
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:

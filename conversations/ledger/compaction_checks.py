@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from conversations.content import hashing
 from conversations.ledger.lines import as_moment, microseconds
-from conversations.ledger.types import Findings
+from conversations.ledger.types import Findings, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
 
-@dataclass(frozen=True)
-class _Covers:
+class _Covers(NamedTuple):
     """What a source covers."""
 
     hash: str
@@ -38,10 +37,10 @@ class SummaryCheck:
     _superseded: dict[str, tuple[int, str, _Covers]] = field(default_factory=dict)
     file_ids: set[str] = field(default_factory=set)
 
-    def summary(self, line: Mapping[str, Any]) -> None:
+    def summary(self, line: Line) -> None:
         """Check a summary, whose sources must have come before it."""
-        summary_id = line["summary_id"]
-        self.findings.require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
+        summary_id, old, require = line["summary_id"], line["supersedes_id"], self.findings.require
+        require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
         sources = self._sources_of(line)
         covers = _Covers(
             hash=line["summary_hash"],
@@ -55,13 +54,10 @@ class SummaryCheck:
         )
         self._known[summary_id] = covers
         self.file_ids.update(line["file_ids"])
-        if line["supersedes_id"] is not None:
-            self.findings.require(
-                line["supersedes_id"] not in self._superseded,
-                "superseded_twice",
-                f"{summary_id} supersedes {line['supersedes_id']}, which another summary supersedes",
-            )
-            self._superseded[line["supersedes_id"]] = (self.findings.line, summary_id, covers)
+        if old is not None:
+            sentence = f"{summary_id} supersedes {old}, which another summary supersedes"
+            require(old not in self._superseded, "superseded_twice", sentence)
+            self._superseded[old] = (self.findings.line, summary_id, covers)
         if sources is not None:
             self._hash(line, sources)
             self._range(line, sources, covers)
@@ -69,17 +65,14 @@ class SummaryCheck:
     def finish(self, file_ids: set[str]) -> None:
         """End the conversation: every named summary and file must have had a line."""
         self._require_no_cycle()
-        for superseded_id, (line, _, covers) in self._superseded.items():
-            known = self._known.get(superseded_id)
+        for old, (line, _, covers) in self._superseded.items():
+            known = self._known.get(old)
             if known is None:
-                self.findings.add("unknown_superseded", f"line {line} supersedes {superseded_id}, which is missing")
-            else:
-                span = (covers.first_seq, covers.last_seq, covers.messages, covers.depth)
-                self.findings.require(
-                    span == (known.first_seq, known.last_seq, known.messages, known.depth),
-                    "superseded_mismatch",
-                    f"line {line} supersedes {superseded_id}, which covers other messages",
-                )
+                self.findings.add("unknown_superseded", f"line {line} supersedes {old}, which is missing")
+                continue
+            spans = [(each.first_seq, each.last_seq, each.messages, each.depth) for each in (covers, known)]
+            sentence = f"line {line} supersedes {old}, which covers other messages"
+            self.findings.require(spans[0] == spans[1], "superseded_mismatch", sentence)
         for file_id in sorted(self.file_ids - file_ids):
             self.findings.add("unknown_file", f"a summary names {file_id}, which is missing")
 
@@ -97,63 +90,55 @@ class SummaryCheck:
                 each not in path, "supersedes_itself", f"{each} supersedes itself, directly or through others"
             )
 
-    def _sources_of(self, line: Mapping[str, Any]) -> list[_Covers] | None:
+    def _sources_of(self, line: Line) -> list[_Covers] | None:
         """Return the coverage of the sources; None, with a finding, if one is unknown."""
         summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
         found: list[_Covers] = []
         for sources in (line["source_seqs"], line["source_ids"]):
-            self.findings.require(
-                len(sources) == len(set(sources)), "covered_twice", f"{summary_id} has one source twice"
-            )
+            is_once = len(sources) == len(set(sources))
+            self.findings.require(is_once, "covered_twice", f"{summary_id} has one source twice")
         for seq in line["source_seqs"]:
+            named = f"{summary_id} has the source message {seq}"
             message = self.memory.get(seq)
             if message is None:
-                self.findings.add("unknown_source", f"{summary_id} has the source message {seq}, which is missing")
+                self.findings.add("unknown_source", f"{named}, which is missing")
                 return None
             if counts_once and self.memory.cover(seq):
-                self.findings.add("covered_twice", f"{summary_id} has the source message {seq}, as another summary has")
+                self.findings.add("covered_twice", f"{named}, as another summary has")
             at = message.created_at
             found.append(_Covers(message.content_hash, seq, seq, at, at, 1, message.token_count, -1))
         for source_id in line["source_ids"]:
+            named = f"{summary_id} has the source {source_id}"
             source = self._known.get(source_id)
             if source is None or source_id == summary_id:
-                self.findings.add(
-                    "unknown_source", f"{summary_id} has the source {source_id}, which is missing before it"
-                )
+                self.findings.add("unknown_source", f"{named}, which is missing before it")
                 return None
-            if counts_once and source_id in self._sources:
-                self.findings.add("covered_twice", f"{summary_id} has the source {source_id}, as another summary has")
             if counts_once:
+                self.findings.require(
+                    source_id not in self._sources, "covered_twice", f"{named}, as another summary has"
+                )
                 self._sources.add(source_id)
             found.append(source)
         self.findings.require(bool(found), "unknown_source", f"{summary_id} has no source")
         return found or None
 
-    def _hash(self, line: Mapping[str, Any], sources: list[_Covers]) -> None:
+    def _hash(self, line: Line, sources: Sequence[_Covers]) -> None:
+        summary_id, content = line["summary_id"], line["content"]
         if line["erased"]:
-            self.findings.require(
-                line["content"] is None, "erased_and_yet_there", f"{line['summary_id']} is erased but has text"
-            )
+            self.findings.require(content is None, "erased_and_yet_there", f"{summary_id} is erased but has text")
             return
-        sealed = hashing.summary_hash((source.hash for source in sources), line["content"] or "")
-        self.findings.require(
-            line["content"] is not None and sealed.hex() == line["summary_hash"],
-            "summary_hash_mismatch",
-            f"the text or the sources of {line['summary_id']} do not match its hash",
-        )
+        sealed = hashing.summary_hash((source.hash for source in sources), content or "")
+        is_same = content is not None and sealed.hex() == line["summary_hash"]
+        sentence = f"the text or the sources of {summary_id} do not match its hash"
+        self.findings.require(is_same, "summary_hash_mismatch", sentence)
 
-    def _range(self, line: Mapping[str, Any], sources: list[_Covers], covers: _Covers) -> None:
+    def _range(self, line: Line, sources: Sequence[_Covers], covers: _Covers) -> None:
+        _, first, last, earliest, latest, messages, tokens, depths = zip(*sources, strict=True)
+        depth = 1 + max(depths)
         expected = _Covers(
-            hash=covers.hash,
-            first_seq=min(source.first_seq for source in sources),
-            last_seq=max(source.last_seq for source in sources),
-            earliest_at=min(source.earliest_at for source in sources),
-            latest_at=max(source.latest_at for source in sources),
-            messages=sum(source.messages for source in sources),
-            tokens=sum(source.tokens for source in sources),
-            depth=1 + max(source.depth for source in sources),
+            covers.hash, min(first), max(last), min(earliest), max(latest), sum(messages), sum(tokens), depth
         )
-        kind = "leaf" if expected.depth == 0 else "condensed"
+        kind = "leaf" if depth == 0 else "condensed"
         self.findings.require(
             (covers, line["source_count"], line["kind"]) == (expected, len(sources), kind),
             "summary_range_mismatch",
@@ -169,7 +154,7 @@ class RunCheck:
     _run_ids: set[str] = field(default_factory=set)
     _references: set[str] = field(default_factory=set)
 
-    def run(self, line: Mapping[str, Any]) -> None:
+    def run(self, line: Line) -> None:
         """Check that the figures of a run add up."""
         run_id, before, after = line["run_id"], line["tokens_before"], line["tokens_after"]
         self.findings.require(run_id not in self._run_ids, "duplicate_run_id", f"{run_id} occurs twice")
@@ -183,13 +168,10 @@ class RunCheck:
             "repair corrects it",
         )
 
-    def boundary(self, line: Mapping[str, Any], *, last_seq: int) -> None:
+    def boundary(self, line: Line, *, last_seq: int) -> None:
         """Check that a boundary has a unique name and follows an existing message."""
         name = line["host_reference"]
-        self.findings.require(
-            name not in self._references, "duplicate_boundary", f"the boundary {name[:80]!r} occurs twice"
-        )
+        is_new, is_behind = name not in self._references, line["last_seq"] <= last_seq
+        self.findings.require(is_new, "duplicate_boundary", f"the boundary {name[:80]!r} occurs twice")
+        self.findings.require(is_behind, "unknown_message", "this boundary is after the newest message")
         self._references.add(name)
-        self.findings.require(
-            line["last_seq"] <= last_seq, "unknown_message", "this boundary is after the newest message"
-        )

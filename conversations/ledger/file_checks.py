@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.content.large_texts.file_references import NAMING
-from conversations.ledger.types import Findings
+from conversations.ledger.types import Findings, Line
 from conversations.ledger.verification_memory import SealedReference, VerificationMemory, sealed_reference
 
 
@@ -23,43 +21,38 @@ class FileCheck:
     # The files with their hashes, and files of other conversations that messages name.
     files: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
-    _file: Mapping[str, Any] | None = None
+    _file: Line | None = None
     _digest: Any = None
     _size: int = 0
     # The number of references that were compared.
     _compared: int = 0
 
-    def file(self, line: Mapping[str, Any]) -> None:
+    def file(self, line: Line) -> None:
         """Check a file line; the bytes, if any, follow."""
         self.close()
-        file_id = line["file_id"]
-        self.findings.require(file_id not in self.files, "duplicate_file_id", f"{file_id} occurs twice")
-        self.findings.require(
-            line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were missing from storage"
-        )
+        file_id, require = line["file_id"], self.findings.require
+        require(file_id not in self.files, "duplicate_file_id", f"{file_id} occurs twice")
+        require(line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were missing from storage")
         self.files[file_id] = line["content_hash"]
         self._file, self._digest, self._size = line, hashlib.sha256(), 0
 
-    def bytes(self, line: Mapping[str, Any]) -> None:
+    def bytes(self, line: Line) -> None:
         """Check bytes of the last file."""
-        file = self._file
-        if file is None or file["file_id"] != line["file_id"] or file["bytes"] != "inline":
-            self.findings.add(
-                "bytes_out_of_place", f"these bytes do not belong to the file before them: {line['file_id']}"
-            )
+        file, file_id = self._file, line["file_id"]
+        if file is None or file["file_id"] != file_id or file["bytes"] != "inline":
+            sentence = f"these bytes do not belong to the file before them: {file_id}"
+            self.findings.add("bytes_out_of_place", sentence)
             return
-        self.findings.require(
-            line["offset"] == self._size, "bytes_out_of_place", f"{line['file_id']}: bytes are missing"
-        )
+        self.findings.require(line["offset"] == self._size, "bytes_out_of_place", f"{file_id}: bytes are missing")
         try:
             chunk = base64.b64decode(line["base64"], validate=True)
-        except (binascii.Error, ValueError):
-            self.findings.add("file_hash_mismatch", f"{line['file_id']}: this is not valid base64")
+        except ValueError:
+            self.findings.add("file_hash_mismatch", f"{file_id}: this is not valid base64")
             return
         self._digest.update(chunk)
         self._size += len(chunk)
 
-    def reference(self, line: Mapping[str, Any]) -> None:
+    def reference(self, line: Line) -> None:
         """Check a reference line against the next reference that the messages seal."""
         seq, file_id = line["seq"], line["file_id"]
         if file_id not in self.files:

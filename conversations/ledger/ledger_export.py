@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Protocol
 
 from conversations.cold_storage.cold_texts import ColdTexts
 from conversations.errors import Conflict
@@ -54,71 +54,43 @@ class LedgerExporter:
         """
         pen = pen or Pen()
         if not pen.place.lines:
-            yield pen.write(header(workspace))
+            header = {"type": "header", "format": FORMAT, "version": VERSION, "hash": "sha256", "workspace": workspace}
+            yield pen.write(header)
         for conversation_id in conversation_ids:
-            yield from self._conversation(conversation_id, pen)
+            with snapshot():
+                yield from map(pen.write, self.lines(conversation_id, pen))
         place = pen.place
-        yield pen.write(
-            {
-                "type": "trailer",
-                "conversations": place.conversations,
-                "counts": vars(place.counts),
-                "lines": place.lines + 1,
-            }
-        )
+        conversations, counts, lines = place.conversations, vars(place.counts), place.lines + 1
+        yield pen.write({"type": "trailer", "conversations": conversations, "counts": counts, "lines": lines})
 
-    def lines_of(self, conversation_id: int) -> Iterator[Line]:
-        """Yield the lines of one conversation, except the first and the last."""
-        yield from message_lines(conversation_id, cold=self.cold)
-        yield from self.later_lines(conversation_id)
+    def lines(self, conversation_id: int, pen: Pen) -> Iterator[Line]:
+        """Yield what the pen must still write of a conversation, each line before the next is read.
 
-    def later_lines(self, conversation_id: int) -> Iterator[Line]:
-        """Yield the lines after the messages: those that may change after an append."""
+        The first line and the messages never change; everything behind them may after an append.
+        """
+        conversation = Conversation.objects.get(pk=conversation_id)
+        session_id = conversation.session_id
+        if pen.place.session_id is None:
+            yield {"type": "conversation", "session_id": session_id, "created_at": as_text(conversation.created_at)}
+        yield from message_lines(conversation_id, after_seq=pen.place.seq, cold=self.cold)
         yield from part_lines(conversation_id, cold=self.cold)
         yield from summary_lines(conversation_id)
         for section in self.sections:
             yield from section.lines(conversation_id)
         yield from file_lines(conversation_id, self.files)
         yield from reference_lines(conversation_id)
-
-    def _conversation(self, conversation_id: int, pen: Pen) -> Iterator[bytes]:
-        with snapshot():
-            conversation = Conversation.objects.get(pk=conversation_id)
-            if pen.place.session_id is None:
-                yield pen.write(first_line(conversation))
-            for values in message_lines(conversation_id, after_seq=pen.place.seq, cold=self.cold):
-                yield pen.write(values)
-            for values in self.later_lines(conversation_id):
-                yield pen.write(values)
-            yield pen.write({**last_line(conversation), "counts": vars(pen.place.counts_of_it)})
-
-
-def header(workspace: str) -> Line:
-    return {"type": "header", "format": FORMAT, "version": VERSION, "hash": "sha256", "workspace": workspace}
-
-
-def first_line(conversation: Conversation) -> Line:
-    """Return the first line of a conversation, which never changes."""
-    return {
-        "type": "conversation",
-        "session_id": conversation.session_id,
-        "created_at": as_text(conversation.created_at),
-    }
-
-
-def last_line(conversation: Conversation) -> dict[str, Any]:
-    """Return the last line of a conversation, without its counts."""
-    return {
-        "type": "end",
-        "session_id": conversation.session_id,
-        "title": conversation.title,
-        "metadata": conversation.metadata,
-        "overrides": conversation.overrides,
-        "updated_at": as_text(conversation.updated_at),
-        "message_count": conversation.next_seq - 1,
-        "total_tokens": conversation.total_tokens,
-        "chain_head": bytes(conversation.chain_head).hex() or None,
-    }
+        yield {
+            "type": "end",
+            "session_id": session_id,
+            "title": conversation.title,
+            "metadata": conversation.metadata,
+            "overrides": conversation.overrides,
+            "updated_at": as_text(conversation.updated_at),
+            "message_count": conversation.next_seq - 1,
+            "total_tokens": conversation.total_tokens,
+            "chain_head": bytes(conversation.chain_head).hex() or None,
+            "counts": vars(pen.place.counts_of_it),
+        }
 
 
 @dataclass(frozen=True)
@@ -131,8 +103,7 @@ class Continuation:
     offset: int
     place: Place
     workspace: str
-    # The number of conversations before that one, and whether the file has its trailer.
-    finished: int
+    # Whether the file has its trailer.
     is_whole: bool
     chain_hash: str = ""
     erased: int = 0
@@ -162,14 +133,11 @@ def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
                     offset=offset,
                     place=verifier.place,
                     workspace=verifier.workspace,
-                    finished=verifier.place.conversations,
                     is_whole=False,
                     chain_hash=values.get("chain_hash", ""),
                     erased=erased,
                 )
-        if here is None:
-            return None
-        return Continuation(**{**vars(here), "is_whole": is_whole})
+        return here and replace(here, is_whole=is_whole)
 
 
 def require_same(conversation: Conversation, continuation: Continuation, *, name: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import tempfile
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -21,8 +23,8 @@ from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import storing
-from conversations.ledger.ledger_export import LedgerExporter, first_line, last_line
-from conversations.ledger.lines import COUNTED, body_of
+from conversations.ledger.ledger_export import LedgerExporter
+from conversations.ledger.lines import Pen, batches, body_in
 from conversations.ledger.restoring import FileNotThere, Restored
 from conversations.ledger.types import ImportedLedger, ImportReport, LedgerReport, Line, Tally
 from conversations.ledger.verifying import Verifier, lines_in, verified
@@ -65,32 +67,18 @@ class LedgerImporter:
                     "workspace or under another name.",
                     code="conversation_exists",
                 )
-            imported = self._all(file, session_id, report, there)
-        return ImportReport(
-            file=path.name, line_hash=report.line_hash, conversations=tuple(imported), left_alone=tuple(there)
-        )
-
-    def _all(
-        self, file: BinaryIO, session_id: str | None, report: LedgerReport, there: Sequence[str]
-    ) -> list[ImportedLedger]:
-        """Import all conversations, in several passes if some need files of later ones."""
-        imported: dict[str, ImportedLedger] = {}
-        while True:
-            before = len(imported)
-            refused = self._pass(file, session_id, report, imported, passed_over=set(there))
-            if refused is None:
-                return list(imported.values())
-            if len(imported) == before:
-                raise refused
+            done: dict[str, ImportedLedger | None] = dict.fromkeys(there)
+            before = -1
+            # Several passes if some need files of later ones.
+            while refused := self._pass(file, session_id, report, done):
+                if len(done) == before:
+                    raise refused
+                before = len(done)
+        imported = tuple(filter(None, done.values()))
+        return ImportReport(path.name, report.line_hash, conversations=imported, left_alone=tuple(there))
 
     def _pass(
-        self,
-        file: BinaryIO,
-        session_id: str | None,
-        report: LedgerReport,
-        imported: dict[str, ImportedLedger],
-        *,
-        passed_over: set[str],
+        self, file: BinaryIO, session_id: str | None, report: LedgerReport, done: dict[str, ImportedLedger | None]
     ) -> FileNotThere | None:
         """Import what can be imported now; return the first refusal for a missing file."""
         refused = None
@@ -101,9 +89,9 @@ class LedgerImporter:
                     continue
                 name = session_id or line["session_id"]
                 rest = _until_the_end(lines)
-                if name not in passed_over and name not in imported:
+                if name not in done:
                     try:
-                        imported[name] = self._conversation(line, body, rest, name, report.line_hash)
+                        done[name] = self._conversation(line, body, rest, name, report.line_hash)
                     except FileNotThere as missing:
                         refused = refused or missing
                 # The lines that were not read: all of them, or those after a missing file.
@@ -137,7 +125,7 @@ class LedgerImporter:
     ) -> ImportedLedger:
         try:
             with transaction.atomic():
-                return _Copy(self, session_id, line_hash).write(first, body, lines)
+                return self._copy(first, body, lines, session_id, line_hash)
         except IntegrityError as refused:
             if not isinstance(refused.__cause__, UniqueViolation):
                 raise Invalid(
@@ -153,6 +141,110 @@ class LedgerImporter:
                 f"The database cannot hold a value of {session_id[:80]!r}; nothing of it was written."
             ) from refused
 
+    def _copy(
+        self, first: Line, body: bytes, lines: Iterator[tuple[Line, bytes]], session_id: str, line_hash: str
+    ) -> ImportedLedger:
+        """Write the conversation, and compare an export of it with the lines.
+
+        Raises Invalid, for the caller to roll back, if an export would differ.
+        """
+        conversation = Conversation.objects.create(
+            workspace_id=self.workspace_id,
+            session_id=session_id,
+            created_at=datetime.fromisoformat(first["created_at"]),
+        )
+        original, given, last = first["session_id"], _Digests(), Line()
+        renamed = {} if original == session_id else {"exported_as": original}
+        # Messages that the ledger marks as erased name this act.
+        act = AuditLog(self.scope).record(
+            Act.IMPORT_LEDGER,
+            workspace_id=self.workspace_id,
+            conversation_id=conversation.pk,
+            target=session_id,
+            detail={"line_hash": line_hash, **renamed},
+        )
+        rows = Restored(conversation.pk, self.workspace_id, session_id, audit_id=act.pk)
+        given.note(first, body)
+        for kind, group in groupby(_noted(lines, given), key=_kind_of_row):
+            if kind == "end":
+                [(last, _)] = group
+            elif kind == "file":
+                self._files(rows, (line for line, _ in group))
+            else:
+                for batch in batches(group, lambda pair: len(pair[1]), most=BATCH_LINES, largest=BATCH_BYTES):
+                    self._restore(kind, rows, [line for line, _ in batch])
+        conversation.title, conversation.metadata = last["title"], last["metadata"]
+        conversation.overrides = typed_overrides(last["overrides"])
+        conversation.updated_at = datetime.fromisoformat(last["updated_at"])
+        conversation.save(update_fields=["title", "metadata", "overrides", "updated_at"])
+        fill_context(conversation.pk, cost_of=self.cost_of)
+        recount(conversation.pk)
+        self._require_same(conversation.pk, given, original)
+        return ImportedLedger(conversation.pk, session_id, counts=Tally(**last["counts"]))
+
+    def _restore(self, kind: str, rows: Restored, lines: Sequence[Line]) -> None:
+        match kind:
+            case "message":
+                rows.messages(lines)
+            case "part":
+                rows.parts(lines)
+            case "summary":
+                rows.summaries(lines)
+            case "reference":
+                rows.references(lines)
+            case _:
+                section = next(section for section in self.exporter.sections if section.kind == kind)
+                section.restore(rows.conversation_id, lines)
+
+    def _files(self, rows: Restored, lines: Iterable[Line]) -> None:
+        """Store the files, each of which has a line before those with its bytes."""
+        for _, group in groupby(lines, key=itemgetter("file_id")):
+            chunks = iter(group)
+            file = next(chunks)
+            with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as content:
+                content.writelines(base64.b64decode(chunk["base64"]) for chunk in chunks)
+                content.seek(0)
+                path = self._store(file["content_hash"], content if file["bytes"] == "inline" else None)
+            rows.file(file, storage_uri=path)
+
+    def _store(self, content_hash: str | None, content: IO[bytes] | None) -> str:
+        """Return the path of the bytes with this hash, and store them if missing.
+
+        A file without bytes gets the same path: another conversation of the workspace may have stored them.
+        """
+        if content_hash is None:
+            return ""
+        path = f"{self.workspace_id}/{content_hash[:2]}/{content_hash}"
+        if content is not None:
+            with storing("A file cannot be stored"):
+                if not self.files.storage.exists(path):
+                    self.files.storage.save(path, File(content))
+            SharedBytes(self.files.storage, path).hold()
+        return path
+
+    def _require_same(self, conversation_id: int, given: _Digests, original: str) -> None:
+        exported, pen = _Digests(), Pen()
+        for line in self.exporter.lines(conversation_id, pen):
+            named = line | {"session_id": original} if "session_id" in line else line
+            exported.note(named, body_in(pen.write(named)))
+        if wrong := given.difference(exported):
+            raise Invalid(
+                f"An export of {original[:80]!r} would have other {wrong} lines, so it was not imported. Was it "
+                "written by another version?",
+                code="ledger_not_reproducible",
+            )
+
+
+def _noted(lines: Iterable[tuple[Line, bytes]], digests: _Digests) -> Iterator[tuple[Line, bytes]]:
+    for line, body in lines:
+        digests.note(line, body)
+        yield line, body
+
+
+def _kind_of_row(pair: tuple[Line, bytes]) -> str:
+    kind: str = pair[0]["type"]
+    return "file" if kind == "bytes" else kind
+
 
 def _until_the_end(lines: Iterator[tuple[Line, bytes]]) -> Iterator[tuple[Line, bytes]]:
     """Yield the remaining lines of a conversation."""
@@ -162,157 +254,16 @@ def _until_the_end(lines: Iterator[tuple[Line, bytes]]) -> Iterator[tuple[Line, 
             return
 
 
-@dataclass
-class _Copy:
-    """Takes the lines of one conversation, inside the caller's transaction."""
+class _Digests:
+    """The lines of a conversation, as one hash for each of their types."""
 
-    importer: LedgerImporter
-    session_id: str
-    # The line_hash of the ledger's last line, for the audit log.
-    line_hash: str
-    _digests: dict[str, Any] = field(default_factory=lambda: defaultdict(hashlib.sha256))
-    _waiting: list[Line] = field(default_factory=list)
-    _waiting_bytes: int = 0
-    _file: Line | None = None
-    _bytes: IO[bytes] | None = None
+    def __init__(self) -> None:
+        self._digests: dict[str, Any] = defaultdict(hashlib.sha256)
 
-    def write(self, first: Line, body: bytes, lines: Iterator[tuple[Line, bytes]]) -> ImportedLedger:
-        """Write the conversation, and compare an export of it with the lines.
+    def note(self, line: Line, body: bytes) -> None:
+        self._digests[line["type"]].update(body + b"\n")
 
-        Raises Invalid, for the caller to roll back, if an export would differ.
-        """
-        conversation = Conversation.objects.create(
-            workspace_id=self.importer.workspace_id,
-            session_id=self.session_id,
-            created_at=datetime.fromisoformat(first["created_at"]),
-        )
-        self._rows = Restored(
-            conversation_id=conversation.pk,
-            workspace_id=conversation.workspace_id,
-            session_id=self.session_id,
-            audit_id=self._announce(conversation, first["session_id"]),
-        )
-        self._note("conversation", body)
-        last: Line = {}
-        for line, body in lines:
-            self._note(line["type"], body)
-            if line["type"] == "end":
-                last = line
-            else:
-                self._take(line, len(body))
-        self._flush()
-        self._keep_file()
-        self._end(conversation, last)
-        fill_context(conversation.pk, cost_of=self.importer.cost_of)
-        recount(conversation.pk)
-        self._require_same(conversation, first["session_id"])
-        return ImportedLedger(
-            conversation_id=conversation.pk, session_id=self.session_id, counts=Tally(**last["counts"])
-        )
-
-    def _announce(self, conversation: Conversation, original: str) -> int:
-        """Record the import; messages that the ledger marks as erased name this act."""
-        renamed = {} if original == self.session_id else {"exported_as": original}
-        act = AuditLog(self.importer.scope).record(
-            Act.IMPORT_LEDGER,
-            workspace_id=conversation.workspace_id,
-            conversation_id=conversation.pk,
-            target=self.session_id,
-            detail={"line_hash": self.line_hash, **renamed},
-        )
-        return act.pk
-
-    def _take(self, line: Line, size: int) -> None:
-        kind = line["type"]
-        is_other = bool(self._waiting) and self._waiting[0]["type"] != kind
-        if is_other or len(self._waiting) == BATCH_LINES or self._waiting_bytes + size > BATCH_BYTES:
-            self._flush()
-        if kind == "bytes":
-            assert self._bytes is not None
-            self._bytes.write(base64.b64decode(line["base64"]))
-            return
-        self._keep_file()
-        if kind == "file":
-            self._file = line
-            if line["bytes"] == "inline":
-                self._bytes = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 (closed by _keep_file)
-            return
-        self._waiting.append(line)
-        self._waiting_bytes += size
-
-    def _flush(self) -> None:
-        """Write the collected lines, which are all of one type."""
-        lines, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if not lines:
-            return
-        kind = lines[0]["type"]
-        match kind:
-            case "message":
-                self._rows.messages(lines)
-            case "part":
-                self._rows.parts(lines)
-            case "summary":
-                self._rows.summaries(lines)
-            case "reference":
-                self._rows.references(lines)
-            case _:
-                section = next(section for section in self.importer.exporter.sections if section.kind == kind)
-                section.restore(self._rows.conversation_id, lines)
-
-    def _keep_file(self) -> None:
-        """Store the last file, which is complete: its bytes first, then its row."""
-        line, content, self._file, self._bytes = self._file, self._bytes, None, None
-        if line is None:
-            return
-        if content is not None:
-            content.seek(0)
-        self._rows.file(line, storage_uri=self._store(line["content_hash"], content))
-        if content is not None:
-            content.close()
-
-    def _store(self, content_hash: str | None, content: IO[bytes] | None) -> str:
-        """Return the path of the bytes with this hash, and store them if missing.
-
-        A file without bytes gets the same path: another conversation of the workspace may have stored them.
-        """
-        if content_hash is None:
-            return ""
-        path = f"{self.importer.workspace_id}/{content_hash[:2]}/{content_hash}"
-        if content is not None:
-            with storing("A file cannot be stored"):
-                if not self.importer.files.storage.exists(path):
-                    self.importer.files.storage.save(path, File(content))
-            SharedBytes(self.importer.files.storage, path).hold()
-        return path
-
-    def _end(self, conversation: Conversation, last: Line) -> None:
-        conversation.title = last["title"]
-        conversation.metadata = last["metadata"]
-        conversation.overrides = typed_overrides(last["overrides"])
-        conversation.updated_at = datetime.fromisoformat(last["updated_at"])
-        conversation.save(update_fields=["title", "metadata", "overrides", "updated_at"])
-
-    def _note(self, kind: str, body: bytes) -> None:
-        self._digests[kind].update(body + b"\n")
-
-    def _require_same(self, conversation: Conversation, original: str) -> None:
-        imported = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
-        self._digests.clear()
-        conversation.refresh_from_db()
-        counts: Counter[str] = Counter()
-        self._note("conversation", body_of({**first_line(conversation), "session_id": original}))
-        for line in self.importer.exporter.lines_of(conversation.pk):
-            self._note(line["type"], body_of(line))
-            if line["type"] in COUNTED:
-                counts[COUNTED[line["type"]]] += 1
-        tally = vars(Tally(**counts))
-        self._note("end", body_of({**last_line(conversation), "session_id": original, "counts": tally}))
-        exported = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
-        kinds = imported.keys() | exported.keys()
-        wrong = sorted(kind for kind in kinds if imported.get(kind) != exported.get(kind))
-        if wrong:
-            raise Invalid(
-                f"An export of {original[:80]!r} would have other {wrong[0]} lines, so it was not imported. Was it "
-                "written by another version?",
-                code="ledger_not_reproducible",
-            )
+    def difference(self, other: _Digests) -> str | None:
+        """Return a type of which the lines differ, the first in the alphabet."""
+        ours, theirs = ({kind: digest.hexdigest() for kind, digest in each._digests.items()} for each in (self, other))
+        return min({kind for kind, _ in ours.items() ^ theirs.items()}, default=None)

@@ -57,56 +57,8 @@ def _is_result(part: Mapping[str, Any]) -> bool:
     return "tool_output" in part or "tool_error" in part
 
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-
-
-def text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def stored(value: Any) -> bool:
-    """A text that a column can hold unchanged."""
-    return isinstance(value, str) and is_storable(value)
-
-
-def name(value: Any) -> bool:
-    return isinstance(value, str) and is_name(value)
-
-
-def flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def number(value: Any) -> bool:
-    return isinstance(value, float)
-
-
-def mapping(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def exact_mapping(value: Any) -> bool:
-    """An object that may be stored beside its column."""
-    return isinstance(value, dict) and not is_deeper(value, MOST_LEVELS)
-
-
-def plain_mapping(value: Any) -> bool:
-    """An object that a column can hold unchanged."""
-    return isinstance(value, dict) and is_plain(value)
-
-
-def digest(value: Any) -> bool:
-    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
-
-
-def an_id(value: Any) -> bool:
-    return isinstance(value, str) and _ID.fullmatch(value) is not None
-
-
-def ulid(value: Any) -> bool:
-    return isinstance(value, str) and _ULID.fullmatch(value) is not None
+def of_type(kind: type, fits: Callable[[Any], object] = lambda value: True) -> Check:
+    return lambda value: type(value) is kind and bool(fits(value))
 
 
 def moment(value: Any) -> bool:
@@ -117,25 +69,38 @@ def moment(value: Any) -> bool:
 
 
 def whole(low: int, bits: int) -> Check:
-    return lambda value: type(value) is int and low <= value < 2 ** (bits - 1)
+    return of_type(int, lambda value: low <= value < 2 ** (bits - 1))
 
 
 def one_of(*words: str) -> Check:
-    return lambda value: value in words if isinstance(value, str) else False
+    return of_type(str, lambda value: value in words)
 
 
 def listed(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(map(check, value))
+    return of_type(list, lambda value: all(map(check, value)))
+
+
+def members(*checks: Check) -> Check:
+    """Check a list member by member."""
+    return of_type(
+        list,
+        lambda value: len(value) == len(checks) and all(check(each) for check, each in zip(checks, value, strict=True)),
+    )
 
 
 def maybe(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
-count = whole(0, 64)
-signed = whole(-(2**63), 64)
-small = whole(0, 32)
-seq = whole(1, 64)
+text, flag, number, mapping = of_type(str), of_type(bool), of_type(float), of_type(dict)
+name = of_type(str, is_name)
+digest = of_type(str, re.compile(r"[0-9a-f]{64}").fullmatch)
+ulid = of_type(str, re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch)
+an_id = of_type(str, re.compile(r"[A-Za-z0-9_-]{1,100}").fullmatch)
+# What a column can hold unchanged; an exact object may be stored beside its column.
+stored, plain_mapping = of_type(str, is_storable), of_type(dict, is_plain)
+exact_mapping = of_type(dict, lambda value: not is_deeper(value, MOST_LEVELS))
+count, signed, small, seq = whole(0, 64), whole(-(2**63), 64), whole(0, 32), whole(1, 64)
 
 # The values of compaction, which this room must not import; a test compares them.
 REASONS = ("threshold", "manual", "maintenance", "redo", "redo_all")
@@ -143,16 +108,7 @@ OUTCOMES = (
     "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
     "unavailable",
 )  # fmt: skip
-_FILE_ENTRY = (an_id, maybe(digest), maybe(small), one_of(*FIELDS), maybe(small), maybe(small))
-
-
-def file_entry(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == len(_FILE_ENTRY)
-        and all(check(each) for check, each in zip(_FILE_ENTRY, value, strict=True))
-    )
-
+file_entry = members(an_id, maybe(digest), maybe(small), one_of(*FIELDS), maybe(small), maybe(small))
 
 SHAPES: Mapping[str, Mapping[str, Check]] = {
     "header": {"format": text, "version": small, "hash": text, "workspace": name},
@@ -207,10 +163,8 @@ _PART_VALUES: Mapping[str, Check] = {
     **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None and not is_deeper(value, MOST_LEVELS)),
     "patch_files": listed(text),
     # Of the size that an append takes.
-    "step_cost": lambda value: (
-        isinstance(value, str)
-        and re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
-        and is_bounded_decimal(Decimal(value))
+    "step_cost": of_type(
+        str, lambda value: re.fullmatch(r"-?\d+(\.\d+)?", value) and is_bounded_decimal(Decimal(value))
     ),
 }
 

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
@@ -15,12 +17,12 @@ from conversations.content.large_texts.file_references import FileEntry
 from conversations.errors import NotFound, Unavailable
 from conversations.files.large_files import LargeFileService
 from conversations.ledger.line_shapes import SHAPES, actor_of, kind_of
-from conversations.ledger.lines import as_text
+from conversations.ledger.lines import as_text, batches
 from conversations.ledger.types import Line
 from conversations.models import LargeFile, Summary
 from conversations.sql import array, load, rows
 from conversations.store.read import files_of, messages_of, parts_of
-from conversations.types import PART_COLUMNS, MessageRecord, PartRecord, SummaryRecord
+from conversations.types import PART_COLUMNS, MessageRecord, PartRecord
 
 # Hashes are small and read in large portions; texts are bounded by tokens, as one may be as long as all others.
 PORTION = 1_000
@@ -38,24 +40,12 @@ def message_lines(
 ) -> Iterator[Line]:
     """Yield messages after `after_seq` with their original parts."""
     while found := rows(SQL["hashes_of_messages"], [conversation_id, after_seq, PORTION]):
-        for group in _groups(found):
+        for group in batches(found, itemgetter(2), most=MOST_MESSAGES, largest=MOST_TOKENS):
             ids = [message_id for _, message_id, *_ in group]
             hashes, files = _part_hashes(ids), files_of(ids)
             for row, message in zip(group, messages_of(ids, cold=cold()), strict=True):
                 yield _message(message, row[3:], hashes[message.message_id], files.get(message.message_id, []))
         after_seq = found[-1][0]
-
-
-def _groups(found: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    group: list[tuple[Any, ...]] = []
-    tokens = 0
-    for row in found:
-        if group and (len(group) == MOST_MESSAGES or tokens + row[2] > MOST_TOKENS):
-            yield group
-            group, tokens = [], 0
-        group.append(row)
-        tokens += row[2]
-    yield group
 
 
 def _line(kind: str, row: Any, /, **own: Any) -> Line:
@@ -73,12 +63,12 @@ def _message(
     message: MessageRecord, row: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
 ) -> Line:
     recorded_at, chained, entry_hash, metadata_hash, record_hash = row
-    is_erased = message.erased_by_id is not None
+    is_erased, link = message.erased_by_id is not None, bytes.fromhex(message.chain_hash)
     parts = [_part(each, part_hashes) for each in message.parts if each.ordinal < chained]
     return _line(
         "message",
         message,
-        event_id=hashing.event_id(recorded_at=recorded_at, chain_hash=bytes.fromhex(message.chain_hash)),
+        event_id=hashing.event_id(recorded_at=recorded_at, chain_hash=link),
         kind=kind_of(message.role, parts),
         actor=actor_of(message.role, message.author),
         recorded_at=as_text(recorded_at),
@@ -125,47 +115,35 @@ def summary_lines(conversation_id: int) -> Iterator[Line]:
     """Yield the summaries, each after the summaries that it was made from."""
     summaries = Summary.objects.filter(conversation_id=conversation_id)
     in_order = summaries.order_by("depth", "first_seq", "created_at", "summary_id").readable()
-    group: list[SummaryRecord] = []
-    for summary in in_order.iterator(chunk_size=MOST_MESSAGES):
-        group.append(summary.as_record())
-        if len(group) == MOST_MESSAGES:
-            yield from _summaries(group)
-            group = []
-    yield from _summaries(group)
-
-
-def _summaries(group: Sequence[SummaryRecord]) -> Iterator[Line]:
-    ids = [summary.summary_id for summary in group]
-    seqs, sources = dict(rows(SQL["source_seqs"], [ids])), dict(rows(SQL["source_ids"], [ids]))
-    for summary in group:
-        is_erased = summary.erased_by_id is not None
-        yield _line(
-            "summary",
-            summary,
-            content=None if is_erased else summary.content,
-            source_seqs=seqs.get(summary.summary_id, []),
-            source_ids=sources.get(summary.summary_id, []),
-            erased=is_erased,
-        )
+    records = (summary.as_record() for summary in in_order.iterator(chunk_size=MOST_MESSAGES))
+    for group in batches(records, lambda summary: summary.token_count, most=MOST_MESSAGES, largest=MOST_TOKENS):
+        ids = [summary.summary_id for summary in group]
+        seqs, sources = dict(rows(SQL["source_seqs"], [ids])), dict(rows(SQL["source_ids"], [ids]))
+        for summary in group:
+            is_erased = summary.erased_by_id is not None
+            yield _line(
+                "summary",
+                summary,
+                content=None if is_erased else summary.content,
+                source_seqs=seqs.get(summary.summary_id, []),
+                source_ids=sources.get(summary.summary_id, []),
+                erased=is_erased,
+            )
 
 
 def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:
     """Yield the files, each followed by its bytes if there is a storage."""
     files = LargeFile.objects.filter(conversation_id=conversation_id).order_by("created_at", "file_id")
     for file in files.iterator(chunk_size=PORTION):
-        chunks = iter(()) if storage is None or file.erased_by_id is not None else _chunks(file.file_id, storage)
-        first = next(chunks, None)
-        if file.erased_by_id is not None:
-            state = "erased"
-        elif storage is None:
-            state = "left_out"
-        else:
-            state = "missing" if first is None else "inline"
         content_hash = None if file.content_hash is None else bytes(file.content_hash).hex()
-        yield _line("file", file, content_hash=content_hash, bytes=state)
-        if first is not None:
-            yield first
-            yield from chunks
+        if storage is None or file.erased_by_id is not None:
+            state = "left_out" if file.erased_by_id is None else "erased"
+            yield _line("file", file, content_hash=content_hash, bytes=state)
+            continue
+        chunks = _chunks(file.file_id, storage)
+        first = list(islice(chunks, 1))
+        yield _line("file", file, content_hash=content_hash, bytes="inline" if first else "missing")
+        yield from chain(first, chunks)
 
 
 def _chunks(file_id: str, storage: LargeFileService) -> Iterator[Line]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from conversations.ledger.types import Line, Tally
 
@@ -21,6 +21,7 @@ VERSION = 2
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _LAST_MEMBER = b',"line_hash":"'
+T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -56,13 +57,27 @@ def as_moment(text: str) -> datetime:
     return moment
 
 
+def batches(items: Iterable[T], size_of: Callable[[T], int], *, most: int, largest: int) -> Iterator[list[T]]:
+    """Yield lists of at most `most` items and `largest` in size, unless one alone is larger."""
+    batch: list[T] = []
+    size = 0
+    for item in items:
+        size += size_of(item)
+        if batch and (len(batch) == most or size > largest):
+            yield batch
+            batch, size = [], size_of(item)
+        batch.append(item)
+    if batch:
+        yield batch
+
+
 def microseconds(moment: datetime) -> int:
     """Return microseconds since 1970, as the chain seals them."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 # The field of the tally that counts each type of line.
-COUNTED = {
+_COUNTED = {
     "message": "messages",
     "part": "parts",
     "summary": "summaries",
@@ -71,7 +86,7 @@ COUNTED = {
     "file": "files",
     "reference": "references",
 }
-_ONE = {kind: Tally(**{name: 1}) for kind, name in COUNTED.items()}
+_ONE = {kind: Tally(**{name: 1}) for kind, name in _COUNTED.items()}
 
 
 @dataclass(frozen=True)
@@ -94,15 +109,10 @@ class Place:
         if kind == "conversation":
             return replace(here, session_id=values["session_id"], counts_of_it=Tally(), seq=0)
         if kind == "end":
-            return replace(
-                here,
-                conversations=self.conversations + 1,
-                counts=self.counts + self.counts_of_it,
-                session_id=None,
-            )
-        if kind in _ONE:
-            here = replace(here, counts_of_it=self.counts_of_it + _ONE[kind])
-        return replace(here, seq=values["seq"]) if kind == "message" else here
+            counts = self.counts + self.counts_of_it
+            return replace(here, conversations=self.conversations + 1, counts=counts, session_id=None)
+        seq = values["seq"] if kind == "message" else self.seq
+        return replace(here, seq=seq, counts_of_it=self.counts_of_it + _ONE.get(kind, Tally()))
 
 
 @dataclass

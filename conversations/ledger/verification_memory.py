@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _TABLES = """
 CREATE TABLE messages (
@@ -20,10 +19,10 @@ BEGIN;
 SealedReference = tuple[int, str, str | None]
 
 
-@dataclass(frozen=True)
-class Remembered:
+class Remembered(NamedTuple):
     """The values of one message that later lines are compared with."""
 
+    seq: int
     content_hash: str
     event_id: str
     created_at: int
@@ -52,13 +51,12 @@ class VerificationMemory:
         """Remember an idempotency key; return whether it is new."""
         return self._database.execute("INSERT OR IGNORE INTO keys VALUES (?)", [key.encode()]).rowcount == 1
 
-    def put(self, seq: int, message: Remembered) -> None:
-        values = [seq, *astuple(message)]
-        self._database.execute("INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, false)", values)
+    def put(self, message: Remembered) -> None:
+        self._database.execute("INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, false)", message)
 
     def get(self, seq: int) -> Remembered | None:
         row = self._database.execute("SELECT * FROM messages WHERE seq = ?", [seq]).fetchone()
-        return None if row is None else Remembered(*row[1:-1])
+        return None if row is None else Remembered(*row[:-1])
 
     def cover(self, seq: int) -> bool:
         """Mark a message as the source of a summary; return whether it was already."""
@@ -70,8 +68,9 @@ class VerificationMemory:
 
     def reference(self, number: int) -> SealedReference | None:
         """Return the reference with this number, from 1, of all that the messages seal."""
+        row: SealedReference | None
         row = self._database.execute("SELECT * FROM file_references WHERE rowid = ?", [number]).fetchone()
-        return None if row is None else (row[0], row[1], row[2])
+        return row
 
 
 def sealed_reference(seq: int, entry: Sequence[Any]) -> SealedReference:

@@ -6,10 +6,10 @@ It reads only lines, never the database; what later lines are compared with is k
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from conversations.errors import Invalid
 from conversations.ledger.compaction_checks import RunCheck, SummaryCheck
@@ -57,12 +57,6 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self._memory.close()
 
-    def verify(self, lines: Iterable[bytes], *, source: str) -> LedgerReport:
-        """Verify a whole ledger."""
-        for line in lines:
-            self.feed(line)
-        return self.finish(source=source)
-
     def feed(self, line: bytes) -> Line | None:
         """Take one line; return its members, or None if it is malformed."""
         self.findings.line += 1
@@ -78,7 +72,10 @@ class Verifier:
         values = self._read(line)
         if values is None:
             return None
-        self._seal(line, values)
+        # Compared with the recorded line_hash, so that an alteration is one finding.
+        is_sealed = values["line_hash"] == line_hash_of(body_in(line), previous=self.place.line_hash)
+        sentence = "this line was altered, or the line before it was replaced"
+        self.findings.require(is_sealed, "line_hash_mismatch", sentence)
         if wrong := misfit(values):
             self.findings.add("malformed_line", wrong)
             self.place = replace(self.place, line_hash=values["line_hash"], lines=self.place.lines + 1)
@@ -118,15 +115,6 @@ class Verifier:
         self.findings.add("malformed_line", "this is not a JSON object that ends with a line_hash")
         return None
 
-    def _seal(self, line: bytes, values: Mapping[str, Any]) -> None:
-        """Check against the recorded line_hash, so that an alteration is one finding."""
-        expected = line_hash_of(body_in(line), previous=self.place.line_hash)
-        self.findings.require(
-            values["line_hash"] == expected,
-            "line_hash_mismatch",
-            "this line was altered, or the line before it was replaced",
-        )
-
     def _is_allowed(self, kind: str) -> bool:
         """Whether this type of line is allowed here."""
         is_first = self.findings.line == 1
@@ -150,7 +138,7 @@ class Verifier:
         self._runs = RunCheck(self.findings)
         self._files = FileCheck(self.findings, self._memory)
 
-    def _check(self, values: Mapping[str, Any]) -> None:
+    def _check(self, values: Line) -> None:
         match values["type"]:
             case "header":
                 is_known = (values["format"], values["version"], values["hash"]) == (FORMAT, VERSION, "sha256")
@@ -159,11 +147,9 @@ class Verifier:
                 self.workspace = values["workspace"]
             case "conversation":
                 self._begin()
-                self.findings.require(
-                    self._session_id is None or self._session_id < values["session_id"],
-                    "unexpected_line",
-                    "conversations must be ordered by session_id, each once",
-                )
+                is_next = self._session_id is None or self._session_id < values["session_id"]
+                sentence = "conversations must be ordered by session_id, each once"
+                self.findings.require(is_next, "unexpected_line", sentence)
                 self._session_id = values["session_id"]
             case "message":
                 self._messages.message(values)
@@ -187,39 +173,26 @@ class Verifier:
             case "trailer":
                 self._trailer(values)
 
-    def _end(self, values: Mapping[str, Any]) -> None:
+    def _end(self, values: Line) -> None:
         self._files.finish()
         self._summaries.finish(self._files.files.keys() | self._files.others)
-        messages = self._messages
-        require = self.findings.require
-        require(
-            values["session_id"] == self.place.session_id, "unexpected_line", "this is the end of another conversation"
-        )
-        require(
-            values["message_count"] == messages.last_seq,
-            "seq_gap",
-            f"the conversation has {values['message_count']} messages, but the last one here is {messages.last_seq}",
-        )
-        require(
-            (values["chain_head"] or "") == messages.chain_hash,
-            "chain_head_mismatch",
-            "the chain does not end with the conversation's chain_head",
-        )
-        require(
-            values["updated_at"] >= messages.recorded_at,
-            "time_goes_back",
-            "the conversation was last written before its last message was recorded",
-        )
-        require(
-            values["total_tokens"] == messages.tokens, "count_mismatch", "total_tokens is not the sum of the messages"
-        )
-        require(
-            values["counts"] == vars(self.place.counts_of_it),
-            "count_mismatch",
-            "the counts are not those of the lines",
-        )
+        messages, require = self._messages, self.findings.require
+        is_of_it = values["session_id"] == self.place.session_id
+        require(is_of_it, "unexpected_line", "this is the end of another conversation")
+        count, last_seq = values["message_count"], messages.last_seq
+        sentence = f"the conversation has {count} messages, but the last one here is {last_seq}"
+        require(count == last_seq, "seq_gap", sentence)
+        is_head = (values["chain_head"] or "") == messages.chain_hash
+        require(is_head, "chain_head_mismatch", "the chain does not end with the conversation's chain_head")
+        is_later = values["updated_at"] >= messages.recorded_at
+        sentence = "the conversation was last written before its last message was recorded"
+        require(is_later, "time_goes_back", sentence)
+        is_sum = values["total_tokens"] == messages.tokens
+        require(is_sum, "count_mismatch", "total_tokens is not the sum of the messages")
+        is_counted = values["counts"] == vars(self.place.counts_of_it)
+        require(is_counted, "count_mismatch", "the counts are not those of the lines")
 
-    def _trailer(self, values: Mapping[str, Any]) -> None:
+    def _trailer(self, values: Line) -> None:
         self._is_over = True
         recorded = values["conversations"], values["counts"], values["lines"]
         counted = self.place.conversations, vars(self.place.counts), self.findings.line

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.formats.foreign_rows import is_remainder, remainder, restored, split_note, with_note
+from conversations.formats.foreign_rows import is_remainder, noted, remainder, restored, split_note
+from conversations.types import NewPart, PartType
 
 _values = st.recursive(
     st.sampled_from([None, True, False, 0, 1, 0.0, 1.0, "", "a"]),
@@ -37,7 +38,9 @@ def test_values_that_json_tells_apart_are_not_the_same(one, other):
 
 
 def test_a_note_is_taken_out_of_the_metadata_as_it_was_put_in():
-    assert split_note(with_note({"own": 1}, "neutral", {"add": {"x": 2}}), "neutral") == ({"own": 1}, {"add": {"x": 2}})
+    part = noted(NewPart(PartType.TEXT, metadata={"own": 1}), "neutral", {"x": 2}, {})
+
+    assert split_note(part.metadata, "neutral") == ({"own": 1}, {"add": {"x": 2}})
 
 
 @pytest.mark.parametrize("own", [5, {}, {"add": 5}, {"drop": [1]}, {"inside": {"a": 5}}, {"other": {}}])

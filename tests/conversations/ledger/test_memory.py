@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from conversations.ledger.verifying import Verifier, lines_in
 from tests.conversations.ledger.ledgers import another_database, the_ledgers
 from tests.factories import a_conversation
 
@@ -39,8 +38,8 @@ def peaks(count: int, directory: Path) -> dict[str, int]:
             file.writelines(the_ledgers().lines(conversation_id=conversation_id))
 
     def verify() -> None:
-        with path.open("rb") as file, Verifier() as verifier:
-            assert verifier.verify(lines_in(file), source="a ledger").is_clean
+        with path.open("rb") as file:
+            assert the_ledgers().verify_file(file, name="a ledger").is_clean
 
     taken = {"export": peak_of(export), "verify": peak_of(verify)}
     another_database()
