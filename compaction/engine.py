@@ -17,7 +17,6 @@ from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
-from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
 from conversations.store.pages import behind
@@ -36,11 +35,7 @@ class CompactionEngine:
     def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionEngine:
         store = ConversationStore.from_settings(scope)
         policy = CompactionPolicy.from_settings()
-        return cls(
-            store=store,
-            policy=policy,
-            escalation=escalation_of(policy.summarizer, tokens=store.tokens),
-        )
+        return cls(store, policy, escalation_of(policy.summarizer, tokens=store.tokens))
 
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
         """Whether the conversation is under pressure, by its counters, and its last run."""
@@ -63,11 +58,9 @@ class CompactionEngine:
 
         In one conversation, or in all.
         """
-        if conversation_id is not None:
-            self.store.scope.conversation(conversation_id)
         runs = self.store.scope.narrow(CompactionRun.objects.all())
         if conversation_id is not None:
-            runs = runs.filter(conversation_id=conversation_id)
+            runs = runs.filter(conversation=self.store.scope.conversation(conversation_id))
         latest = runs.order_by("conversation_id", "-started_at").distinct("conversation_id")
         skipped = [run.conversation_id for run in latest if run.outcome == Outcome.SKIPPED]
         return [self.request(conversation_id=each) for each in skipped]
@@ -153,24 +146,12 @@ class CompactionEngine:
         conversation = self.store.scope.conversation(conversation_id)
         policy = self.policy.overridden(conversation.overrides)
         if not policy.enabled or (policy.autocompact_disabled and reason.is_automatic):
-            return _disabled(conversation, reason)
+            tokens = conversation.active_tokens
+            return CompactionResult(conversation_id, reason, Outcome.DISABLED, tokens, tokens)
+        # The engine's own, unless the conversation has a chain of its own.
+        has_own = policy.summarizer != self.policy.summarizer
+        escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
         with compaction_lock(conversation_id):
             conversation.refresh_from_db()
             abandon_runs(conversation_id)
-            return Run(self.store, self._escalation(policy), policy, conversation, reason, lease).execute(work)
-
-    def _escalation(self, policy: CompactionPolicy) -> Escalation:
-        """The engine's own, unless the conversation has a chain of its own."""
-        if policy.summarizer == self.policy.summarizer:
-            return self.escalation
-        return escalation_of(policy.summarizer, tokens=self.store.tokens)
-
-
-def _disabled(conversation: Conversation, reason: Reason) -> CompactionResult:
-    return CompactionResult(
-        conversation_id=conversation.conversation_id,
-        reason=reason,
-        outcome=Outcome.DISABLED,
-        tokens_before=conversation.active_tokens,
-        tokens_after=conversation.active_tokens,
-    )
+            return Run(self.store, escalation, policy, conversation, reason, lease).execute(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Histogram
 
+from compaction.models import CompactionRun
 from compaction.types import Outcome, Reason
 from conversations.types import Level, NewSummary, SummaryKind
 
@@ -30,11 +31,12 @@ for _level in Level:
     LEVELS.labels(_level.value)
 
 
-def ended(*, reason: Reason, outcome: Outcome, seconds: float, saved: int) -> None:
+def ended(run: CompactionRun) -> None:
     """Count a run that has left a row."""
-    RUNS.labels(outcome.value, reason.value).inc()
-    RUN_SECONDS.observe(seconds)
-    TOKENS_SAVED.inc(max(0, saved))
+    RUNS.labels(Outcome(run.outcome).value, Reason(run.reason).value).inc()
+    assert run.finished_at is not None
+    RUN_SECONDS.observe((run.finished_at - run.started_at).total_seconds())
+    TOKENS_SAVED.inc(max(0, run.tokens_before - run.tokens_after))
 
 
 def abandoned(reason: str) -> None:

@@ -6,7 +6,6 @@ The new rows supersede the old ones, which are kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -63,13 +62,12 @@ def redo(run: Run) -> Outcome:
         if not only_waiting and _says_the_same(summary_id, made[-1]):
             # Rejected again: another row that says so would gain nothing.
             continue
-        saved = tokens - made[-1].item_tokens
-        progress = run.progress
-        run.write(made, replace(progress, tokens=progress.tokens - saved, redone=progress.redone + len(made)))
+        run.write(made, instead_of_tokens=tokens)
     if waiting:
-        run.note(details_of(waiting, lack, before=_noted_before(run.conversation_id), started_at=run.started_at))
+        before = _noted_before(run.conversation_id)
+        run.details = details_of(waiting, lack, before=before, started_at=run.row.started_at)
         return Outcome.UNAVAILABLE
-    return Outcome.COMPACTED if run.progress.redone else Outcome.NOTHING_TO_DO
+    return run.made_or_nothing
 
 
 def _says_the_same(summary_id: str, made: Made) -> bool:
@@ -135,13 +133,10 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
         if isinstance(below, Lack):
             return below
         all_made += below
-    read = read_sources_again(summary_id, instead={made.summary.supersedes_id or "": made.summary for made in all_made})
-    tokens = sum(run.store.tokens.count(source.text) for source in read.sources)
-    made = run.make(
-        read,
-        target_tokens=run.policy.target_of(tokens, depth=read.depth),
-        supersedes_id=summary_id,
-    )
+    instead = {made.summary.supersedes_id or "": made.summary for made in all_made}
+    sources = read_sources_again(summary_id, instead=instead)
+    target = run.policy.target_of(sum(run.store.tokens.count(text.text) for text in sources.texts), depth=sources.depth)
+    made = run.make(sources, target_tokens=target, supersedes_id=summary_id)
     if made is None:
         return Lack.UNANSWERED
     lack = made.summary.quality.get("lack")

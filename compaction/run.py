@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from copy import copy
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction import observability
-from compaction.models import CompactionJob
+from compaction.models import CompactionJob, CompactionRun
 from compaction.planning import planner
 from compaction.planning.planner import Slot
 from compaction.planning.significance import significance
@@ -38,16 +37,19 @@ from compaction.sources import (
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations import sql
 from conversations.errors import ConversationBusy
 from conversations.models import Conversation
+from conversations.models.columns import record_of
 from conversations.store.conversations import ConversationStore
-from conversations.types import NewPart, NewSummary, PartType, SummaryKind
+from conversations.types import Counters, NewPart, NewSummary, PartType, SummaryKind
 from conversations.work.queue import Lease
 
 logger = structlog.get_logger(__name__)
 
-_STATEMENTS = sql.load("compaction/runs.sql")
+# What changes in a run's row while it goes on.
+_UPDATED = (
+    "outcome", "finished_at", "tokens_after", "leaf_summaries", "condensed_summaries", "redone_summaries", "details",
+)  # fmt: skip
 
 # The key space of our advisory locks, easy to find in pg_locks and in query logs.
 COMPACTION = "lcm.compaction"
@@ -72,34 +74,10 @@ def abandon_runs(conversation_id: int) -> None:
 
     The caller holds the lock, so no run is in progress. What they wrote is complete and stays.
     """
-    for (reason,) in sql.rows(_STATEMENTS["abandon_runs"], {"conversation_id": conversation_id}):
-        observability.abandoned(reason)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a run has done so far; a failed write restores the one before."""
-
-    tokens: int
-    messages: int
-    leaf: int = 0
-    condensed: int = 0
-    redone: int = 0
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def summaries(self) -> int:
-        return self.leaf + self.condensed + self.redone
-
-    def with_summary(self, kind: SummaryKind, *, saved: int, messages: int) -> Progress:
-        is_leaf = kind is SummaryKind.LEAF
-        return replace(
-            self,
-            tokens=self.tokens - saved,
-            messages=self.messages - messages,
-            leaf=self.leaf + is_leaf,
-            condensed=self.condensed + (not is_leaf),
-        )
+    for run in CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.RUNNING):
+        run.outcome, run.finished_at = Outcome.ABANDONED, timezone.now()
+        run.save(update_fields=["outcome", "finished_at"])
+        observability.abandoned(run.reason)
 
 
 @dataclass(frozen=True)
@@ -107,8 +85,7 @@ class Made:
     """A summary ready to be written, its sources, and its cost in the context."""
 
     summary: NewSummary
-    message_ids: tuple[int, ...]
-    source_ids: tuple[str, ...]
+    sources: ChunkSources
     item_tokens: int
 
 
@@ -116,9 +93,9 @@ class Made:
 class Run:
     """A run in progress. What it has written is final.
 
-    `tokens_before` is what the context cost when the run read it, and `progress.tokens` what that same context costs
-    with the run's summaries in it. Messages that are appended meanwhile are in neither, so the difference is what the
-    run took out, and neither is ever negative.
+    `row` is its record: `tokens_before` is what the context cost when the run read it, and `tokens_after` what that
+    same context costs with the run's summaries in it. Messages that are appended meanwhile are in neither, so the
+    difference is what the run took out, and neither is ever negative.
     """
 
     store: ConversationStore
@@ -127,55 +104,55 @@ class Run:
     conversation: Conversation
     reason: Reason
     lease: Lease[CompactionJob] | None = None
-    run_id: str = field(default_factory=lambda: f"run_{secrets.token_hex(8)}")
-    started_at: datetime = field(default_factory=timezone.now)
-    is_counted: bool = False
 
     def __post_init__(self) -> None:
         self.conversation_id = self.conversation.conversation_id
         self.deadline = time.monotonic() + self.policy.run_deadline_seconds
-        self.decision = self.policy.decide(self.conversation_id, self.conversation.counters)
+        # What a person should know of the run, such as the steps of a plan; it goes into the row with each write.
+        self.details: Mapping[str, Any] = {}
         # The figures of a run that ends without reading the context.
-        self.tokens_before = self.conversation.active_tokens
-        self.progress = Progress(tokens=self.conversation.active_tokens, messages=self.conversation.active_messages)
+        self.messages = self.conversation.active_messages
+        self.row = CompactionRun(
+            run_id=f"run_{secrets.token_hex(8)}",
+            conversation=self.conversation,
+            job=self.lease.row if self.lease is not None else None,
+            reason=self.reason,
+            outcome=Outcome.RUNNING,
+            started_at=timezone.now(),
+            tokens_before=self.conversation.active_tokens,
+            tokens_after=self.conversation.active_tokens,
+        )
 
     def execute(self, work: Callable[[Run], Outcome]) -> CompactionResult:
         """Do the work and record its outcome, also of a failure."""
         try:
             outcome = work(self)
         except BaseException:
-            if self.progress.summaries:
+            if self.summaries or self.details:
                 self.record(Outcome.FAILED)
             self.log("compaction_failed")
             raise
-        is_worth_a_row = bool(self.progress.summaries or self.progress.details) or outcome is Outcome.EXHAUSTED
+        is_worth_a_row = bool(self.summaries or self.details) or outcome is Outcome.EXHAUSTED
         if is_worth_a_row:
             self.record(outcome)
         self.log("compaction_finished", outcome=outcome.value)
-        return CompactionResult(
-            conversation_id=self.conversation_id,
-            reason=self.reason,
-            outcome=outcome,
-            tokens_before=self.tokens_before,
-            tokens_after=self.progress.tokens,
-            leaf_summaries=self.progress.leaf,
-            condensed_summaries=self.progress.condensed,
-            redone_summaries=self.progress.redone,
-            run_id=self.run_id if is_worth_a_row else None,
-            details=self.progress.details,
+        run_id = self.row.run_id if is_worth_a_row else None
+        return record_of(
+            CompactionResult, self.row, reason=self.reason, outcome=outcome, run_id=run_id, details=self.details
         )
 
     def compact(self) -> Outcome:
         """Make leaf summaries, oldest first, then condensed ones, shallowest first."""
-        if self.reason.is_automatic and not self.decision.should_compact:
+        if self.reason.is_automatic and self.policy.trigger_of(self.conversation.counters) is None:
             return Outcome.NOT_NEEDED
         if self.reason.is_automatic and self._is_insignificant():
             return Outcome.SKIPPED
         if not self.follow(leaf_and_condensed_steps(self.read_context(), self.policy)):
             return Outcome.STOPPED
-        if self.reason.is_automatic and self._is_pressed:
+        left = Counters(message_count=0, active_messages=self.messages, active_tokens=self.row.tokens_after)
+        if self.reason.is_automatic and self.policy.trigger_of(left) is not None:
             return Outcome.EXHAUSTED
-        return Outcome.COMPACTED if self.progress.summaries else Outcome.NOTHING_TO_DO
+        return self.made_or_nothing
 
     def follow(self, steps: Steps) -> bool:
         """Make the summary of each step; false if a bound of the run ended them early."""
@@ -191,30 +168,33 @@ class Run:
         return True
 
     @property
+    def summaries(self) -> int:
+        """How many it has made so far."""
+        return self.row.leaf_summaries + self.row.condensed_summaries + self.row.redone_summaries
+
+    @property
+    def made_or_nothing(self) -> Outcome:
+        """The outcome of a run that did all there was to do."""
+        return Outcome.COMPACTED if self.summaries else Outcome.NOTHING_TO_DO
+
+    @property
     def is_out_of_bounds(self) -> bool:
-        return self.progress.summaries >= self.policy.max_passes or time.monotonic() > self.deadline
+        return self.summaries >= self.policy.max_passes or time.monotonic() > self.deadline
 
     @property
     def _is_enough(self) -> bool:
         """Whether an automatic run has made enough room; a person gets all there is."""
         return self.reason.is_automatic and self.policy.is_relieved(
-            active_tokens=self.progress.tokens, active_messages=self.progress.messages
-        )
-
-    @property
-    def _is_pressed(self) -> bool:
-        return (
-            self.progress.tokens >= self.policy.threshold_tokens
-            or self.progress.messages > self.policy.max_active_messages
+            active_tokens=self.row.tokens_after, active_messages=self.messages
         )
 
     def _is_insignificant(self) -> bool:
         """Whether nothing is worth a summary; the details keep the figures."""
-        if not self.policy.significance_gate or self.decision.is_hard:
+        if not self.policy.significance_gate or self.conversation.active_tokens >= self.policy.hard_tokens:
             return False
         found = significance(read_turns(self.conversation_id), summaries=read_summary_texts(self.conversation_id))
         if found.is_trivial:
-            self.note({"significance": found.as_details()})
+            self.details = {"significance": asdict(found)}
         return found.is_trivial
 
     def read_context(self) -> list[Slot]:
@@ -225,22 +205,17 @@ class Run:
 
     def start_from(self, *, tokens: int, messages: int) -> None:
         """Take what the context cost when it was read as the run's first figures."""
-        self.tokens_before = tokens
-        self.progress = replace(self.progress, tokens=tokens, messages=messages)
-
-    def note(self, details: Mapping[str, Any]) -> None:
-        """Keep these figures with the run's record."""
-        self.progress = replace(self.progress, details=details)
+        self.row.tokens_before = self.row.tokens_after = tokens
+        self.messages = messages
 
     def _summarize(self, step: Step) -> Slot | None:
         """The slot of the new summary, or None if it would not be cheaper."""
         previous_id = step.previous.summary_id if step.previous else None
         made = self.make(read_sources(step.chunk), target_tokens=step.target_tokens, previous_id=previous_id)
-        if made is None or made.item_tokens >= planner.sum_tokens(step.chunk):
+        tokens = planner.sum_tokens(step.chunk)
+        if made is None or made.item_tokens >= tokens:
             return None
-        saved = planner.sum_tokens(step.chunk) - made.item_tokens
-        after = self.progress.with_summary(made.summary.kind, saved=saved, messages=len(made.message_ids))
-        [ordinal] = self.write([made], after)
+        [ordinal] = self.write([made], instead_of_tokens=tokens)
         assert ordinal is not None
         return Slot(
             ordinal=ordinal,
@@ -251,7 +226,7 @@ class Run:
 
     def make(
         self,
-        read: ChunkSources,
+        sources: ChunkSources,
         *,
         target_tokens: int,
         previous_id: str | None = None,
@@ -263,10 +238,10 @@ class Run:
         """
         accepted = self.escalation.summarize(
             SummaryRequest(
-                sources=read.sources,
+                sources=sources.texts,
                 target_tokens=target_tokens,
                 count_tokens=self.store.tokens.count,
-                depth=read.depth,
+                depth=sources.depth,
                 # Only a language model can leave out what is known already.
                 previous=text_of(previous_id) if previous_id and self.escalation.models else "",
                 instructions=self.policy.summary_instructions,
@@ -276,33 +251,29 @@ class Run:
         if accepted is None:
             return None
         summary = new_summary(
-            read,
+            sources,
             accepted,
             conversation_id=self.conversation_id,
-            run_id=self.run_id,
+            run_id=self.row.run_id,
             token_counter=self.store.tokens.name,
             supersedes_id=supersedes_id,
         )
-        return Made(
-            summary=summary,
-            message_ids=read.message_ids,
-            source_ids=read.summary_ids,
-            item_tokens=context_cost_of(self.store.tokens)(summary),
-        )
+        return Made(summary, sources, item_tokens=context_cost_of(self.store.tokens)(summary))
 
-    def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
+    def write(self, all_made: Sequence[Made], *, instead_of_tokens: int) -> list[int | None]:
         """Write summaries, context, counters and the run's row, all or nothing.
 
-        The last summary is shown in the context; those before it are its sources.
+        The last summary is shown in the context, in place of what cost so many tokens; those before it are its
+        sources.
         """
-        before = self.progress
+        before = copy(self.row), self.messages
         try:
             with transaction.atomic():
                 ordinals = [
                     self.store.write_summary(
                         summary=made.summary,
-                        message_ids=made.message_ids,
-                        source_ids=made.source_ids,
+                        message_ids=made.sources.message_ids,
+                        source_ids=made.sources.summary_ids,
                         item_tokens=made.item_tokens if made is all_made[-1] else None,
                         mark=self._mark_of(made.summary),
                     )
@@ -312,17 +283,29 @@ class Run:
                     # After the conversation's row, which every writer locks first. A job that makes progress forgets
                     # its earlier attempts.
                     self.lease.renew(attempts=1)
-                self.progress = after
+                self.row.tokens_after += all_made[-1].item_tokens - instead_of_tokens
+                for made in all_made:
+                    self._count(made)
                 self.record(Outcome.RUNNING)
         except BaseException:
             # Rolled back, it was not made: the run must not claim it.
-            self.progress = before
+            self.row, self.messages = before
             raise
         for made in all_made:
             summary = made.summary
             observability.created(summary)
             self.log("summary_created", summary_id=summary.summary_id, depth=summary.depth, summary_level=summary.level)
         return ordinals
+
+    def _count(self, made: Made) -> None:
+        if made.summary.supersedes_id is not None:
+            self.row.redone_summaries += 1
+        elif made.summary.kind is SummaryKind.LEAF:
+            self.row.leaf_summaries += 1
+        else:
+            self.row.condensed_summaries += 1
+        if made.summary.supersedes_id is None:
+            self.messages -= len(made.sources.message_ids)
 
     def _mark_of(self, summary: NewSummary) -> NewPart:
         """The synthetic, ignored compaction part for the last source message."""
@@ -331,54 +314,32 @@ class Run:
             is_synthetic=True,
             is_ignored=True,
             compaction_auto=self.reason.is_automatic,
-            metadata={"run_id": self.run_id, "summary_id": summary.summary_id},
+            metadata={"run_id": self.row.run_id, "summary_id": summary.summary_id},
         )
 
     def log(self, event: str, **more: object) -> None:
         logger.info(
             event,
-            compaction_id=self.run_id,
+            compaction_id=self.row.run_id,
             conversation_id=self.conversation_id,
             session_id=self.conversation.session_id,
             trigger_reason=self.reason.value,
-            token_before=self.tokens_before,
-            token_after=self.progress.tokens,
+            token_before=self.row.tokens_before,
+            token_after=self.row.tokens_after,
             **more,
         )
 
     def record(self, outcome: Outcome) -> None:
         """Write the run's row, or update it."""
-        sql.first_row(
-            _STATEMENTS["record_run"],
-            {
-                "run_id": self.run_id,
-                "conversation_id": self.conversation_id,
-                "job_id": self.lease.row.job_id if self.lease is not None else None,
-                "reason": self.reason.value,
-                "outcome": outcome.value,
-                "started_at": self.started_at,
-                "finished_at": None if outcome is Outcome.RUNNING else timezone.now(),
-                "tokens_before": self.tokens_before,
-                "tokens_after": self.progress.tokens,
-                "leaf": self.progress.leaf,
-                "condensed": self.progress.condensed,
-                "redone": self.progress.redone,
-                "details": json.dumps(self.progress.details),
-            },
+        self.row.outcome, self.row.details = outcome, self.details
+        if outcome is not Outcome.RUNNING:
+            self.row.finished_at = timezone.now()
+            transaction.on_commit(partial(observability.ended, self.row))
+        CompactionRun.objects.bulk_create(
+            [self.row], update_conflicts=True, unique_fields=["run_id"], update_fields=_UPDATED
         )
-        if outcome is not Outcome.RUNNING and not self.is_counted:
-            self.is_counted = True
-            transaction.on_commit(partial(self._count, outcome))
         if outcome in (Outcome.EXHAUSTED, Outcome.SKIPPED):
             # Another run before anything has changed would find nothing again.
             Conversation.objects.filter(pk=self.conversation_id).update(
                 rest_until_seq=F("next_seq") - 1 + self.policy.fresh_tail_count
             )
-
-    def _count(self, outcome: Outcome) -> None:
-        observability.ended(
-            reason=self.reason,
-            outcome=outcome,
-            seconds=(timezone.now() - self.started_at).total_seconds(),
-            saved=self.tokens_before - self.progress.tokens,
-        )

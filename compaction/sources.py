@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet
@@ -67,42 +67,58 @@ def read_slots(conversation_id: int) -> list[Slot]:
     ]
 
 
-@dataclass(frozen=True)
-class ChunkSources:
-    """All that a summary of a chunk is made from, and inherits."""
+class _Read(NamedTuple):
+    """One source, a message or a summary, and what a summary of it takes over.
 
-    sources: tuple[Source, ...]
-    message_ids: tuple[int, ...]
-    summary_ids: tuple[str, ...]
-    hashes: tuple[str, ...]
+    A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
+    """
+
+    id: Any
+    source: Source
+    hash: str
     first_seq: int
     last_seq: int
     earliest_at: datetime
     latest_at: datetime
-    source_tokens: int
-    descendant_count: int
-    depth: int
-    file_ids: tuple[str, ...]
-    # Those of its summaries that are degraded.
-    degraded_ids: tuple[str, ...] = ()
-    # Whether one of these, or of theirs, waits for a model to make it again.
+    tokens: int
+    messages: int = 1
+    depth: int = -1
+    file_ids: Collection[str] = ()
+    is_degraded: bool = False
     is_waiting: bool = False
+
+
+class ChunkSources:
+    """All that a summary of a chunk is made from, oldest first."""
+
+    def __init__(self, messages: Iterable[_Read], summaries: Iterable[_Read]) -> None:
+        by_kind = [sorted(each, key=_first_seq) for each in (messages, summaries)]
+        self.message_ids, self.summary_ids = ([read.id for read in each] for each in by_kind)
+        # In the order of the link tables: messages, then summaries.
+        self.hashes = [read.hash for each in by_kind for read in each]
+        self.read = sorted(chain(*by_kind), key=_first_seq)
+        self.texts = tuple(read.source for read in self.read)
+        self.depth = 1 + max(read.depth for read in self.read)
+
+
+def _first_seq(read: _Read) -> int:
+    return read.first_seq
 
 
 def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
     """The rows behind a chunk's slots, in the order of the context."""
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
-    return _together(_read_messages(message_ids), _read_summaries(summary_ids))
+    return ChunkSources(_read_messages(message_ids), _read_summaries(summary_ids))
 
 
 def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) -> ChunkSources:
     """The sources of a summary, with replacements for some in `instead`."""
     message_ids = [message_id for (message_id,) in sql.rows(_STATEMENTS["message_sources"], [summary_id])]
     source_ids = [source_id for (source_id,) in sql.rows(_STATEMENTS["summary_sources"], [summary_id])]
-    summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
-    made = {new.summary_id: _of_summary(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
-    return _together(_read_messages(message_ids), {**summaries, **made})
+    kept = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
+    made = [_of_summary(instead[source_id]) for source_id in source_ids if source_id in instead]
+    return ChunkSources(_read_messages(message_ids), [*kept, *made])
 
 
 def text_of(summary_id: str) -> str:
@@ -146,57 +162,14 @@ def remains_of(summary_id: str) -> bool:
     return bool(remains)
 
 
-def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkSources:
-    read: dict[Any, _Read] = {**messages, **summaries}
-    in_order = sorted(read.values(), key=lambda each: each.first_seq)
-    message_ids = tuple(sorted(messages, key=lambda each: messages[each].first_seq))
-    summary_ids = tuple(sorted(summaries, key=lambda each: summaries[each].first_seq))
-    return ChunkSources(
-        sources=tuple(each.source for each in in_order),
-        message_ids=message_ids,
-        summary_ids=summary_ids,
-        # In the order of the link tables: messages, then summaries, each from the oldest on.
-        hashes=tuple(read[each].hash for each in (*message_ids, *summary_ids)),
-        first_seq=min(each.first_seq for each in in_order),
-        last_seq=max(each.last_seq for each in in_order),
-        earliest_at=min(each.earliest_at for each in in_order),
-        latest_at=max(each.latest_at for each in in_order),
-        source_tokens=sum(each.tokens for each in in_order),
-        descendant_count=sum(each.messages for each in in_order),
-        depth=1 + max(each.depth for each in in_order),
-        file_ids=tuple(sorted({file_id for each in in_order for file_id in each.file_ids})),
-        degraded_ids=tuple(each.source.source_id for each in in_order if each.is_degraded),
-        is_waiting=any(each.is_waiting for each in in_order),
-    )
-
-
-class _Read(NamedTuple):
-    """One source, a message or a summary, and what a summary of it takes over.
-
-    A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
-    """
-
-    source: Source
-    hash: str
-    first_seq: int
-    last_seq: int
-    earliest_at: datetime
-    latest_at: datetime
-    tokens: int
-    messages: int = 1
-    depth: int = -1
-    file_ids: tuple[str, ...] = ()
-    is_degraded: bool = False
-    is_waiting: bool = False
-
-
-def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
+def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
     if not message_ids:
-        return {}
+        return []
     found = sql.rows(_STATEMENTS["source_messages"], [sql.array(message_ids)])
     cold = cold_texts(row[-2] for row in found)
-    return {
-        message_id: _Read(
+    return [
+        _Read(
+            id=message_id,
             source=SourceMessage(
                 source_id=f"msg_{message_id}",
                 seq=seq,
@@ -211,10 +184,10 @@ def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
             earliest_at=created_at,
             latest_at=created_at,
             tokens=tokens,
-            file_ids=tuple(file_ids),
+            file_ids=file_ids,
         )
         for message_id, seq, role, author, content, created_at, tokens, digest, file_ids, block_id, erased in found
-    }
+    ]
 
 
 def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
@@ -222,16 +195,15 @@ def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdT
     return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
-def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
-    if not summary_ids:
-        return {}
-    return {row.pk: _of_summary(row.as_record()) for row in Summary.objects.filter(pk__in=summary_ids)}
+def _read_summaries(summary_ids: Sequence[str]) -> list[_Read]:
+    return [_of_summary(row.as_record()) for row in Summary.objects.filter(pk__in=summary_ids)]
 
 
 def _of_summary(summary: NewSummary) -> _Read:
     """The source that a summary is, stored or not written yet."""
     is_erased = isinstance(summary, SummaryRecord) and summary.erased_by_id is not None
     return _Read(
+        id=summary.summary_id,
         source=SourceSummary(
             source_id=summary.summary_id,
             depth=summary.depth,
@@ -256,7 +228,7 @@ def _of_summary(summary: NewSummary) -> _Read:
 
 
 def new_summary(
-    read: ChunkSources,
+    sources: ChunkSources,
     accepted: Accepted,
     *,
     conversation_id: int,
@@ -265,48 +237,48 @@ def new_summary(
     supersedes_id: str | None,
 ) -> NewSummary:
     """The row to write, with how it was made and how good it is."""
-    draft = accepted.draft
+    draft, read = accepted.draft, sources.read
     return NewSummary(
         summary_id=f"sum_{secrets.token_hex(8)}",
         conversation_id=conversation_id,
-        kind=SummaryKind.LEAF if read.depth == 0 else SummaryKind.CONDENSED,
-        depth=read.depth,
+        kind=SummaryKind.LEAF if sources.depth == 0 else SummaryKind.CONDENSED,
+        depth=sources.depth,
         content=draft.text,
         token_count=accepted.tokens,
-        first_seq=read.first_seq,
-        last_seq=read.last_seq,
-        earliest_at=read.earliest_at,
-        latest_at=read.latest_at,
-        source_count=len(read.sources),
-        descendant_count=read.descendant_count,
-        source_tokens=read.source_tokens,
+        first_seq=min(each.first_seq for each in read),
+        last_seq=max(each.last_seq for each in read),
+        earliest_at=min(each.earliest_at for each in read),
+        latest_at=max(each.latest_at for each in read),
+        source_count=len(read),
+        descendant_count=sum(each.messages for each in read),
+        source_tokens=sum(each.tokens for each in read),
         level=accepted.level,
         model=draft.model,
-        summary_hash=hashing.summary_hash(read.hashes, draft.text).hex(),
+        summary_hash=hashing.summary_hash(sources.hashes, draft.text).hex(),
         token_counter=token_counter,
         run_id=run_id,
-        file_ids=read.file_ids,
+        file_ids=tuple(sorted({file_id for each in read for file_id in each.file_ids})),
         quality=_quality_of(read, accepted),
         retention=accepted.retention,
-        is_degraded=accepted.lack is not None or bool(read.degraded_ids),
+        is_degraded=accepted.lack is not None or any(each.is_degraded for each in read),
         supersedes_id=supersedes_id,
-        prompt_hash=draft.prompt_hash or "",
+        prompt_hash=draft.prompt_hash,
         tokens_in=draft.tokens_in,
         tokens_out=draft.tokens_out,
         duration_ms=accepted.duration_ms,
     )
 
 
-def _quality_of(read: ChunkSources, accepted: Accepted) -> dict[str, object]:
+def _quality_of(read: Sequence[_Read], accepted: Accepted) -> dict[str, object]:
     """What is known of how good the text is, and why it is no better."""
     quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
     if accepted.lack is not None:
         quality["lack"] = accepted.lack.value
     if accepted.failures:
         quality["failures"] = list(accepted.failures)
-    if read.degraded_ids:
-        quality["degraded_sources"] = list(read.degraded_ids)
-    if read.is_waiting or (accepted.lack is not None and accepted.lack.may_pass):
+    if degraded := [each.id for each in read if each.is_degraded]:
+        quality["degraded_sources"] = degraded
+    if any(each.is_waiting for each in read) or (accepted.lack is not None and accepted.lack.may_pass):
         # A model may make it, or one of its sources, another time.
         quality["waits"] = True
     return quality

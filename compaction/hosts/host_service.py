@@ -6,16 +6,19 @@ same name means the same boundary. LCM has no part in the host's compaction.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compaction.engine import CompactionEngine
-from compaction.hosts.host_boundaries import NewBoundary, storable_metadata
 from compaction.models import CompactionBoundary
 from compaction.types import BoundaryRecord, Coverage, CoverageGap, FlushResult, GapKind, Outcome, Reason
 from conversations import sql
-from conversations.errors import Invalid, NotFound
+from conversations.content.flattening import require_metadata
+from conversations.content.lossless_values import MOST_LEVELS, is_plain
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.policy import StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 
@@ -60,16 +63,16 @@ class HostCompaction:
         self, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None, *, in_background: bool
     ) -> FlushResult:
         newest = self.scope.conversation(conversation_id).next_seq - 1
-        boundary = NewBoundary(conversation_id, host_reference, metadata=storable_metadata(metadata))
-        if (recorded := boundary.found()) is not None:
+        plain = _storable(metadata)
+        if (recorded := _recorded(conversation_id, host_reference, metadata=plain)) is not None:
             return FlushResult(boundary=recorded, created=False)
         # No transaction is open here, for a model may be called.
         result = None if in_background else self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
         # One that a bound of its own has stopped left something; a worker goes on, and the host need not wait.
         is_left = result is None or result.outcome is Outcome.STOPPED
         job = self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL) if is_left else None
-        recorded, created = boundary.record(newest=newest)
-        return FlushResult(boundary=recorded, created=created, compaction=result, job=job)
+        boundary, created = _record(conversation_id, host_reference, newest=newest, metadata=plain)
+        return FlushResult(boundary=boundary, created=created, compaction=result, job=job)
 
     def record_boundary(
         self,
@@ -85,12 +88,13 @@ class HostCompaction:
         now. Invalid if it would lie beyond the conversation.
         """
         newest = self.scope.conversation(conversation_id).next_seq - 1
-        boundary = NewBoundary(conversation_id, host_reference, last_seq, storable_metadata(metadata))
-        if (recorded := boundary.found()) is not None:
+        plain = _storable(metadata)
+        recorded = _recorded(conversation_id, host_reference, last_seq=last_seq, metadata=plain)
+        if recorded is not None:
             return recorded
         if last_seq is not None and not 0 <= last_seq <= newest:
             raise Invalid(f"The conversation ends at message {newest}: there is no boundary behind message {last_seq}.")
-        return boundary.record(newest=newest)[0]
+        return _record(conversation_id, host_reference, newest=newest, last_seq=last_seq, metadata=plain)[0]
 
     def list_boundaries(
         self, *, conversation_id: int, before_reference: str | None = None, limit: int = 100
@@ -120,34 +124,84 @@ class HostCompaction:
         with snapshot():
             newest = self.scope.conversation(conversation_id).next_seq - 1
             last_seq = newest if host_reference is None else self._boundary(conversation_id, host_reference).last_seq
-            return _coverage(conversation_id, last_seq, host_reference, list(idempotency_keys))
+            values = {"conversation_id": conversation_id, "last_seq": last_seq, "most": MOST_GAPS}
+            found = sql.rows(_STATEMENTS["coverage"], values)
+            missing = sql.rows(_STATEMENTS["missing_keys"], [list(idempotency_keys), conversation_id])
+        stored, summarized, raw, unreachable, gaps = found[0][:5]
+        listed = tuple(CoverageGap(row[5], row[6], GapKind(row[7])) for row in found if row[5] is not None)
+        return Coverage(
+            conversation_id=conversation_id,
+            host_reference=host_reference,
+            last_seq=last_seq,
+            stored=stored,
+            summarized=summarized,
+            raw=raw,
+            missing=last_seq - stored,
+            unreachable=unreachable,
+            is_complete=stored == last_seq and not unreachable and not missing,
+            gaps=listed,
+            gaps_left_out=gaps - len(listed),
+            missing_keys=tuple(key for (key,) in missing),
+        )
 
     def _boundary(self, conversation_id: int, host_reference: str) -> BoundaryRecord:
-        found = NewBoundary(conversation_id, host_reference).found()
+        found = _recorded(conversation_id, host_reference)
         if found is None:
             raise NotFound(f"Conversation {conversation_id} has no boundary {host_reference[:80]!r}.")
         return found
 
 
-def _coverage(conversation_id: int, last_seq: int, host_reference: str | None, idempotency_keys: list[str]) -> Coverage:
-    """Count what can be recovered: two statements, whatever the size."""
-    found = sql.rows(
-        _STATEMENTS["coverage"], {"conversation_id": conversation_id, "last_seq": last_seq, "most": MOST_GAPS}
+def _recorded(
+    conversation_id: int, host_reference: str, *, last_seq: int | None = None, metadata: dict[str, Any] | None = None
+) -> BoundaryRecord | None:
+    """The boundary of this name, if any; Conflict if one of the given values differs."""
+    boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id, host_reference=host_reference)
+    found = boundaries.first()
+    if found is None:
+        return None
+    if last_seq is not None and last_seq != found.last_seq:
+        differs = "last_seq"
+    # Compared by the database: jsonb writes 1e23 another way, and to Python the two would not be equal.
+    elif metadata is not None and not boundaries.filter(metadata=metadata).exists():
+        differs = "metadata"
+    else:
+        return found.as_record()
+    raise Conflict(
+        f"The boundary {host_reference[:80]!r} was recorded before with another {differs}; nothing was "
+        "changed. Use a new reference for a new compaction."
     )
-    stored, summarized, raw, unreachable, gaps = found[0][:5]
-    listed = tuple(CoverageGap(row[5], row[6], GapKind(row[7])) for row in found if row[5] is not None)
-    missing_keys = tuple(key for (key,) in sql.rows(_STATEMENTS["missing_keys"], [idempotency_keys, conversation_id]))
-    return Coverage(
+
+
+def _record(
+    conversation_id: int,
+    host_reference: str,
+    *,
+    newest: int,
+    last_seq: int | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> tuple[BoundaryRecord, bool]:
+    """Record the boundary; whether it is new, for another may have been first."""
+    _, created = CompactionBoundary.objects.get_or_create(
         conversation_id=conversation_id,
         host_reference=host_reference,
-        last_seq=last_seq,
-        stored=stored,
-        summarized=summarized,
-        raw=raw,
-        missing=last_seq - stored,
-        unreachable=unreachable,
-        is_complete=stored == last_seq and not unreachable and not missing_keys,
-        gaps=listed,
-        gaps_left_out=gaps - len(listed),
-        missing_keys=missing_keys,
+        defaults={"last_seq": newest if last_seq is None else last_seq, "metadata": metadata or {}},
     )
+    # Read back: the moment, and numbers in the metadata, are as the database has written them.
+    boundary = _recorded(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
+    assert boundary is not None
+    return boundary, created
+
+
+def _storable(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The metadata as JSON; Invalid for what the database cannot hold exactly."""
+    if metadata is None:
+        return None
+    require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
+        is_storable = is_plain(plain)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise Invalid("metadata must be an object as JSON knows it.") from wrong
+    if not is_storable:
+        raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
+    return plain

@@ -7,8 +7,7 @@ and little that the summaries do not say already. What is skipped stays in the c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 from compaction.summarizing.extractive.terms import FUNCTION_WORDS, SMALL_TALK
@@ -38,9 +37,6 @@ class Significance:
     @property
     def is_trivial(self) -> bool:
         return self.substantive_turns < FEW_TURNS and self.new_names < FEW_NAMES and self.novelty < LITTLE_NOVELTY
-
-    def as_details(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def significance(turns: Sequence[str], *, summaries: Iterable[str]) -> Significance:

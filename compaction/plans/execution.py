@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from compaction.planning import planner
@@ -85,14 +85,18 @@ def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str
 
 @dataclass
 class PlanExecution:
-    """The steps of a plan, and in `details` what became of each."""
+    """The steps of a plan, and in `details`, at any moment, what became of each."""
 
     plan_id: str
     last_seq: int
     settings: Mapping[str, Any]
     plan: tuple[PlannedStep, ...]
-    _made: dict[int, str] = field(default_factory=dict)
-    _skipped: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        numbers = [each.step.number for each in self.plan]
+        self.details: dict[str, Any] = {
+            "plan_id": self.plan_id, "steps_made": [], "steps_skipped": [], "steps_left": numbers
+        }  # fmt: skip
 
     def require_unchanged(self, slots: Sequence[Slot], policy: CompactionPolicy) -> None:
         """Raise PlanOutdated, with the changes, if the steps cannot be made as planned."""
@@ -107,52 +111,38 @@ class PlanExecution:
                 settings=settings,
             )
 
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """The plan, the summaries that its steps made, and why other steps made none."""
-        done = self._made.keys() | self._skipped.keys()
-        return {
-            "plan_id": self.plan_id,
-            "steps_made": [{"step": number, "summary_id": made} for number, made in self._made.items()],
-            "steps_skipped": [{"step": number, "why": why} for number, why in self._skipped.items()],
-            "steps_left": [each.step.number for each in self.plan if each.step.number not in done],
-        }
-
-    def steps(
-        self, slots: Sequence[Slot], policy: CompactionPolicy, *, note: Callable[[Mapping[str, Any]], None]
-    ) -> Steps:
-        """The planned steps, on slots that passed `require_unchanged`.
-
-        `note` gets the details before each step.
-        """
+    def steps(self, slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
+        """The planned steps, on slots that passed `require_unchanged`."""
         context = {slot.ordinal: slot for slot in slots}
         summaries = Summaries(slots)
         for planned in self.plan:
-            number = planned.step.number
+            number, slot = planned.step.number, None
             step = self._resolved(planned, context, summaries, policy)
-            if step is None:
-                continue
-            note(self.details)
-            slot = yield step
-            if slot is None:
-                self._skipped[number] = "no summary of it would have been cheaper than what it stands for"
+            if isinstance(step, Step):
+                slot = yield step
+            self.details["steps_left"].remove(number)
+            if slot is None or isinstance(step, str):
+                why = (
+                    step
+                    if isinstance(step, str)
+                    else "no summary of it would have been cheaper than what it stands for"
+                )
+                self.details["steps_skipped"].append({"step": number, "why": why})
                 continue
             for source in step.chunk:
                 del context[source.ordinal]
             context[slot.ordinal] = slot
             if planned.step.kind is SummaryKind.LEAF:
                 summaries.add(slot)
-            self._made[number] = slot.summary_id or ""
+            self.details["steps_made"].append({"step": number, "summary_id": slot.summary_id})
 
     def _resolved(
         self, planned: PlannedStep, context: Mapping[int, Slot], summaries: Summaries, policy: CompactionPolicy
-    ) -> Step | None:
-        """The step on its current sources; None, with a reason noted, to skip it."""
-        number = planned.step.number
-        missing = [each for each in planned.step.from_steps if each not in self._made]
-        if missing:
-            self._skipped[number] = f"step {missing[0]}, whose summary it takes, made none"
-            return None
+    ) -> Step | str:
+        """The step on its current sources, or why it is left out."""
+        skipped = {each["step"] for each in self.details["steps_skipped"]}
+        if missing := [each for each in planned.step.from_steps if each in skipped]:
+            return f"step {missing[0]}, whose summary it takes, made none"
         chunk = tuple(context[ordinal] for ordinal in planned.ordinals)
         if planned.step.kind is SummaryKind.LEAF:
             return Step(chunk, SummaryKind.LEAF, planned.step.target_tokens, summaries.before(chunk[0].ordinal))
@@ -160,8 +150,7 @@ class PlanExecution:
         target = min(planned.step.target_tokens, planner.condensed_target(chunk, policy))
         if not planner.is_worthwhile(chunk, target):
             tokens = planner.sum_tokens(chunk)
-            self._skipped[number] = f"a summary of {target} + {SHELL_TOKENS} tokens is too long for sources of {tokens}"
-            return None
+            return f"a summary of {target} + {SHELL_TOKENS} tokens is too long for sources of {tokens}"
         return Step(chunk, SummaryKind.CONDENSED, target)
 
 

@@ -218,21 +218,12 @@ def _carry_out(run: Run, execution: PlanExecution) -> Outcome:
     slots = run.read_context()
     _require_unexecuted(CompactionPlan.objects.get(pk=execution.plan_id))
     execution.require_unchanged(slots, run.policy)
-    run.note(execution.details)
+    run.details = execution.details
     with transaction.atomic():
         # Before the first summary: should this process die, the plan is known to have been begun, and by which run.
         run.record(Outcome.RUNNING)
-        CompactionPlan.objects.filter(pk=execution.plan_id).update(executed_at=timezone.now(), run_id=run.run_id)
-    try:
-        is_finished = run.follow(execution.steps(slots, run.policy, note=run.note))
-    except BaseException:
-        run.note(execution.details)
-        run.record(Outcome.FAILED)
-        raise
-    run.note(execution.details)
-    if not is_finished:
-        return Outcome.STOPPED
-    return Outcome.COMPACTED if run.progress.summaries else Outcome.NOTHING_TO_DO
+        CompactionPlan.objects.filter(pk=execution.plan_id).update(executed_at=timezone.now(), run_id=run.row.run_id)
+    return run.made_or_nothing if run.follow(execution.steps(slots, run.policy)) else Outcome.STOPPED
 
 
 def _require_unexecuted(plan: CompactionPlan) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import accumulate
+from typing import NamedTuple
 
-from compaction.llm.types import CallOutcome, ModelFailed
+from compaction.llm.types import CallOutcome, ModelFailed, Withheld
 from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.retention_score import retention
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
@@ -51,18 +52,15 @@ class Accepted:
     failures: tuple[str, ...] = ()
 
 
-@dataclass
-class _Attempts:
-    """What has failed so far."""
+class _Failure(NamedTuple):
+    """An attempt that came to nothing."""
 
-    failures: list[str] = field(default_factory=list)
-    # Whether any model answered, or was at least there, and whether the last level had no answer at all.
-    has_model_answered: bool = False
-    was_model_there: bool = False
-    is_silent: bool = False
+    summarizer: str
+    level: Level
+    reason: CallOutcome | Withheld | Refusal
 
-    def note(self, summarizer: Summarizer, level: Level, reason: str) -> None:
-        self.failures.append(f"{summarizer.name} {level.value}: {reason}")
+    def __str__(self) -> str:
+        return f"{self.summarizer} {self.level.value}: {self.reason.value}"
 
 
 @dataclass(frozen=True)
@@ -85,65 +83,56 @@ class Escalation:
         than a summary of them could be.
         """
         started = time.monotonic()
-        attempts = _Attempts()
+        failures: list[_Failure] = []
         # Summarizers count the same texts again and again.
-        count_tokens = cache(self.count_tokens)
-        request = replace(request, count_tokens=count_tokens)
-        for level, target in (
-            (Level.NORMAL, request.target_tokens),
-            (Level.AGGRESSIVE, max(1, request.target_tokens // 2)),
-            (Level.DETERMINISTIC, request.target_tokens),
+        request = replace(request, count_tokens=cache(self.count_tokens))
+        for level, target, summarizers in (
+            (Level.NORMAL, request.target_tokens, self.chain),
+            (Level.AGGRESSIVE, max(1, request.target_tokens // 2), self.chain),
+            (Level.DETERMINISTIC, request.target_tokens, (self.last_resort,)),
         ):
-            if level is Level.AGGRESSIVE and attempts.is_silent:
+            if level is Level.AGGRESSIVE and not any(isinstance(each.reason, Refusal) for each in failures):
                 # No summarizer of the chain was available a moment ago.
                 continue
             at_level = replace(request, level=level, target_tokens=target, most_tokens=request.acceptable_tokens)
-            made = self._made(at_level, attempts)
-            if made is None:
-                continue
-            summarizer, draft = made
-            tokens = count_tokens(draft.text)
-            if draft.text.strip() and tokens <= request.acceptable_tokens and self._is_less(tokens, request):
+            for summarizer in summarizers:
+                try:
+                    draft = summarizer.summarize(at_level)
+                    draft = replace(draft, text=storable(draft.text))
+                    tokens = _require_acceptable(draft.text, request)
+                except ModelFailed as failure:
+                    failures.append(_Failure(summarizer.name, level, failure.reason))
+                    continue
+                except Rejected as rejected:
+                    failures.append(_Failure(summarizer.name, level, rejected.reason))
+                    break
                 return Accepted(
                     draft=draft,
                     level=level,
                     tokens=tokens,
                     retention=retention((source.text for source in request.sources), draft.text),
                     duration_ms=int(1000 * (time.monotonic() - started)),
-                    lack=self._lack(summarizer, attempts),
-                    failures=tuple(attempts.failures),
+                    lack=self._lack(summarizer, failures),
+                    failures=tuple(map(str, failures)),
                 )
-            attempts.note(summarizer, level, str(Refusal.TOO_LONG if draft.text.strip() else Refusal.EMPTY))
         return None
 
-    def _made(self, request: SummaryRequest, attempts: _Attempts) -> tuple[Summarizer, SummaryDraft] | None:
-        """The first draft of the request, and its summarizer."""
-        if request.level is Level.DETERMINISTIC:
-            return self.last_resort, self.last_resort.summarize(request)
-        for summarizer in self.chain:
-            try:
-                draft = summarizer.summarize(request)
-            except ModelFailed as failure:
-                attempts.was_model_there |= failure.reason in _NO_ANSWER_TO_THIS
-                attempts.note(summarizer, request.level, str(failure.reason))
-            except Rejected as rejected:
-                attempts.has_model_answered = True
-                attempts.note(summarizer, request.level, str(rejected.reason))
-                return None
-            else:
-                attempts.has_model_answered |= summarizer.name in self.models
-                return summarizer, replace(draft, text=storable(draft.text))
-        attempts.is_silent = True
-        return None
-
-    def _lack(self, maker: Summarizer, attempts: _Attempts) -> Lack | None:
+    def _lack(self, maker: Summarizer, failures: Sequence[_Failure]) -> Lack | None:
         if not self.models or maker.name in self.models:
             return None
-        if attempts.has_model_answered:
+        reasons = {each.reason for each in failures if each.summarizer in self.models}
+        if not reasons.isdisjoint(Refusal):
             return Lack.REJECTED
-        return Lack.UNANSWERED if attempts.was_model_there else Lack.UNAVAILABLE
+        return Lack.UNAVAILABLE if reasons.isdisjoint(_NO_ANSWER_TO_THIS) else Lack.UNANSWERED
 
-    def _is_less(self, tokens: int, request: SummaryRequest) -> bool:
-        """Whether the sources have more tokens; counted no farther than needed."""
-        counts = (self.count_tokens(source.text) for source in request.sources)
-        return any(total > tokens for total in accumulate(counts))
+
+def _require_acceptable(text: str, request: SummaryRequest) -> int:
+    """The tokens of a text; Rejected if it is empty, too long, or no less than its sources."""
+    if not text.strip():
+        raise Rejected(Refusal.EMPTY)
+    tokens = request.count_tokens(text)
+    # Counted no farther than needed.
+    sources = accumulate(request.count_tokens(source.text) for source in request.sources)
+    if tokens > request.acceptable_tokens or not any(total > tokens for total in sources):
+        raise Rejected(Refusal.TOO_LONG)
+    return tokens

@@ -85,7 +85,7 @@ class SummaryDraft:
     model: str
     quality: float | None = None
     left_out: int = 0
-    prompt_hash: str | None = None
+    prompt_hash: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
 

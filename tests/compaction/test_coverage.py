@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.passages import Passage, passages_of
-from compaction.summarizing.extractive.summary_form import Days, closing, read, write
+from compaction.summarizing.extractive.summary_form import closing, days_of, read, write
 from tests.compaction.summarizing import a_message, a_summary, said
 
 TERMS = 8
@@ -170,7 +170,7 @@ START = datetime(2026, 3, 7, 9, tzinfo=UTC)
 def a_page(*messages) -> tuple[str, list[Passage]]:
     passages = list(passages_of(messages))
     kept = [(passage, unit) for passage in passages for unit in passage.units]
-    return write(kept, days=Days.of(passages)), passages
+    return write(kept, days=days_of(passages)), passages
 
 
 def test_a_page_is_read_back_as_it_was_written():

@@ -177,7 +177,7 @@ def carried_out(planned: Forecast, slots: list[Slot], policy: CompactionPolicy, 
         return Slot(ordinal=step.chunk[0].ordinal, tokens=tokens, summary_id=f"sum_{len(taken)}", depth=step.depth)
 
     execution.require_unchanged(slots, policy)
-    follow(execution.steps(slots, policy, note=lambda details: None), make)
+    follow(execution.steps(slots, policy), make)
     assert len(taken) == len(execution.details["steps_made"])
     assert len(taken) + len(execution.details["steps_skipped"]) == len(planned.steps)
     return taken

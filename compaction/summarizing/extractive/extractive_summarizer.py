@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
@@ -18,7 +19,7 @@ from compaction.summarizing.extractive.material import (
     material_of,
     text_without_content,
 )
-from compaction.summarizing.extractive.summary_form import NAMED, Days, closing, write
+from compaction.summarizing.extractive.summary_form import NAMED, closing, days_of, write
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 
@@ -53,8 +54,8 @@ class ExtractiveSummarizer:
             return SummaryDraft(
                 text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(request.sources)
             )
-        days = Days.of(material.passages)
-        return _Writing(request=request, material=material, budget=budget, days=days).draft(self.name)
+        days = days_of(material.passages)
+        return _Writing(request, material, budget, days).draft(self.name)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Writing:
     request: SummaryRequest
     material: Material
     budget: int
-    days: Days
+    days: Mapping[date, str]
 
     def draft(self, model: str) -> SummaryDraft:
         count, material = self.request.count_tokens, self.material

@@ -93,25 +93,19 @@ def material_of(sources: Sequence[Source]) -> Material:
     spread: Counter[int] = Counter()
     for place, passage in enumerate(passages):
         here: dict[int, float] = {}
-        heaviest_here = max(passage.weights, default=0.0)
         for unit, weight in zip(passage.units, passage.weights, strict=True):
             terms = vocabulary.terms(unit.text)
             if not terms:
                 continue
             tells = any(vocabulary.worth[term] > SMALL_TALK_WORTH for term in terms)
             (telling if tells else idle).append(Statement(place, unit, weight, terms))
-            if weight == heaviest_here:
-                here.update(dict.fromkeys(terms, weight))
-                continue
             for term in terms:
-                if weight > here.get(term, 0.0):
-                    here[term] = weight
+                here[term] = max(weight, here.get(term, 0.0))
         for name in vocabulary.names(passage.hidden):
             here.setdefault(name, _HIDDEN_WEIGHT)
         spread.update(here.keys())
         for term, weight in here.items():
-            if weight > heaviest.get(term, 0.0):
-                heaviest[term] = weight
+            heaviest[term] = max(weight, heaviest.get(term, 0.0))
             if vocabulary.is_name[term]:
                 # A name is needed again the more, the more messages use it, and the more those count.
                 uses[term] = uses.get(term, 0.0) + weight
@@ -129,13 +123,11 @@ def material_of(sources: Sequence[Source]) -> Material:
 def _worth(vocabulary: Vocabulary, spread: Counter[int], passages: int, speakers: frozenset[str]) -> tuple[float, ...]:
     """What each term is worth in this material."""
     usual = _USUAL * max(1, passages)
-    # By how many passages speak of it; most terms come in one or two.
-    factors = {many: (1 + _REPEATED * math.log(many), min(1.0, usual / many)) for many in {1, *spread.values()}}
     worth = []
     for number, (term, general) in enumerate(zip(vocabulary.term, vocabulary.worth, strict=True)):
-        repeated, rare = factors[spread.get(number, 1)]
         own = _SPEAKER_WORTH if term in speakers else general
-        worth.append(own * repeated * rare)
+        many = spread.get(number, 1)
+        worth.append(own * (1 + _REPEATED * math.log(many)) * min(1.0, usual / many))
     return tuple(worth)
 
 

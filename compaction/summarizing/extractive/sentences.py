@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from compaction.summarizing.extractive.clean_text import clean, clip, one_line
@@ -59,9 +58,9 @@ def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
     `prose` says whether its lines hold sentences or, as in tool output, are units of their own.
     """
     for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
-        call = read_call(line) if line.startswith("[") else None
+        call = _call_in(line) if line.startswith("[") else None
         if call is not None:
-            yield Unit(text=call.text, is_prose=False, is_call=True, hidden=call.hidden)
+            yield call
         elif is_prose:
             line = line.strip()
             for sentence in sentences(line if line[:1].isalpha() else _without(_LIST_MARK, line)):
@@ -141,18 +140,8 @@ def _clauses(text: str, *, longest: int) -> Iterator[str]:
         start = cut
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call as one short line, and what was left out of it."""
-
-    text: str
-    hidden: str
-
-
-def read_call(line: str) -> Call | None:
-    """The call in a line of flattened text, `[tool_call NAME] {json}`, or None."""
-    if not line.startswith("[tool_call "):
-        return None
+def _call_in(line: str) -> Unit | None:
+    """The call in a line of flattened text, `[tool_call NAME] {json}`, in short."""
     match = _TOOL_CALL.fullmatch(line)
     if match is None:
         return None
@@ -162,7 +151,7 @@ def read_call(line: str) -> Call | None:
     except (ValueError, RecursionError):
         arguments = given
     if not isinstance(arguments, dict):
-        return Call(text=clip(f"{name}({one_line(given)})", _LONGEST_CALL), hidden=given)
+        return _call(name, one_line(given), hidden=given)
     shown: list[str] = []
     hidden: list[str] = []
     # The first text says what is called on; its key would only cost tokens, and so do switches that are off.
@@ -176,7 +165,11 @@ def read_call(line: str) -> Call | None:
             hidden.append(text)
         if brief:
             shown.insert(0 if key == main else len(shown), brief if key == main else f"{one_line(key)}={brief}")
-    return Call(text=clip(f"{name}({', '.join(shown)})", _LONGEST_CALL), hidden="\n".join(hidden))
+    return _call(name, ", ".join(shown), hidden="\n".join(hidden))
+
+
+def _call(name: str, shown: str, *, hidden: str) -> Unit:
+    return Unit(clip(f"{name}({shown})", _LONGEST_CALL), is_prose=False, is_call=True, hidden=hidden)
 
 
 def _as_text(value: object) -> str:

@@ -14,7 +14,7 @@ What a conversation contained never starts a line, so it cannot pass for a head,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
@@ -105,13 +105,15 @@ def readable(run: Run) -> str:
     return text
 
 
-def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days, render: Callable[[Run], str] = readable) -> str:
-    """The page of what is kept, in order, under days where there are several."""
+def write(
+    kept: Iterable[tuple[Passage, Unit]], *, days: Mapping[date, str], render: Callable[[Run], str] = readable
+) -> str:
+    """The page of what is kept, in order, under days as `days_of` writes them."""
     lines: list[str] = []
     shown: date | None = None
     for run in runs(kept):
-        if run.day is not None and run.day != shown and days.are_shown:
-            lines.append(days.label(run.day))
+        if run.day in days and run.day != shown:
+            lines.append(days[run.day])
             shown = run.day
         lines.append(render(run))
     return "\n".join(lines)
@@ -124,21 +126,13 @@ def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) 
     return f"{EXPAND} {', '.join(topics)} ({extent})." if topics else f"{EXPAND} {extent}."
 
 
-@dataclass(frozen=True)
-class Days:
-    """Whether and how days are written; one day alone is not."""
-
-    are_shown: bool
-    with_year: bool
-
-    @classmethod
-    def of(cls, passages: Sequence[Passage]) -> Days:
-        found = {passage.day for passage in passages if passage.day is not None}
-        return cls(are_shown=len(found) > 1, with_year=len({day.year for day in found}) > 1)
-
-    def label(self, day: date) -> str:
-        written = f"{_MONTHS[day.month - 1]} {day.day}"
-        return f"{written}, {day.year}" if self.with_year else written
+def days_of(passages: Sequence[Passage]) -> dict[date, str]:
+    """How each day is written, with its year where there are several; one alone is not."""
+    days = {passage.day for passage in passages if passage.day is not None}
+    if len(days) < 2:
+        return {}
+    has_years = len({day.year for day in days}) > 1
+    return {day: f"{_MONTHS[day.month - 1]} {day.day}" + (f", {day.year}" if has_years else "") for day in days}
 
 
 @dataclass(frozen=True, slots=True)

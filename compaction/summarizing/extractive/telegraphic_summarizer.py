@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
@@ -19,7 +20,7 @@ from compaction.summarizing.extractive.material import (
     text_without_content,
 )
 from compaction.summarizing.extractive.sentences import Unit
-from compaction.summarizing.extractive.summary_form import Days, Run, closing, write
+from compaction.summarizing.extractive.summary_form import Run, closing, days_of, write
 from compaction.summarizing.extractive.terms import CJK
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 
@@ -74,10 +75,9 @@ class _Telegrams(Coverage):
 
     def __init__(self, material: Material, count_tokens: Callable[[str], int]) -> None:
         self._material = material
-        self._count_tokens = count_tokens
-        self._days = Days.of(material.passages)
+        self._tokens_of_word = cache(lambda word: count_tokens(f" {word}"))
+        self._days = days_of(material.passages)
         self._words = [tuple(_words(unit.text, material)) for _, unit, _, _ in material.statements]
-        self._costs: dict[str, int] = {}
         self._kept: dict[int, str] = {}
         self._denied: set[str] = set()
         super().__init__(
@@ -120,12 +120,6 @@ class _Telegrams(Coverage):
                 now.update(word.terms)
                 words.append(word)
         return words
-
-    def _tokens_of_word(self, word: str) -> int:
-        cost = self._costs.get(word)
-        if cost is None:
-            cost = self._costs[word] = self._count_tokens(f" {word}")
-        return cost
 
 
 def _shown(word: Word) -> str:

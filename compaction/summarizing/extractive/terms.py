@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from importlib import resources
-from itertools import chain
 
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 
@@ -58,9 +57,6 @@ _TELLING_WORTH = 4.0
 # lines for their names' sake only, at the cost of other content.
 _NAME_WORTH = 6.0
 
-# The words that come again and again, a few megabytes of them. Numbers and hashes mostly come once.
-_REMEMBERED = 1 << 14
-
 
 def stem(word: str) -> str:
     """A lower-case word without the endings that do not change what it is about."""
@@ -89,15 +85,13 @@ _COMMON_STEMS = _stems(PLAIN | COMMON | PROGRAMMING) | _EVERYDAY_STEMS
 
 def term_of(word: str) -> str:
     """The term of one word, or "" if the word only holds a sentence together."""
-    return _term_of_word(word) if word.isalpha() and len(word) <= _LONGEST_WORD else _term_of(word)
+    return _term_of(word[:_LONGEST_WORD])
 
 
+@lru_cache(maxsize=1 << 14)
 def _term_of(word: str) -> str:
-    word = word[:_LONGEST_WORD].lower()
+    word = word.lower()
     return "" if word in FUNCTION_WORDS else stem(word)
-
-
-_term_of_word = lru_cache(maxsize=_REMEMBERED)(_term_of)
 
 
 def worth(term: str) -> float:
@@ -145,17 +139,15 @@ class Vocabulary:
         self._numbers: dict[str, int] = {}
         # Text repeats its words: what one means is worked out once, and is then one look-up.
         self._pieces: dict[str, tuple[int, ...]] = {}
-        self._words: dict[str, tuple[int, ...]] = {}
 
     def terms(self, text: str) -> tuple[int, ...]:
         """The distinct terms of a text, in the order of their first mention."""
-        known = self._words
-        # No piece has a blank in it, so a word between two blanks can be looked up whole.
-        words = text.split()
-        for word in words:
-            if word not in known:
-                known[word] = self._read(word)
-        return tuple(dict.fromkeys(chain.from_iterable([known[word] for word in words])))
+        found: dict[int, None] = {}
+        # The end of a tag is no path.
+        for piece in PIECE.findall(text.replace("</", "<")):
+            numbers = self._pieces.get(piece)
+            found.update(dict.fromkeys(self._read(piece) if numbers is None else numbers))
+        return tuple(found)
 
     def names(self, text: str) -> list[int]:
         """The distinct names of a text."""
@@ -169,45 +161,23 @@ class Vocabulary:
             if numbers is None:
                 met = (self._numbers.get(term_of(word)) for word in words_of(piece))
                 numbers = tuple(number for number in met if number is not None)
-            for number in numbers:
-                found[number] = None
+            found.update(dict.fromkeys(numbers))
         return tuple(found)
 
-    def _read(self, word: str) -> tuple[int, ...]:
-        """The numbers of the terms in a text without blanks; new terms are added."""
-        if word.isascii() and word.isalpha() and (word.islower() or word[1:].islower()):
-            # Two in three: one word, and no name in it.
-            term = term_of(word)
-            numbers = self._pieces[word] = (self._number(term, word),) if term else ()
-            return numbers
-        # The end of a tag is no path.
-        pieces = PIECE.findall(word.replace("</", "<"))
-        if len(pieces) == 1:
-            return self._numbers_of(pieces[0])
-        return tuple(number for piece in pieces for number in self._numbers_of(piece))
-
-    def _numbers_of(self, piece: str) -> tuple[int, ...]:
-        numbers = self._pieces.get(piece)
-        if numbers is None:
-            met = [self._number(term, word) for word in words_of(piece) if (term := term_of(word))]
-            met += [self._number_of_name(name) for name in names_of(piece)]
-            numbers = self._pieces[piece] = tuple(met)
-        return numbers
-
-    def _number(self, term: str, word: str) -> int:
-        number = self._numbers.get(term)
-        return self._new(term, word, worth(term), is_name=False) if number is None else number
-
-    def _number_of_name(self, name: str) -> int:
+    def _read(self, piece: str) -> tuple[int, ...]:
+        """The numbers of the terms in a piece of text; new terms are added."""
+        terms = ((term_of(word), word) for word in words_of(piece))
+        numbers = [self._number(term, word, worth(term)) for term, word in terms if term]
         # The mark keeps a name apart from the word that is spelt like it.
-        term = f"name:{name}"
-        number = self._numbers.get(term)
-        return self._new(term, name, _NAME_WORTH, is_name=True) if number is None else number
+        numbers += [self._number(f"name:{name}", name, _NAME_WORTH, is_name=True) for name in names_of(piece)]
+        self._pieces[piece] = tuple(numbers)
+        return self._pieces[piece]
 
-    def _new(self, term: str, spelling: str, worth: float, *, is_name: bool) -> int:
-        number = self._numbers[term] = len(self.term)
-        self.term.append(term)
-        self.spelling.append(spelling)
-        self.worth.append(worth)
-        self.is_name.append(is_name)
-        return number
+    def _number(self, term: str, spelling: str, worth: float, *, is_name: bool = False) -> int:
+        if term not in self._numbers:
+            self._numbers[term] = len(self.term)
+            self.term.append(term)
+            self.spelling.append(spelling)
+            self.worth.append(worth)
+            self.is_name.append(is_name)
+        return self._numbers[term]
