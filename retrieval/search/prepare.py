@@ -19,7 +19,7 @@ from django.db import OperationalError, connection, transaction
 from conversations.errors import LcmError
 from conversations.scope import Scope, unseen
 from conversations.sql import array, bigint, load, rows, snapshot, texts
-from retrieval.search.filters import FILES, IN_WORKSPACE, SUMMARIES, Filters
+from retrieval.search.filters import IN_WORKSPACE, Filters
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
@@ -96,8 +96,6 @@ class Extent(NamedTuple):
     cold: int
     newest: int
     named: Sequence[int] | None
-    has_summaries: bool
-    has_files: bool
     now: datetime
     # When PostgreSQL last counted the words of all messages, and whether every transaction sees that count.
     counted_at: datetime | None
@@ -133,12 +131,9 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         request = replace(request, conversation_id=conversation_id, conversation_ids=())
     extent = _extent(request, scope)
     low, high = 0, extent.newest
-    missing = set()
     if request.conversation_id is not None:
         high = min(each for each in (extent.newest, last, request.to_seq) if each is not None)
         low = min(high, max(first, request.from_seq or 1) - 1)
-        there = {SUMMARIES.kind: extent.has_summaries, FILES.kind: extent.has_files}
-        missing = {kind for kind, is_there in there.items() if not is_there}
     for each in sorted(set(request.conversation_ids).difference(extent.named or ())):
         raise unseen("conversation", each)
     filters = Filters(
@@ -151,7 +146,6 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         below,
         cold=extent.cold,
         of_tools=_messages_of_rare_tools(request) if request.tool_names else None,
-        missing=frozenset(missing),
     )
     if not queries:
         return Prepared(filters, {}, {}, extent.now)
