@@ -32,7 +32,7 @@ from retrieval.assembly.types import (
 )
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
-from retrieval.search.relevance.relevance_search import RankedMatch
+from retrieval.search.page import FoundRow
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 
@@ -138,9 +138,7 @@ class ContextAssembler:
         )
 
     @contextmanager
-    def _snapshot(
-        self, conversation_id: int, query: str | None
-    ) -> Iterator[tuple[Conversation, Sequence[RankedMatch]]]:
+    def _snapshot(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[FoundRow]]]:
         """Yield the conversation and the hits of the query, in one snapshot."""
         if query is None or not query.strip():
             with snapshot(generic_plans=True):
@@ -154,7 +152,7 @@ class ContextAssembler:
         self,
         conversation: Conversation,
         slots: ContextSlots,
-        hits: Sequence[RankedMatch],
+        hits: Sequence[FoundRow],
         *,
         budget: int | None,
         reserve: int,

@@ -10,7 +10,7 @@ from compaction.planning.planner import MAX_ATOM_MESSAGES, atoms
 from conversations.types import Role
 from retrieval.assembly.context_slots import ContextSlots, Window
 from retrieval.assembly.selection import Candidate, Group, by_ordinal, score, with_hits
-from retrieval.search.relevance.relevance_search import RankedMatch
+from retrieval.search.page import FoundRow
 
 # How many of the best answers are considered.
 HITS = 200
@@ -20,12 +20,12 @@ EXCHANGES = 12
 BESIDE = 4
 
 
-def with_recalled(context: ContextSlots, window: Window, hits: Sequence[RankedMatch]) -> list[Group]:
+def with_recalled(context: ContextSlots, window: Window, hits: Sequence[FoundRow]) -> list[Group]:
     """The groups with the hits of the query and the summaries above them."""
     last_seq = context.counters.message_count
-    hits = [hit for hit in hits if hit.seq <= last_seq]
+    hits = [hit for hit in hits if hit.order_place <= last_seq]
     best = max((hit.worth for hit in hits), default=0.0)
-    scores = {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
+    scores = {int(hit.id): score(worth=hit.worth, best=best, seq=hit.order_place, last_seq=last_seq) for hit in hits}
     known = [candidate for group in window.groups for candidate in group.candidates]
 
     near = {candidate.summary_id for candidate in known}

@@ -14,7 +14,7 @@ from django.db import DataError
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.sql import load, rows
 from retrieval.search.filters import MESSAGE_RANK, MESSAGES, Filters
-from retrieval.search.page import FoundRow
+from retrieval.search.page import Found, FoundRow, Position
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
 from retrieval.search.prepare import Deadline
@@ -33,16 +33,10 @@ _CHARACTERS_A_TOKEN = 4
 # then still has time to end.
 _SHARE = 0.5
 
+_IN_PARTS = "There was time to look through some of the cold messages only: the cursor goes on with the older ones."
+
 # Of a message: its id and place, its block, and its tokens.
 _Row = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True)
-class ColdMatches:
-    """Matches, newest first. `searched_to`: where the search ran out of time."""
-
-    found: tuple[FoundRow, ...]
-    searched_to: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,20 +46,21 @@ class ColdSearch:
     filters: Filters
     limit: int
     deadline: Deadline
+    position: Position | None = None
     texts: ColdTexts = field(default_factory=ColdTexts)
 
-    def by_words(self, query: CompiledQuery, *, before: int | None = None) -> ColdMatches:
-        """Messages that hold all of the words, behind a place."""
+    def by_words(self, query: CompiledQuery) -> Found:
+        """The first messages behind the position that hold all of the words."""
         tsquery, needles = query.for_every_clause().query, Needles.of(query.rarities)
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             places = rows(_SQL["texts_with_words"], {"texts": list(texts), "query": tsquery})
             return {place - 1: snippet(texts[place - 1], needles) for (place,) in places}
 
-        return until_settled(lambda: self._walk(matching, before))
+        return until_settled(lambda: self._walk(matching))
 
-    def by_pattern(self, pattern: Pattern, *, before: int | None = None) -> ColdMatches:
-        """Messages behind a place that a regular expression matches; else Invalid."""
+    def by_pattern(self, pattern: Pattern) -> Found:
+        """The first that a regular expression matches; Invalid for an invalid one."""
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             try:
@@ -74,25 +69,25 @@ class ColdSearch:
                 raise invalid_pattern(error) from error
             return {place - 1: around(texts[place - 1], begin - 1, end - 1, offset=0) for place, begin, end in found}
 
-        return until_settled(lambda: self._walk(matching, before))
+        return until_settled(lambda: self._walk(matching))
 
-    def _walk(self, matching: Callable[[Sequence[str]], Mapping[int, Snippet]], before: int | None) -> ColdMatches:
+    def _walk(self, matching: Callable[[Sequence[str]], Mapping[int, Snippet]]) -> Found:
         found: list[FoundRow] = []
-        for portion in self._portions(before):
+        for portion in self._portions():
             snippets = matching([text for _, _, text in portion])
             found += [FoundRow(*portion[each][:2], MESSAGE_RANK, snippets[each]) for each in sorted(snippets)]
             if len(found) >= self.limit:
                 break
             if self.deadline.remaining_ms() < self.deadline.milliseconds * _SHARE:
-                return ColdMatches(tuple(found), searched_to=portion[-1][1])
+                return _page(found, searched_to=portion[-1][1])
             self.deadline.impose()
-        return ColdMatches(tuple(found[: self.limit]))
+        return _page(found[: self.limit])
 
-    def _portions(self, before: int | None) -> Iterator[list[tuple[int, int, str]]]:
-        """Ids, places and texts of cold messages behind a place, some at a time."""
+    def _portions(self) -> Iterator[list[tuple[int, int, str]]]:
+        """Ids, places and texts of the messages behind the position, some at a time."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
-        upto = self.filters.high if before is None else before - 1
+        upto = self.filters.high if self.position is None else self.position.key[0] - 1
         while batch := rows(statement, {**self.filters.values, "upto": upto, "at_once": _AT_ONCE}):
             for portion in _in_portions(batch):
                 yield self._unpacked(portion)
@@ -111,6 +106,18 @@ class ColdSearch:
             (message_id, order_place, self.texts.message(block_id, message_id).content)
             for message_id, order_place, block_id, _ in portion
         ]
+
+
+def _page(found: Sequence[FoundRow], searched_to: int | None = None) -> Found:
+    """Matches, newest first. `searched_to`: where the search ran out of time."""
+    ends_at = Position((searched_to,)) if searched_to is not None else None
+    return Found(
+        found,
+        lambda place: Position((found[place].order_place,)),
+        ends_at=ends_at,
+        bounded=ends_at is not None,
+        note=_IN_PARTS if ends_at is not None else None,
+    )
 
 
 def _in_portions(batch: Sequence[_Row]) -> Iterator[list[_Row]]:

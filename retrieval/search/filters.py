@@ -127,8 +127,6 @@ class Filters:
     cold: int = 0
     # All messages that have to do with the tools of the request, if these were called rarely.
     of_tools: tuple[int, ...] | None = None
-    # Kinds that these conversations have nothing of.
-    missing: frozenset[ItemKind] = frozenset()
 
     def as_it_was(self, *, newest: int, size: int, at: datetime) -> Filters:
         """The same without what came later."""
@@ -141,9 +139,8 @@ class Filters:
 
     @cached_property
     def tables(self) -> tuple[Searchable, ...]:
-        """The tables to search; one at least."""
-        wanted = tuple(table for table in SEARCHABLES if table.kind in self.request.kinds)
-        return tuple(table for table in wanted if table.kind not in self.missing) or wanted[:1]
+        """The tables to search."""
+        return tuple(table for table in SEARCHABLES if table.kind in self.request.kinds)
 
     @property
     def rows(self) -> int:

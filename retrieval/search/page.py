@@ -36,8 +36,9 @@ class FoundRow(NamedTuple):
     """A row that matches, and its place by time. `snippet`: if known already."""
 
     id: int | str
+    # The seq of a message, where one conversation is searched.
     order_place: int
-    rank: int
+    rank: int = 0
     snippet: Snippet | None = None
     worth: float = 0.0
 
@@ -140,26 +141,13 @@ def _match(row: Row, found: FoundRow, needles: Needles, covering: Mapping[str, s
 
 def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:
     """How many of the first matches fit into so many tokens; at least one."""
-    # No text has more tokens than bytes: mostly that is enough to know, and none needs to be counted, or but a few.
-    most = [_tokens(match, _bytes) for match in found]
-    room, ahead = max_tokens, sum(most)
+    room = max_tokens
     for place, match in enumerate(found):
-        if ahead <= room:
-            break
-        ahead -= most[place]
-        room -= _tokens(match, count)
+        shown = filter(None, (match.snippet.text, match.author, match.file_name))
+        room -= FRAME_TOKENS + HIGHLIGHT_TOKENS * len(match.snippet.highlights) + sum(map(count, shown))
         if room < 0:
             return max(1, place)
     return len(found)
-
-
-def _tokens(match: Match, count: Callable[[str], int]) -> int:
-    texts = filter(None, (match.snippet.text, match.author, match.file_name))
-    return FRAME_TOKENS + HIGHLIGHT_TOKENS * len(match.snippet.highlights) + sum(map(count, texts))
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def write_position(position: Position, search: str) -> str:

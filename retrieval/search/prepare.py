@@ -19,7 +19,7 @@ from django.db import OperationalError, connection, transaction
 from conversations.errors import LcmError
 from conversations.scope import Scope, unseen
 from conversations.sql import array, bigint, load, rows, snapshot, texts
-from retrieval.search.filters import FILES, IN_WORKSPACE, SUMMARIES, Filters
+from retrieval.search.filters import IN_WORKSPACE, Filters
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
@@ -36,8 +36,6 @@ _NEARLY_ALL = 0.9
 MOST_CALLS = 300
 # The same words are searched for again and again. Longer terms than nearly any identifier are not cached.
 _MOST_CACHED, _LONGEST_CACHED = 10_000, 100
-# Statistics that are restored from elsewhere change without a new count.
-CACHED_SECONDS = 300
 # A count is announced a moment before it is committed.
 _SETTLED_SECONDS = 10
 
@@ -79,14 +77,11 @@ def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[D
 
 @contextmanager
 def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings within a transaction that is not ours, and put them back."""
+    """Change settings within a transaction that is not ours: they end with the savepoint."""
     with transaction.atomic():
-        names = [*settings]
-        [before] = rows("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
-        change = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in names)
-        rows(change, [*settings.values()])
+        rows("SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in settings), [*settings.values()])
         yield
-        rows(change, before)
+        transaction.set_rollback(True)
 
 
 class Extent(NamedTuple):
@@ -96,8 +91,6 @@ class Extent(NamedTuple):
     cold: int
     newest: int
     named: Sequence[int] | None
-    has_summaries: bool
-    has_files: bool
     now: datetime
     # When PostgreSQL last counted the words of all messages, and whether every transaction sees that count.
     counted_at: datetime | None
@@ -133,12 +126,9 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         request = replace(request, conversation_id=conversation_id, conversation_ids=())
     extent = _extent(request, scope)
     low, high = 0, extent.newest
-    missing = set()
     if request.conversation_id is not None:
         high = min(each for each in (extent.newest, last, request.to_seq) if each is not None)
         low = min(high, max(first, request.from_seq or 1) - 1)
-        there = {SUMMARIES.kind: extent.has_summaries, FILES.kind: extent.has_files}
-        missing = {kind for kind, is_there in there.items() if not is_there}
     for each in sorted(set(request.conversation_ids).difference(extent.named or ())):
         raise unseen("conversation", each)
     filters = Filters(
@@ -151,7 +141,6 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         below,
         cold=extent.cold,
         of_tools=_messages_of_rare_tools(request) if request.tool_names else None,
-        missing=frozenset(missing),
     )
     if not queries:
         return Prepared(filters, {}, {}, extent.now)
@@ -241,23 +230,18 @@ def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
     return lexed
 
 
-class _Counted(NamedTuple):
-    counted_at: datetime
-    frequencies: Mapping[str, float]
-    since: float
-
-
-_counted: list[_Counted] = []
+# The frequencies of the last count, by the moment of that count.
+_counted: dict[datetime, Mapping[str, float]] = {}
 
 
 def _word_frequencies(extent: Extent) -> Mapping[str, float]:
     """The share of messages with each of the most common lexemes, from pg_stats."""
     counted_at = extent.counted_at
-    if _counted and _counted[0].counted_at == counted_at and time.monotonic() < _counted[0].since + CACHED_SECONDS:
-        return _counted[0].frequencies
+    if counted_at in _counted:
+        return _counted[counted_at]
     found = rows(_SQL["word_frequencies"])
     frequencies = dict(zip(*json.loads(found[0][0]), strict=False)) if found else {}
-    is_settled = counted_at is not None and (extent.now - counted_at).total_seconds() > _SETTLED_SECONDS
-    if counted_at is not None and extent.is_committed and is_settled:
-        _counted[:] = [_Counted(counted_at, frequencies, time.monotonic())]
+    if counted_at is not None and extent.is_committed and (extent.now - counted_at).total_seconds() > _SETTLED_SECONDS:
+        _counted.clear()
+        _counted[counted_at] = frequencies
     return frequencies

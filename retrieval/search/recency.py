@@ -65,12 +65,13 @@ class RecencySearch:
 
     prepared: Prepared
     limit: int
-    key: Key | None = None
+    position: Position | None = None
 
-    def first(self, queries: Sequence[ParsedQuery], *, interpretation: int | None = None) -> Found | None:
-        """The first matches behind the key; None if the query has no lexeme."""
+    def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
+        """The first matches behind the position; None if the query has no lexeme."""
+        before = self.position
         attempts = [
-            each for each in self._attempts(queries) if interpretation is None or each.interpretation == interpretation
+            each for each in self._attempts(queries) if before is None or each.interpretation == before.interpretation
         ]
         for attempt in attempts:
             # Of one lexeme, the texts that hold any are those that hold all of them.
@@ -82,6 +83,10 @@ class RecencySearch:
     @property
     def _filters(self) -> Filters:
         return self.prepared.filters
+
+    @property
+    def _key(self) -> Key | None:
+        return self.position.key if self.position is not None else None
 
     def _attempts(self, queries: Sequence[ParsedQuery]) -> Iterator[_Attempt]:
         for number, parsed in enumerate(queries):
@@ -120,7 +125,7 @@ class RecencySearch:
 
     def _windows(self, query: CompiledQuery) -> Iterator[Window]:
         """Where to look, the newest first; each window ends where the next begins."""
-        low, high = self._filters.low, self._filters.high_before(self.key)
+        low, high = self._filters.low, self._filters.high_before(self._key)
         start = min(high, max(low, high - self._worth_walking(query)))
         if start < high:
             yield Window(start, high, walks=True)
@@ -145,7 +150,7 @@ class RecencySearch:
         return int(passed * apart) if passed < share * indexed else 0
 
     def _in_window(self, query: CompiledQuery, window: Window, *, limit: int) -> list[FoundRow]:
-        filters, key = self._filters, self.key
+        filters, key = self._filters, self._key
         is_first, is_last = window.upto == filters.high_before(key), window.after == filters.low
         # Summaries and files are at the places of messages, also at the key's, and before the first of them.
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
@@ -190,7 +195,7 @@ class RecencySearch:
             where=filters.where(table),
             words=filters.matching(table, query, places="others_places"),
             within=f"({place} > %(others_after)s) IS TRUE AND ({place} <= %(others_upto)s) IS TRUE AND "
-            + filters.behind(table, self.key),
+            + filters.behind(table, self._key),
         )
 
     def _lexemes_held(self, query: CompiledQuery, found: Sequence[FoundRow]) -> set[str]:

@@ -1,18 +1,15 @@
 -- What a search reads before it looks for anything.
 
 -- name: extent_of_one
--- How large one conversation is, what it has beside messages, and when PostgreSQL last counted its words.
-SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[],
-       EXISTS (SELECT FROM summaries WHERE summaries.conversation_id = conversations.conversation_id),
-       EXISTS (SELECT FROM large_files WHERE large_files.conversation_id = conversations.conversation_id),
-       now(), {statistics}
+-- How large one conversation is, and when PostgreSQL last counted its words.
+SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[], now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: extent_of_several
 -- The same of several conversations, where places are ids of messages; with `named`, those of them that are there.
 SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
        (SELECT coalesce(max(message_id), 0) FROM messages), array_agg(conversation_id) FILTER (WHERE %(named)s),
-       true, true, now(), {statistics}
+       now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: statistics

@@ -443,4 +443,4 @@ def test_messages_of_a_conversation_can_be_ranked_without_being_shown():
     # Within a savepoint, and with its settings and those of before.
     assert len(sent) <= 6 + 5
 
-    assert found[0].seq == 4
+    assert found[0].order_place == 4

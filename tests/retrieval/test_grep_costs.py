@@ -42,26 +42,6 @@ def rows_for(query: str, conversation_id: int) -> int:
     return rows_gone_through() - before
 
 
-@pytest.mark.parametrize("sort", ["recency", "relevance"])
-def test_what_a_conversation_has_none_of_is_looked_in_only_if_nothing_else_is_asked_for(sort):
-    conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-    found, looked_in = {}, {}
-
-    for scope in ("all", "summaries", "files"):
-        with counted_statements() as sent:
-            found[scope] = len(
-                engine.grep(query="boat", conversation_id=conversation_id, sort=sort, scope=scope).matches
-            )
-        looked_up = " ".join(" ".join(statement for statement in sent if "@@" in statement).split())
-        looked_in[scope] = {
-            name for name in ("messages", "summaries", "large_files") if f"FROM {name} WHERE" in looked_up
-        }
-
-    assert found == {"all": 6, "summaries": 0, "files": 0}
-    assert looked_in == {"all": {"messages"}, "summaries": {"summaries"}, "files": {"large_files"}}
-
-
 @pytest.mark.parametrize("query", ["error", "error report", "error report again"])
 def test_the_newest_with_common_words_are_found_however_long_the_history_is(query):
     texts = [f"an error report again, number {number}" for number in range(1200)]
@@ -157,23 +137,6 @@ def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
 
     assert result.matches == ()
     assert rows_gone_through() - before < 50
-
-
-def test_where_the_best_messages_with_a_common_word_leave_no_place_for_summaries_none_is_looked_at():
-    conversation_id = analyzed(*["a red boat", "a green boat"] * 60)
-    summary = a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a boat.")
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-
-    with counted_statements() as sent:
-        page = engine.grep(query="boat", conversation_id=conversation_id, limit=10)
-    found = [match.id for match in page.matches]
-    while page.cursor is not None:
-        page = engine.grep(query="boat", conversation_id=conversation_id, limit=50, cursor=page.cursor)
-        found += [match.id for match in page.matches]
-
-    assert not any("FROM summaries" in statement for statement in sent if "@@" in statement)
-    assert len(found) == len(set(found)) == 121
-    assert summary.summary_id in found[10:]
 
 
 def test_a_summary_that_says_a_common_word_best_is_found_among_messages_that_say_it_once():

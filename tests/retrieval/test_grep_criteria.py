@@ -17,7 +17,7 @@ from retrieval.params import GrepParams
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import prepare
 from retrieval.search.query import compiled_query
-from retrieval.search.relevance import ranked_rows
+from retrieval.search.relevance import relevance_search
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -97,7 +97,7 @@ def test_only_what_was_asked_for_is_found(talk, way, narrowed, expected):
 
 
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
-    for module in (compiled_query, ranked_rows):
+    for module in (compiled_query, relevance_search):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     conversation = a_conversation(*(f"error number {number}" for number in range(400)))
     with connection.cursor() as cursor:
@@ -115,9 +115,9 @@ def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_where
 
 
 def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_word_and_the_answer_says_so(monkeypatch):
-    for module in (compiled_query, ranked_rows):
+    for module in (compiled_query, relevance_search):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
-    monkeypatch.setattr(ranked_rows, "MOST_PROMISING", 50)
+    monkeypatch.setattr(relevance_search, "MOST_PROMISING", 50)
     monkeypatch.setattr(prepare, "MOST_CALLS", 20)
     calls = [
         a_tool_call(f"call_{number}", name="paint" if number % 10 == 0 else "read_file", text=f"error number {number}")

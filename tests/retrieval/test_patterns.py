@@ -107,6 +107,7 @@ def test_patterns_put_together_from_pieces_match_as_in_python(pieces, text):
     [
         r"\p{L}", r"\X", "(?>a)", "a++", "a*+", "(?i:a)b", "b(?i)a", "(?-i)a", "(?(1)a|b)", "(?R)", "[a", "a\\", r"\0",
         r"\N{DASH}", r"\1", r"(a)\2", r"(?P=q)", r"(?=(a))\1", r"\x4", r"\ud800", r"\x00", r"\Qa\E", "(?|a)",
+        r"\x{41", r"[\x{41 ", r"\x{}",
     ],
 )  # fmt: skip
 def test_what_has_no_counterpart_is_refused_with_a_sentence(pattern):

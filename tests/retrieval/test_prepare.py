@@ -23,7 +23,7 @@ OF_EVERY_KIND = 'red "wooden boat" -sail -"a mast" src/getBoat.ts:42 数据库 c
 @pytest.fixture(autouse=True)
 def nothing_cached(monkeypatch):
     monkeypatch.setattr(preparing, "_lexed", {})
-    monkeypatch.setattr(preparing, "_counted", [])
+    monkeypatch.setattr(preparing, "_counted", {})
     monkeypatch.setattr(preparing, "_SETTLED_SECONDS", 0)
 
 
@@ -65,23 +65,13 @@ def test_counts_that_may_not_be_committed_are_not_cached(committed_db, monkeypat
         analyze()
         assert frequencies("boat")[0]["boat"] == 1
         transaction.set_rollback(True)
-    assert preparing._counted == []
+    assert preparing._counted == {}
 
     monkeypatch.setattr(preparing, "_SETTLED_SECONDS", 60)
     a_conversation(*["a red boat"] * 10)
     analyze()
 
     assert [frequencies("boat")[1], frequencies("boat")[1]] == [True, True]
-
-
-def test_counts_are_read_again_after_some_minutes(committed_db, monkeypatch):
-    a_conversation(*["a red boat"] * 10)
-    analyze()
-    frequencies("boat")
-
-    monkeypatch.setattr(preparing, "CACHED_SECONDS", 0)
-
-    assert frequencies("boat")[1]
 
 
 def is_lexed(sent: list[str]) -> bool:

@@ -70,17 +70,6 @@ def test_a_message_among_others_that_answer_is_worth_more_than_one_alone():
     assert order([alone, *together], Weights((2.0, 2.0)))[0] in (203, 204)
 
 
-def test_where_the_hits_alone_are_ranked_each_is_worth_what_it_is_among_all_places():
-    asking = [a_hit(50, {0: 0.6}, answered_in=9), a_hit(80, {1: 0.8}, answered_in=1), a_hit(120, {0: 0.6})]
-    beside = [a_hit(59, {1: 0.6}), a_hit(81, {0: 0.8}), a_hit(82, {1: 0.8}, tokens=150), a_hit(122, {1: 0.6})]
-    hits, weights = [*asking, *beside, a_hit(300, {0: 0.6})], Weights((2.0, 3.0))
-    own = {hit.place: hit for hit in hits}
-
-    among_all = ranking.in_context(hits, weights)
-
-    assert ranking.in_context(hits, weights, only=own) == {place: among_all[place] for place in own}
-
-
 def test_length_costs_only_beyond_that_of_a_turn_of_talk():
     weights = Weights((2.0,))
 

@@ -14,7 +14,7 @@ from django.db import DataError
 from conversations.errors import Invalid
 from conversations.sql import bigint, bound, load, rows_as_planned
 from retrieval.search.filters import MESSAGES, Filters, Key, Searchable, key_values
-from retrieval.search.page import FoundRow
+from retrieval.search.page import Found, FoundRow, Position
 from retrieval.search.patterns.pattern_translation import Pattern, refused
 from retrieval.search.prepare import Deadline
 from retrieval.search.snippets import WIDTH, around
@@ -35,18 +35,21 @@ class PatternSearch:
 
     filters: Filters
     limit: int
+    deadline: Deadline
     by_trigrams: bool = False
 
-    def matching(self, pattern: Pattern, *, deadline: Deadline, key: Key | None = None) -> list[FoundRow]:
-        """The first matches behind the key; Invalid for an invalid pattern."""
+    def first(self, pattern: Pattern, position: Position | None = None) -> Found:
+        """The first matches behind the position; Invalid for an invalid pattern."""
+        key = position.key if position is not None else None
         found = self._messages(pattern, key) if MESSAGES in self.filters.tables else []
         others = [table for table in self.filters.tables if table is not MESSAGES]
         if others:
-            deadline.impose()
+            self.deadline.impose()
             # Once there are as many messages as are given, only what is newer can still come before the last of them.
             since = found[-1].order_place if len(found) >= self.limit else -1
             found += self._others(others, pattern, key, since)
-        return sorted(found, key=lambda each: each.key, reverse=True)[: self.limit]
+        newest = sorted(found, key=lambda each: each.key, reverse=True)[: self.limit]
+        return Found(newest, lambda place: Position(newest[place].key))
 
     def _messages(self, pattern: Pattern, key: Key | None) -> list[FoundRow]:
         """The newest of those that are near; if these are not enough, of all the others."""

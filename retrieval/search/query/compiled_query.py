@@ -136,7 +136,6 @@ class CompiledQuery:
     wants_every_clause: bool = False
     # Compound words are matched as wholes, not by each of their parts.
     wants_words: bool = False
-    is_one_word: bool = False
 
     @property
     def is_sentence(self) -> bool:
@@ -174,9 +173,8 @@ class CompiledQuery:
     @property
     def takes_neighbours(self) -> bool:
         """Whether a message beside a hit may be a match itself."""
-        return not (
-            (self.required and not self.is_sentence) or self.excluded or self.wants_every_clause or self.is_one_word
-        )
+        is_exact = self.excluded or self.wants_every_clause or self.parsed.is_one_word
+        return not (is_exact or (self.required and not self.is_sentence))
 
     @cached_property
     def conditions(self) -> Mapping[str, str]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import Dates
 
 # How much of what a message says counts for those so many places on. An answer need not repeat a word of its question,
@@ -27,7 +27,6 @@ from retrieval.search.query.parser import Dates
 # for what stands before a question than for anything else, 0.683.
 _AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
 _AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
-_FARTHEST = max(_AROUND)
 _ANSWER = 1.0
 # A message that asks something at its end can still say when something was.
 _ANSWER_TO_WHEN = 0.4
@@ -47,6 +46,9 @@ LONG = 100
 _LENGTH_WEIGHT = 1.0
 # The same in SQL, for choosing what is worth ranking with care.
 LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
+
+# Fewer texts than this with every word in them, and those with any of the words are given too.
+A_HANDFUL = 5
 
 # A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
 Place = int
@@ -85,6 +87,22 @@ class Hit(NamedTuple):
     author: str | None = None
     # None where the query names no date.
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The best rows of a table by themselves, and how rare each lexeme is.
+
+    `present`: the terms that the hits hold. `is_cut`: there are more hits than these. `is_bounded`: there were too many
+    to look at.
+    """
+
+    hits: tuple[Hit, ...]
+    rarity: tuple[float, ...]
+    are_messages: bool
+    present: frozenset[int] = frozenset()
+    is_cut: bool = False
+    is_bounded: bool = False
 
 
 class Neighbour(NamedTuple):
@@ -169,31 +187,19 @@ def alone(hit: Hit, weights: Weights) -> float:
     return worth
 
 
-def most_alone(rarity: float, *, forms: int) -> float:
-    """The most a text without neighbours is worth for one word in many forms."""
-    return rarity * forms / (forms + SATURATION)
-
-
-def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:
+def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
     """The worth of each place in or near the hits, without author and date.
 
-    Places beyond the ends of a conversation are among them; no message stands there. With `only`, the places of the
-    hits, these alone.
+    Places beyond the ends of a conversation are among them; no message stands there.
     """
     held: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     stretches: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
-    in_company = _in_company(only or ())
     for _, place, shares, tokens, on, _, _, _, _ in hits:
-        around: Collection[tuple[int, float]] = ()
-        if only is None or place in in_company or (on and place + on in only):
-            if on is not None and on not in offsets:
-                offsets[on] = {**_AROUND_A_QUESTION, on: answer}
-            around = offsets[on].items()
-            if only is not None:
-                around = [each for each in around if place + each[0] in only]
+        if on is not None and on not in offsets:
+            offsets[on] = {**_AROUND_A_QUESTION, on: answer}
         cost = length_cost(tokens)
         stretch = place // STRETCH
         for term, share in enumerate(shares):
@@ -204,7 +210,7 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
                 share /= cost
             of_term[place] += share
             stretches[term][stretch] += share
-            for offset, weight in around:
+            for offset, weight in offsets[on].items():
                 of_term[place + offset] += weight * share
     worths = _summed(held, weights, SATURATION)
     if weights.is_sentence:
@@ -214,11 +220,6 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
     where = {place // STRETCH for place in worths}
     nearby = _summed(_spread(stretches, where), weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * nearby.get(place // STRETCH, 0.0) for place, worth in worths.items()}
-
-
-def _in_company(places: Collection[Place]) -> set[Place]:
-    """The places that have another one near."""
-    return {each for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= _FARTHEST for each in pair}
 
 
 def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]) -> dict[int, dict[int, float]]:
@@ -245,17 +246,114 @@ def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturat
     return worths
 
 
-def fresher(worth: float, *, age: int, oldest: int) -> float:
+def fresher(worth: float, place: int, newest: int) -> float:
     """Mark up what is new: the newest of all is worth twice as much.
 
     What is said is forgotten by a power of its age, so it is the logarithm of the age that counts: half of the bonus is
     lost after the square root of all messages. Twice, because then neither decides alone: of two that fit equally the
     newer comes first, and what fits more than twice as well comes first from however long ago.
     """
-    freshness = 1 - math.log1p(max(0, age)) / math.log1p(oldest) if oldest > 0 else 1.0
+    freshness = 1 - math.log1p(max(0, newest - place)) / math.log1p(newest) if newest > 0 else 1.0
     return worth * (1 + max(0.0, freshness))
 
 
 def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
     """The most promising places, best first."""
     return [place for place, _ in sorted(worths.items(), key=itemgetter(1), reverse=True)[:most]]
+
+
+class RankedMatch(NamedTuple):
+    """One match and its worth. The greatest comes first: no two have the same `key`."""
+
+    # Whether it is one of those that come before all others.
+    is_first: bool
+    worth: float
+    conversation_id: int
+    seq: int
+    # The number of a message, or the id of a summary or a file.
+    name: str
+    # Whether it matches every clause of the query.
+    is_complete: bool
+    # Its place by when it came.
+    order_place: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Its place in the order of matches."""
+        return self[:5]
+
+    @property
+    def id(self) -> int | str:
+        return int(self.name) if self.name.isdigit() else self.name
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Order what one query has found.
+
+    `most`: so many places of messages are ranked by all that is known of them. `neighbours`: reads the messages at
+    places. `newest`: the newest place, if what is new is marked up.
+    """
+
+    query: CompiledQuery
+    weights: Weights
+    most: int
+    neighbours: Callable[[Collection[Place]], Iterable[Neighbour]]
+    is_one_conversation: bool
+    newest: int | None = None
+
+    def of(self, found: Sequence[Hits]) -> tuple[list[RankedMatch], bool]:
+        """The matches of every clause, best first, if there are enough; else of any.
+
+        And whether it is of any.
+        """
+        enough = 1 if self.query.parsed.is_one_word else A_HANDFUL
+        is_settled = sum(hit.is_complete for each in found for hit in each.hits) >= enough
+        matches: list[RankedMatch] = []
+        for each in found:
+            in_context = each.are_messages and not self.query.parsed.is_look_up
+            matches += (self._in_context if in_context else self._each)(each.hits, is_settled)
+        complete = [each for each in matches if each.is_complete]
+        is_relaxed = len(complete) < enough and len(matches) > len(complete)
+        best = matches if is_relaxed else complete
+        if self.newest is not None:
+            best = [each._replace(worth=fresher(each.worth, each.order_place, self.newest)) for each in best]
+        return sorted(best, reverse=True), is_relaxed
+
+    def _in_context(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
+        """Messages and their neighbours by worth; settled, only complete ones."""
+        own = {hit.place: hit for hit in hits}
+        complete = {hit.place for hit in hits if hit.is_complete}
+        worths = in_context(hits, self.weights)
+        if not self.query.takes_neighbours:
+            worths = {place: worth for place, worth in worths.items() if place in own}
+        places = {
+            *best_places(worths, self.most),
+            *best_places({place: worths[place] for place in complete}, self.most),
+        }
+        if is_settled:
+            places &= complete
+        if not self.query.takes_neighbours:
+            return [self._match(own[place], worths[place] + self.weights.of_its_own(own[place])) for place in places]
+        found = []
+        for row in self.neighbours(places):
+            is_complete = row.place in complete
+            is_first = not self.query.is_sentence and is_complete
+            worth = worths[row.place] + self.weights.of_its_own(row)
+            order_place = row.seq if self.is_one_conversation else row.id
+            found.append(
+                RankedMatch(is_first, worth, row.conversation_id, row.seq, str(row.id), is_complete, order_place)
+            )
+        return found
+
+    def _each(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
+        """Every hit by itself; settled, only those that are complete."""
+        worth = by_keywords if self.query.parsed.is_look_up else alone
+        return [self._match(hit, worth(hit, self.weights)) for hit in hits if hit.is_complete or not is_settled]
+
+    def _match(self, hit: Hit, worth: float) -> RankedMatch:
+        is_first = not self.query.is_sentence and hit.is_complete
+        place = hit.place
+        return RankedMatch(
+            is_first, worth, conversation_of(place), seq_of(place), hit.name, hit.is_complete, hit.order_place
+        )

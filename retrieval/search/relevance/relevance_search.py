@@ -2,69 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, compress, count
+from typing import Any
 
-from retrieval.search.filters import MESSAGES, SUMMARIES
+from conversations.sql import array, load, rows
+from retrieval.search.filters import MESSAGES, Filters, Searchable
+from retrieval.search.page import Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
-from retrieval.search.query.compiled_query import CompiledQuery
-from retrieval.search.query.parser import Dates, ParsedQuery, asks_when, dates_in
+from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
+from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in
 from retrieval.search.relevance import ranking
-from retrieval.search.relevance.ranked_rows import Attempt, Hits, RankedRows
-from retrieval.search.relevance.ranking import Hit, Weights, conversation_of, seq_of
+from retrieval.search.relevance.ranking import (
+    A_HANDFUL,
+    Hit,
+    Hits,
+    Neighbour,
+    Place,
+    Ranking,
+    Weights,
+    conversation_of,
+    seq_of,
+)
 
-# Fewer texts than this with every word in them, and those with any of the words are given too.
-A_HANDFUL = 5
-# Beyond the limit: the hits that are ranked with their neighbours, and the best of them, which are ranked again with
+_SQL = load("retrieval/search_relevance.sql")
+# Beyond the wanted: the hits that are ranked with their neighbours, and the best of them, which are ranked again with
 # all criteria.
 _RANKED, _PROMISING = 380, 150
-# Where a word is expected in so many times as many messages as are shown, the best of them mostly leave no place for
-# what can be in a summary.
-_MANY_TIMES = 10
+# What statistics do not foresee, no search looks at.
+MOST_ROWS = 50_000
+# Of messages with words so common that only the newest are searched: of so many, the tool is checked.
+MOST_PROMISING = 5000
 
-
-class RankedMatch(NamedTuple):
-    """One match and its worth. The greatest comes first: no two have the same `key`."""
-
-    # Whether it is one of those that come before all others.
-    is_first: bool
-    worth: float
-    conversation_id: int
-    seq: int
-    # The number of a message, or the id of a summary or a file.
-    name: str
-    # Whether it matches every clause of the query.
-    is_complete: bool
-    # Its place by when it came.
-    order_place: int
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Its place in the order of matches."""
-        return self[:5]
-
-    @property
-    def id(self) -> int | str:
-        return int(self.name) if self.name.isdigit() else self.name
-
-
-@dataclass(frozen=True)
-class RankedMatches:
-    """Matches, best first, and how the query was taken.
-
-    `at`: the moment of the search; `is_cut`: beyond these, there are hits that were not ranked.
-    """
-
-    found: tuple[RankedMatch, ...]
-    lexemes: Mapping[str, float]
-    at: datetime | None = None
-    is_cut: bool = False
-    relaxed: bool = False
-    bounded: bool = False
-    used: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+_COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
+_RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
+_UNPACKED = "setweight({vector}, 'A', %(lexemes)s::text[])"
+_BOUNDED = (
+    "Some of these words are in so many texts that not all of those were looked at, but only those that also have a "
+    "rarer word, or else the newest; ask for something rarer to see everything."
+)
+_RANKED_ALL = "Only the best were ranked, and these are the last of them; sort by recency to see everything."
 
 
 @dataclass(frozen=True)
@@ -72,173 +51,266 @@ class RelevanceSearch:
     """The texts that match a query best; use it within `prepare.bounded`.
 
     So many are ranked as make a list for `wanted` of them with room to spare: the list does not depend on how much of
-    it is given at a time. `shown`: only so many of a longer list are shown, so what cannot be among these may be left
-    out.
+    it is given at a time. Behind a position, it is the list as it was at the first page.
     """
 
     prepared: Prepared
-    wanted: int
+    limit: int
+    position: Position | None = None
+    wanted: int = 20
     prefers_new: bool = False
-    shown: int = 0
 
-    def best(self, queries: Sequence[ParsedQuery]) -> RankedMatches | None:
-        """The best matches of the first query that has any; None without a word.
+    def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
+        """The first matches behind the position; None if the query has no lexeme.
 
         Those that hold every word, if there is a handful; else those that hold any.
         """
-        parsed, *others = queries
-        plain_attempts = self._attempts(parsed)
-        if not plain_attempts:
-            return None
-        if self._is_for_messages(plain_attempts[0]):
-            of_messages = self._without_summaries().best(queries)
-            if of_messages is not None and self._leaves_no_place(of_messages):
-                return of_messages
-        attempts = [*plain_attempts, *(each for other in others for each in self._attempts(other))]
+        before, filters, parsed = self.position, self.prepared.filters, queries[0]
+        if before is not None and before.at is not None:
+            filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
         dates = dates_in(parsed.text)
-        most, places = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
+        most, promising = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
         # What is new comes up from far behind: then it is chosen from as many, whatever it is.
-        rows = RankedRows(self.prepared.filters, most, most if self.prefers_new else places, dated=bool(dates))
-        found = []
-        for attempt in attempts:
-            found.append(rows.of(attempt))
-            if sum(len(each.hits) for each in found[-1]) >= attempt.enough:
-                break
-        if len(found) > len(plain_attempts) and not any(each.hits for each in found[-1]):
-            found = found[: len(plain_attempts)]
-        query = attempts[len(found) - 1].query
-        best = _Ranking(query, rows, places, self.prefers_new).of(found[-1], dates)
-        if query.parsed is not parsed:
-            phrases = tuple(f'"{term.text}"' for term in parsed.terms if term.is_phrase)
-            best = replace(best, relaxed=True, dropped=phrases + best.dropped)
-        return replace(best, at=self.prepared.at)
-
-    def _without_summaries(self) -> RelevanceSearch:
-        filters = replace(self.prepared.filters, missing=self.prepared.filters.missing | {SUMMARIES.kind})
-        return replace(self, prepared=replace(self.prepared, filters=filters), shown=0)
-
-    def _is_for_messages(self, first: Attempt) -> bool:
-        """Whether messages alone probably fill what is shown: one word, and common."""
-        query, is_of_both = first.query, self.prepared.filters.tables == (MESSAGES, SUMMARIES)
-        is_one_word = query.is_one_word and len(query.terms) == 1 and first.is_in_context
-        if not (self.shown and is_one_word and is_of_both) or self.prefers_new:
-            return False
-        return query.expected.get(query.lexemes[0], 0.0) >= _MANY_TIMES * self.shown
-
-    def _leaves_no_place(self, best: RankedMatches) -> bool:
-        """Whether no summary could be among the matches that are shown."""
-        most = ranking.most_alone(max(best.lexemes.values()), forms=len(best.lexemes))
-        return len(best.found) > self.shown and best.found[self.shown - 1].worth > most
-
-    def _attempts(self, parsed: ParsedQuery) -> list[Attempt]:
-        """Ways to search, to be tried in order; none if there is no word."""
-        query = self.prepared.compiled(parsed, in_all_forms=True)
-        if query is None:
-            return []
-        if parsed.is_one_word:
-            return [Attempt(replace(query, is_one_word=True), enough=1)]
-        attempts = []
-        if not parsed.is_sentence and len(query.clauses) > 1:
-            # A few words mostly belong together, and those texts are found much sooner.
-            attempts.append(Attempt(query.for_every_clause(), enough=A_HANDFUL))
-        by_words = query.for_any_word() if parsed.is_look_up else None
-        if by_words is not None:
-            # To find a path, all texts with the name of a directory in it are of no use.
-            attempts.append(Attempt(by_words, enough=A_HANDFUL))
-        attempts.append(Attempt(query, enough=1))
-        if query.has_common_lexemes:
-            # There may be no text with what is rare, but some with what is common.
-            attempts.append(Attempt(query.for_any_lexeme(), enough=1))
-        return attempts
-
-
-@dataclass(frozen=True)
-class _Ranking:
-    """The ranking of the rows that one query found."""
-
-    query: CompiledQuery
-    rows: RankedRows
-    # So many places of messages are ranked by all that is known of them.
-    most: int
-    prefers_new: bool
-
-    def of(self, found: Sequence[Hits], dates: Dates) -> RankedMatches:
-        """The best matches: of every clause if there are enough, else of any."""
-        query, text = self.query, self.query.parsed.text
+        rows = RankedRows(filters, most, most if self.prefers_new else promising, dated=bool(dates))
+        attempt = self._found(rows, queries)
+        if attempt is None:
+            return None
+        query, found = attempt
         # A word is as rare in a summary as it is among messages, where these are searched, too.
         weights = Weights(
             found[0].rarity,
-            ranking.names_in(text),
+            ranking.names_in(query.parsed.text),
             dates,
             is_sentence=query.is_sentence,
-            asks_when=query.is_sentence and asks_when(text),
+            asks_when=query.is_sentence and asks_when(query.parsed.text),
             in_a_row=len(query.in_a_row),
         )
-        enough = 1 if query.is_one_word else A_HANDFUL
-        is_settled = sum(hit.is_complete for each in found for hit in each.hits) >= enough
-        matches: list[RankedMatch] = []
-        for table, each in zip(self.rows.filters.tables, found, strict=True):
-            if table is MESSAGES:
-                matches += self._messages(each.hits, weights, is_settled)
-            else:
-                matches += self._each(each.hits, weights, is_settled)
-        complete = [each for each in matches if each.is_complete]
-        relaxed = len(complete) < enough and len(matches) > len(complete)
-        best = matches if relaxed else complete
-        if self.prefers_new:
-            best = [each._replace(worth=self._fresher(each)) for each in best]
+        best, is_relaxed = Ranking(
+            query,
+            weights,
+            promising,
+            partial(rows.neighbours, asks_when=weights.asks_when),
+            filters.is_one_conversation,
+            newest=filters.newest if self.prefers_new else None,
+        ).of(found)
+        behind = [each for each in best if before is None or each.key < before.key]
+        then = Position((), newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
+        is_bounded = query.is_bounded or any(each.is_bounded for each in found)
+        is_last_of_some = len(behind) < self.limit and any(each.is_cut for each in found)
         present = {query.lexemes[term] for each in found for term in each.present if term < len(query.lexemes)}
         used, dropped = query.split_terms(present)
+        phrases = () if query.parsed is parsed else (f'"{term.text}"' for term in parsed.terms if term.is_phrase)
         worths = zip(query.lexemes, weights.rarity, strict=False)
-        return RankedMatches(
-            found=tuple(sorted(best, reverse=True)),
-            is_cut=any(each.is_cut for each in found),
+        return Found(
+            [FoundRow(each.id, each.order_place, worth=each.worth) for each in behind[: self.limit]],
+            lambda place: then._replace(key=behind[place].key),
             lexemes={form: worth for each, worth in worths for form in query.found_as(each)},
-            relaxed=relaxed,
-            bounded=query.is_bounded or any(each.is_bounded for each in found),
+            relaxed=is_relaxed or query.parsed is not parsed,
             used=used,
-            dropped=dropped,
+            dropped=(*phrases, *dropped),
+            bounded=is_bounded,
+            note=_BOUNDED if is_bounded else _RANKED_ALL if is_last_of_some else None,
         )
 
-    def _messages(self, hits: Sequence[Hit], weights: Weights, is_settled: bool) -> list[RankedMatch]:
-        """Messages and their neighbours by worth; settled, only complete ones."""
-        if self.query.parsed.is_look_up:
-            return self._each(hits, weights, is_settled)
-        complete = {hit.place for hit in hits if hit.is_complete}
-        own = None if self.query.takes_neighbours else {hit.place: hit for hit in hits}
-        worths = ranking.in_context(hits, weights, only=own)
-        places = {
-            *ranking.best_places(worths, self.most),
-            *ranking.best_places({place: worths[place] for place in complete}, self.most),
+    def _found(self, rows: RankedRows, queries: Sequence[ParsedQuery]) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
+        """The first attempt that finds enough; else the last at the query as it stands."""
+        last = None
+        for parsed in queries:
+            tried = None
+            for query in self._attempts(parsed):
+                tried = query, rows.of(query)
+                enough = A_HANDFUL if query.wants_every_clause or query.wants_words else 1
+                if sum(len(each.hits) for each in tried[1]) >= enough:
+                    return tried
+            last = last or tried
+        return last
+
+    def _attempts(self, parsed: ParsedQuery) -> Iterator[CompiledQuery]:
+        """Ways to search, to be tried in order; none if there is no word."""
+        query = self.prepared.compiled(parsed, in_all_forms=True)
+        if query is None:
+            return
+        if not parsed.is_one_word:
+            if not parsed.is_sentence and len(query.clauses) > 1:
+                # A few words mostly belong together, and those texts are found much sooner.
+                yield query.for_every_clause()
+            if parsed.is_look_up and (by_words := query.for_any_word()) is not None:
+                # To find a path, all texts with the name of a directory in it are of no use.
+                yield by_words
+        yield query
+        if query.has_common_lexemes and not parsed.is_one_word:
+            # There may be no text with what is rare, but some with what is common.
+            yield query.for_any_lexeme()
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """Reads the best rows: `most` of those ranked in context, else `most_alone`.
+
+    `dated`: messages come with their dates.
+    """
+
+    filters: Filters
+    most: int
+    most_alone: int
+    dated: bool
+
+    def of(self, query: CompiledQuery) -> tuple[Hits, ...]:
+        """The best rows of each table."""
+        tables = self.filters.tables
+        statement = " UNION ALL ".join(f"({self._best(table, query, kind)})" for kind, table in enumerate(tables))
+        fetched = rows(statement, self._values(query), binary=True)
+        return tuple(
+            self._hits([row for row in fetched if row[0] == kind], table, query) for kind, table in enumerate(tables)
+        )
+
+    def _best(self, table: Searchable, query: CompiledQuery, kind: int) -> str:
+        # With their neighbours; then length costs, too.
+        is_in_context = not query.parsed.is_look_up
+        terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
+        weights = [*(1 for _ in lexemes), *(each.weight for each in query.in_a_row)]
+        in_a_row = [_row_rank(query, n, each) for n, each in enumerate(query.in_a_row, start=len(lexemes))]
+        return _SQL["best_rows"].format(
+            kind=kind,
+            most=self.most if table is MESSAGES and is_in_context else self.most_alone,
+            newest=self._newest(table, query),
+            holding=self._holding(table, query),
+            shares=", ".join([*(f"r{n}" for n in lexemes), *in_a_row]),
+            counts=", ".join(_COUNT.format(n=n) for n in terms),
+            rarities=", ".join(_RARITY.format(n=n, weight=weight) for n, weight in enumerate(weights)),
+            rarity_columns=", ".join(f"w{n}" for n in terms),
+            share_columns=", ".join(f"r{n}" for n in terms),
+            worth=" + ".join(f"r{n} * w{n}" for n in terms),
+            length_cost=ranking.LENGTH_COST_SQL if is_in_context else "1",
+            one_place=ranking.PLACE_SQL,
+            answered_in=_answered_in(table, query),
+        )
+
+    def _values(self, query: CompiledQuery) -> dict[str, Any]:
+        filters = self.filters
+        after = self._newest_after(query)
+        by_tools = bool(filters.request.tool_names) and filters.of_tools is None
+        return {
+            **filters.values,
+            **query.conditions,
+            "query": query.query,
+            "lexemes": list(query.lexemes),
+            "size": float(filters.rows),
+            "newest_after": after,
+            "newest_places": filters.blocks(after, filters.high),
+            "most_rows": MOST_ROWS,
+            "most_candidates": MOST_CANDIDATES,
+            "most_promising": MOST_PROMISING if by_tools else None,
+            **{f"term{n}": term for n, term in enumerate(query.terms)},
+            **{f"expected{n}": query.expected_of(n) for n in range(len(query.terms))},
         }
-        if is_settled:
-            places &= complete
-        if own is not None:
-            return [self._match(own[place], worths[place] + weights.of_its_own(own[place])) for place in places]
-        is_one = self.rows.filters.is_one_conversation
-        found = []
-        for row in self.rows.neighbours(places, asks_when=weights.asks_when):
-            is_complete = row.place in complete
-            is_first = not self.query.is_sentence and is_complete
-            worth = worths[row.place] + weights.of_its_own(row)
-            order_place = row.seq if is_one else row.id
-            found.append(
-                RankedMatch(is_first, worth, row.conversation_id, row.seq, str(row.id), is_complete, order_place)
-            )
-        return found
 
-    def _each(self, hits: Sequence[Hit], weights: Weights, is_settled: bool) -> list[RankedMatch]:
-        """Every hit by itself; settled, only those that are complete."""
-        worth = ranking.by_keywords if self.query.parsed.is_look_up else ranking.alone
-        return [self._match(hit, worth(hit, weights)) for hit in hits if hit.is_complete or not is_settled]
-
-    def _match(self, hit: Hit, worth: float) -> RankedMatch:
-        is_first = not self.query.is_sentence and hit.is_complete
-        place = hit.place
-        return RankedMatch(
-            is_first, worth, conversation_of(place), seq_of(place), hit.name, hit.is_complete, hit.order_place
+    def _holding(self, table: Searchable, query: CompiledQuery) -> str:
+        where, words = self._conditions(table, query)
+        ranks = (
+            _SQL["lexeme_rank"].format(n=n, forms=len(query.found_as(lexeme))) for n, lexeme in enumerate(query.lexemes)
+        )
+        return _SQL["holding"].format(
+            id=table.id,
+            seq=table.seq,
+            table=table.name,
+            tokens=table.tokens,
+            order_place=self.filters.place(table),
+            # The author matters where the hits alone are ranked; that of neighbours is read with them.
+            author="author" if table is MESSAGES else "NULL::text",
+            created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
+            vector=_UNPACKED.format(vector=table.vector) if len(query.terms) > 1 else table.vector,
+            where=where,
+            words=words,
+            ranks=", ".join(ranks),
         )
 
-    def _fresher(self, found: RankedMatch) -> float:
-        newest = self.rows.filters.newest
-        return ranking.fresher(found.worth, age=newest - found.order_place, oldest=newest)
+    def _conditions(self, table: Searchable, query: CompiledQuery) -> tuple[str, str]:
+        """The filters and the words. Of too many candidates, the newest are searched."""
+        filters = self.filters
+        if not self._takes_newest(table, query):
+            return filters.where(table), filters.matching(table, query)
+        if filters.request.picks_among_messages:
+            return _SQL["is_newest"], filters.matching(table, query)
+        newest = f"{filters.place(table)} > %(newest_after)s"
+        if self._walks(query):
+            return f"{filters.where(table)} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
+        words = filters.matching(table, query, places="newest_places")
+        # As it is written, no other index serves it.
+        return f"{filters.where(table)} AND ({newest}) IS TRUE", words
+
+    def _newest(self, table: Searchable, query: CompiledQuery) -> str:
+        """The step that finds the newest candidates where filters pick messages."""
+        filters = self.filters
+        if not (self._takes_newest(table, query) and filters.request.picks_among_messages):
+            return ""
+        return _SQL["newest_of_matching"].format(
+            order_place=filters.place(MESSAGES),
+            where=filters.where(MESSAGES, costly=False),
+            words=filters.matching(MESSAGES, query),
+            costly=filters.costly_of(MESSAGES),
+        )
+
+    def _takes_newest(self, table: Searchable, query: CompiledQuery) -> bool:
+        """Whether there are too many candidates, and the newest of them are searched."""
+        return table is MESSAGES and query.newest < 1
+
+    def _newest_after(self, query: CompiledQuery) -> int:
+        return self.filters.high - int(query.newest * (self.filters.high - self.filters.low))
+
+    def _walks(self, query: CompiledQuery) -> bool:
+        """Whether walking back costs less than the word index."""
+        filters = self.filters
+        return not filters.is_one_conversation and query.newest < query.expected_share
+
+    def _hits(self, fetched: Sequence[tuple[Any, ...]], table: Searchable, query: CompiledQuery) -> Hits:
+        if not fetched:
+            return Hits((), (rarity(found=0, among=self.filters.rows),) * len(query.terms), table is MESSAGES)
+        # Hundreds of rows hold the same few combinations of terms.
+        complete: dict[tuple[bool, ...], bool] = {}
+        hits = []
+        for _, name, place, shares, tokens, answered_in, order_place, author, created_at, _ in fetched:
+            held = tuple(map(bool, shares))
+            if held not in complete:
+                complete[held] = query.is_matched_by(tuple(_terms(held)))
+            hits.append(Hit(name, place, shares, tokens, answered_in, complete[held], order_place, author, created_at))
+        looked_at, *rarities = fetched[0][-1]
+        present = frozenset(chain.from_iterable(map(_terms, complete)))
+        is_cut, is_bounded = looked_at > len(hits), looked_at >= MOST_ROWS
+        return Hits(tuple(hits), tuple(rarities), table is MESSAGES, present, is_cut, is_bounded)
+
+    def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
+        """The messages at these seqs, without those that the filters leave out.
+
+        With `asks_when`, of each whether it tells a time.
+        """
+        if not places:
+            return []
+        filters = self.filters
+        statement = _SQL["neighbours"].format(
+            where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
+            created_at="created_at" if self.dated else "NULL::timestamptz",
+            tells_when=_SQL["tells_when"] if asks_when else "false",
+        )
+        near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
+        return [Neighbour(*row) for row in rows(statement, {**filters.values, **near}, binary=True)]
+
+
+def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
+    held = (f"r{query.lexemes.index(lexeme)} > 0" for lexeme in words.lexemes)
+    return _SQL["row_rank"].format(n=n, all_held=" AND ".join(held))
+
+
+def _answered_in(table: Searchable, query: CompiledQuery) -> str:
+    """The column for where a hit that asks is answered."""
+    if query.parsed.is_look_up or table is not MESSAGES:
+        return "NULL::integer"
+    if query.takes_neighbours or query.is_sentence:
+        return table.answered_in
+    # To read the end of a text takes longer than to see that no hit follows it.
+    return _SQL["answered_in_before_a_hit"].format(answered_in=table.answered_in)
+
+
+def _terms(held: Sequence[bool]) -> Iterator[int]:
+    """Which terms are held."""
+    return compress(count(), held)
