@@ -86,7 +86,13 @@ class StoredContext:
     moment: None = None
 
     def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
-        values = {"id": self.conversation_id, "before": before, "size": size, "tokens": tokens, "margin": margin}
+        values: dict[str, Any] = {
+            "id": self.conversation_id,
+            "before": before,
+            "size": size,
+            "tokens": tokens,
+            "margin": margin,
+        }
         if self.sought:
             values |= {"sought": array(self.sought), "overhead": MESSAGE_OVERHEAD_TOKENS}
         is_raw = self.counters.active_messages == self.counters.message_count

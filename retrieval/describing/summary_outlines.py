@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
@@ -37,11 +37,12 @@ def outline(row: Sequence[Any]) -> SummaryOutline:
 def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
     """Make records from rows that have their fields as columns, in that order."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    return _adapter(kind).validate_python([dict(zip(names, row, strict=True)) for row in rows])
+    found: tuple[R, ...] = _adapter(kind).validate_python([dict(zip(names, row, strict=True)) for row in rows])
+    return found
 
 
 @cache
-def _adapter(kind: type[R]) -> TypeAdapter[tuple[R, ...]]:
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]
 
 
