@@ -37,7 +37,8 @@ def outline(row: Sequence[Any]) -> SummaryOutline:
 def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
     """Make records from rows that have their fields as columns, in that order."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    found: tuple[R, ...] = _adapter(kind).validate_python([dict(zip(names, row, strict=True)) for row in rows])
+    adapter = _adapter(kind)  # type: ignore[arg-type]
+    found: tuple[R, ...] = adapter.validate_python([dict(zip(names, row, strict=True)) for row in rows])
     return found
 
 

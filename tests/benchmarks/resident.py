@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psutil
 
@@ -18,7 +15,8 @@ from tests.benchmarks.ingest import Pair, Writing
 from tests.benchmarks.load import Connection, send_all
 from tests.benchmarks.measure import blocks
 from tests.benchmarks.report import Line, at_most
-from tests.flows.processes import start, stop, wait_until
+from tests.flows.processes import wait_until
+from tests.flows.storms import Workers
 
 APPENDED_OVER_HTTP = 10_000
 BACKLOG = 20_000
@@ -26,8 +24,8 @@ BACKLOG = 20_000
 
 def resident() -> list[Line]:
     """A web process that takes in messages, and a worker that compacts a backlog, weighed before and after."""
-    with our_site(KeyScope.WRITE) as site, a_worker() as worker:
-        web = psutil.Process(site.pid)
+    with our_site(KeyScope.WRITE) as site, Workers(1) as workers:
+        web, worker = psutil.Process(site.pid), psutil.Process(workers.running[0].pid)
         time.sleep(2)
         idle = largest(web), largest(worker)
         _append(site)
@@ -55,16 +53,6 @@ def _compact() -> None:
     engine = CompactionEngine.from_settings()
     job_id = engine.request(conversation_id=pair.ours).job_id
     wait_until(lambda: engine.get_job(job_id=job_id).state is JobState.DONE, seconds=300, what="the worker is done")
-
-
-@contextmanager
-def a_worker() -> Iterator[psutil.Process]:
-    """A worker as `lcm up` starts it."""
-    running = start("-m", "lcmsite.ops.processes", str(os.getpid()), "worker", "compaction")
-    try:
-        yield psutil.Process(running.pid)
-    finally:
-        stop([running])
 
 
 def largest(process: psutil.Process) -> float:
