@@ -21,7 +21,7 @@ from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, with_recalled
 from retrieval.assembly.recall_section import recall_section
 from retrieval.assembly.receipts import difference, keep, kept, listed
-from retrieval.assembly.selection import left_out, receipt, select, with_withheld, without
+from retrieval.assembly.selection import left_out, receipt, select
 from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
@@ -127,14 +127,11 @@ class ContextAssembler:
             )
         return RecallSection(
             conversation_id=conversation_id,
-            text=section.text,
-            tokens=section.tokens,
             limit=limit,
             budget=tokens,
             budget_source=source,
             share=share,
-            summary_ids=tuple(node.summary_id for node in section.shown),
-            left_out_ids=tuple(node.summary_id for node in section.left_out),
+            **section._asdict(),
         )
 
     @contextmanager
@@ -165,8 +162,7 @@ class ContextAssembler:
             raise Invalid(f"reserve: {tokens} tokens of budget less {reserve} of reserve leave {room} for the context.")
         window = read_window(slots, budget=room, policy=policy)
         groups = with_recalled(slots, window, hits) if hits else window.groups
-        shown, withheld = without(groups, window.newest.withheld)
-        selection = with_withheld(select(shown, budget=room), withheld)
+        selection = select(groups, budget=room, withheld=window.newest.withheld)
         missing = left_out(selection, window.totals(slots.counters))
         return AssembledContext(
             conversation_id=conversation.conversation_id,

@@ -13,7 +13,7 @@ from conversations.fast.records import record
 from conversations.policy import StorePolicy
 from conversations.sql import array, load, rows
 from conversations.store.read import NOT_FROM_COMPACTION, PART, PART_WIDTH, metadata_of, parts_in
-from conversations.types import ContextItemType, PartRecord, Role
+from conversations.types import PartRecord, Role
 from retrieval.assembly.selection import Candidate
 from retrieval.assembly.types import AssembledItem
 
@@ -123,44 +123,42 @@ def _shown_message(
     if block_id is not None and cold is not None:
         texts = cold.message(int(block_id), message_id)
         content, metadata, exact = texts.content, texts.metadata, texts.exactly
-    seq = candidate.ordinal
+    # An erased text leaves its place, so that what is around it still reads as before.
+    text, metadata = content if erased_by_id is None else ERASED, metadata_of(metadata)
+    if exact:
+        text, metadata = exact.get("content", content), exact.get("metadata", metadata)
     values = {
-        "id": f"msg_{message_id}",
-        "kind": ContextItemType.MESSAGE,
+        **_place_of(candidate, candidate.ordinal, candidate.ordinal),
         "role": candidate.role,
-        "first_seq": seq,
-        "last_seq": seq,
-        "tokens": candidate.tokens,
-        # An erased text leaves its place, so that what is around it still reads as before.
-        "text": content if erased_by_id is None else ERASED,
+        "text": text,
         "created_at": _time(created_at),
         "author": author,
-        "metadata": metadata_of(metadata),
+        "metadata": metadata,
         "parts": tuple(parts.get(message_id, ())),
-        "is_recalled": candidate.is_recalled,
         "erased": erased_by_id is not None,
     }
-    if exact:
-        values["text"] = exact.get("content", content)
-        values["metadata"] = exact.get("metadata", values["metadata"])
     return record(AssembledItem, values)
 
 
 def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
     summary = shown_summary(row[2], row[4], row[12])
     values = {
-        "id": summary.summary_id,
-        "kind": ContextItemType.SUMMARY,
+        **_place_of(candidate, summary.first_seq, summary.last_seq),
         "role": Role.USER,
-        "first_seq": summary.first_seq,
-        "last_seq": summary.last_seq,
-        "tokens": candidate.tokens,
         "text": render_summary(summary),
         "created_at": summary.latest_at,
-        "author": None,
         "metadata": {},
-        "parts": (),
-        "is_recalled": candidate.is_recalled,
         "erased": summary.erased_by_id is not None,
     }
     return record(AssembledItem, values)
+
+
+def _place_of(candidate: Candidate, first_seq: int, last_seq: int) -> dict[str, Any]:
+    return {
+        "id": candidate.id,
+        "kind": candidate.kind,
+        "first_seq": first_seq,
+        "last_seq": last_seq,
+        "tokens": candidate.tokens,
+        "is_recalled": candidate.is_recalled,
+    }

@@ -66,9 +66,7 @@ class ContextSlots(Protocol):
         """Whose context it is; None for the present."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
-        """The newest slots before an ordinal that the tokens reach, and a margin.
-
-        At most `size`.
+        """The newest slots before an ordinal that the tokens reach, and a margin; at most `size`.
 
         `is_all`: these are all there is, so that nothing before them is read.
         """
@@ -229,7 +227,9 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
     margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget
-    size = END if fits else max(SMALLEST_PAGE, int(SPARE * budget / _typical_item(counters)) + margin)
+    typical = counters.active_tokens // max(1, counters.active_messages)
+    expected = int(SPARE * budget / max(1, min(LARGEST_TYPICAL_ITEM, typical)))
+    size = END if fits else max(SMALLEST_PAGE, expected + margin)
     newest = page = context.page(before=END, size=size, tokens=budget, margin=margin, is_all=fits)
     slots = page.slots
     groups = groups_of(slots, policy)
@@ -252,17 +252,10 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     return Window(groups, begins=slots[0].ordinal if slots else 1, newest=newest)
 
 
-def _typical_item(counters: Counters) -> int:
-    """The tokens that an item typically costs."""
-    return max(1, min(LARGEST_TYPICAL_ITEM, counters.active_tokens // max(1, counters.active_messages)))
-
-
 def _mandatory_before(page: SlotPage, slots: Sequence[Candidate]) -> list[Group]:
     """The mandatory groups before these slots: system messages, the newest question."""
     before = sorted(
         [slot for slot in page.before if slot.ordinal < slots[0].ordinal],
         key=lambda slot: (not slot.is_system, slot.ordinal),
     )
-    return [
-        Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else AssemblyReason.PINNED) for slot in before
-    ]
+    return [Group((slot,), AssemblyReason.SYSTEM if slot.is_system else AssemblyReason.PINNED) for slot in before]

@@ -7,7 +7,7 @@ active context, which are the deepest there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from compaction.rendering import render_summary
 from conversations.sql import load, rows
@@ -26,8 +26,7 @@ NAMED = 5
 _SQL = load("retrieval/recall_section.sql")
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A summary of the cut."""
 
     summary_id: str
@@ -36,12 +35,13 @@ class Node:
     token_count: int
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
+    """The text with its tokens, the summaries in it, and those without room."""
+
     text: str
     tokens: int
-    shown: tuple[Node, ...]
-    left_out: tuple[Node, ...]
+    summary_ids: tuple[str, ...]
+    left_out_ids: tuple[str, ...]
 
 
 def recall_section(
@@ -52,32 +52,30 @@ def recall_section(
     What is `withheld` is left out, and named so.
     """
     found = [Node(*row) for row in rows(_SQL["cut"], {"id": conversation_id, "fresh": FRESH_MESSAGES})]
-    section = _section([node for node in found if node.summary_id not in withheld], conversation_id, limit, count)
-    missing = [node for node in found if node.summary_id in withheld]
-    left_out = sorted([*section.left_out, *missing], key=lambda node: node.first_seq)
-    return replace(section, left_out=tuple(left_out))
-
-
-def _section(cut: Sequence[Node], conversation_id: int, limit: int, count: Callable[[str], int]) -> Section:
     [[first_raw, last_raw]] = rows(_SQL["raw_span"], {"id": conversation_id})
     raw = "" if first_raw is None else _raw_line(first_raw, last_raw)
-    if not cut and not raw:
-        return Section("", 0, (), ())
+    cut = [node for node in found if node.summary_id not in withheld]
+    text, shown = _fitting(cut, raw, limit, count) if cut or raw else ("", ())
+    shown_ids = dict.fromkeys(node.summary_id for node in shown)
+    left_out = tuple(node.summary_id for node in found if node.summary_id not in shown_ids)
+    return Section(text, count(text) if text else 0, tuple(shown_ids), left_out)
+
+
+def _fitting(cut: Sequence[Node], raw: str, limit: int, count: Callable[[str], int]) -> tuple[str, Sequence[Node]]:
+    """The text with the newest summaries that fit, and these; or none."""
     start = _reach(cut, limit)
     records = read_summaries([node.summary_id for node in cut[start:]])
     texts = {summary_id: render_summary(record) for summary_id, record in records.items()}
-    frame = count(_joined((), cut, texts, raw))
-    room = limit - frame
+    room = limit - count(_joined((), cut, texts, raw))
     kept = len(cut)
     while kept > start and (room := room - count(texts[cut[kept - 1].summary_id]) - 1) >= 0:
         kept -= 1
     # What pieces cost one by one and what they cost together is nearly the same; it is the text itself that must fit.
     for first in range(kept, len(cut) + 1):
         text = _joined(cut[first:], cut[:first], texts, raw)
-        tokens = count(text)
-        if tokens <= limit:
-            return Section(text, tokens, tuple(cut[first:]), tuple(cut[:first]))
-    return Section("", 0, (), tuple(cut))
+        if count(text) <= limit:
+            return text, cut[first:]
+    return "", ()
 
 
 def _reach(cut: Sequence[Node], limit: int) -> int:

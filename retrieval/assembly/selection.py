@@ -7,14 +7,13 @@ message, a tool call with its results. The planner decides where the fresh tail 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
 from compaction.policy import CompactionPolicy
-from conversations.fast.records import record
 from conversations.types import ContextItemType, Role
 from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
 
@@ -67,6 +66,10 @@ class Candidate(NamedTuple):
         return self.summary_id or f"msg_{self.message_id}"
 
     @property
+    def kind(self) -> ContextItemType:
+        return ContextItemType.MESSAGE if self.is_raw else ContextItemType.SUMMARY
+
+    @property
     def place(self) -> tuple[int, bool]:
         """Its place in the history; a recalled message follows its summary."""
         return self.ordinal, self.is_recalled
@@ -82,12 +85,7 @@ class Group(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        # Most groups are one candidate.
-        return (
-            self.candidates[0].tokens
-            if len(self.candidates) == 1
-            else sum([candidate.tokens for candidate in self.candidates])
-        )
+        return sum_tokens(self.candidates)
 
     @property
     def newest(self) -> tuple[int, bool]:
@@ -206,12 +204,15 @@ def score(*, worth: float, best: float, seq: int, last_seq: int) -> float:
     return (1 - WEIGHT_OF_RECENCY) * relative + WEIGHT_OF_RECENCY * seq / max(last_seq, 1)
 
 
-def select(groups: Sequence[Group], *, budget: int) -> Selection:
+def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = ()) -> Selection:
     """Select mandatory groups, then answers to the query, then the newest.
 
     The newest of the rest end at the first group that does not fit, so that no gap opens between them. Room that is
-    left then goes to further answers.
+    left then goes to further answers. The ids that are `withheld` are refused before all.
     """
+    quarantined: list[Candidate] = []
+    if withheld:
+        groups, quarantined = _without(groups, withheld)
     basket = _Basket()
     for group in groups:
         if group.mandatory is not None:
@@ -233,7 +234,14 @@ def select(groups: Sequence[Group], *, budget: int) -> Selection:
     left.sort(key=_newest, reverse=True)
     return Selection(
         taken=tuple(basket.decisions),
-        refused=tuple(_left_out(left, basket.total)),
+        refused=(
+            *(Decision(candidate, AssemblyReason.QUARANTINED, basket.total) for candidate in quarantined),
+            *(
+                Decision(candidate, AssemblyReason.BUDGET, basket.total)
+                for group in left
+                for candidate in reversed(group.candidates)
+            ),
+        ),
         total_tokens=basket.total,
         over_budget=basket.total > budget,
     )
@@ -281,29 +289,16 @@ def _by_need(group: Group) -> tuple[bool, int, bool]:
     return not (group.hits and group.is_summary), last.ordinal, last.is_recalled
 
 
-def _left_out(groups: Iterable[Group], total: int) -> Iterable[Decision]:
-    for group in groups:
-        for candidate in reversed(group.candidates):
-            yield Decision(candidate, AssemblyReason.BUDGET, total)
-
-
-def without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:
+def _without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:
     """The groups without what is withheld, and that."""
-    if not ids:
-        return list(groups), []
-    shown, withheld = [], []
+    shown: list[Group] = []
+    withheld: list[Candidate] = []
     for group in groups:
         kept = tuple(candidate for candidate in group.candidates if candidate.id not in ids)
         withheld += [candidate for candidate in group.candidates if candidate.id in ids]
         if kept:
-            shown.append(group if len(kept) == len(group.candidates) else group._replace(candidates=kept))
+            shown.append(group._replace(candidates=kept))
     return shown, withheld
-
-
-def with_withheld(selection: Selection, withheld: Iterable[Candidate]) -> Selection:
-    """The selection with why these are not in it."""
-    refused = (Decision(candidate, AssemblyReason.QUARANTINED, selection.total_tokens) for candidate in withheld)
-    return replace(selection, refused=(*refused, *selection.refused))
 
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
@@ -314,7 +309,7 @@ def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
     """Every decision in the order it was made.
 
-    What is missing and has no line of its own shares the last one.     `begins` is the seq where the context begins,
+    What is missing and has no line of its own shares the last one. `begins` is the seq where the context begins,
     `edge` the one before which nothing was looked at, if there is such.
     """
     # What only the query brought up is no part of the context, and so of no later sum.
@@ -351,24 +346,18 @@ def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
 
 
 def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine]:
-    lines = []
-    for candidate, reason, running_total in decisions:
-        ordinal, tokens, message_id, summary_id, _, _, _, last_seq, _ = candidate
-        if message_id is None:
-            id, kind, messages, summaries = summary_id, ContextItemType.SUMMARY, 0, 1
-        else:
-            id, kind, messages, summaries = f"msg_{message_id}", ContextItemType.MESSAGE, 1, 0
-        values = {
-            "included": included,
-            "reason": reason,
-            "tokens": tokens,
-            "running_total": running_total,
-            "first_seq": ordinal,
-            "last_seq": last_seq,
-            "id": id,
-            "kind": kind,
-            "messages": messages,
-            "summaries": summaries,
-        }
-        lines.append(record(ReceiptLine, values))
-    return lines
+    return [
+        ReceiptLine(
+            included=included,
+            reason=reason,
+            tokens=candidate.tokens,
+            running_total=running_total,
+            first_seq=candidate.ordinal,
+            last_seq=candidate.last_seq,
+            id=candidate.id,
+            kind=candidate.kind,
+            messages=int(candidate.is_raw),
+            summaries=int(not candidate.is_raw),
+        )
+        for candidate, reason, running_total in decisions
+    ]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
+from annotated_types import Predicate
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
@@ -19,21 +20,13 @@ _MOST_ATTEMPTS = 100
 _STRICT = ConfigDict(strict=True, str_strip_whitespace=True)
 
 
-def _level(depth: int) -> int:
-    if depth == 0:
-        raise ValueError
-    return depth
-
-
 def _texts(cited: Any) -> tuple[str, ...]:
-    if not isinstance(cited, list | tuple):
-        return ()
-    return tuple(each for each in cited if isinstance(each, str))[:_MOST_CITED]
+    found = cited if isinstance(cited, list | tuple) else ()
+    return tuple(each for each in found if isinstance(each, str))[:_MOST_CITED]
 
 
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[Text, AfterValidator(lambda text: text[:_LONGEST_WORDS])]
-Level = Annotated[int, AfterValidator(_level)]
 # A model's flags and lists are taken as far as they are what they should be.
 Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
@@ -72,7 +65,7 @@ class Expand(Action):
 
     name = "expand"
     id: Words
-    depth: Level = 1
+    depth: Annotated[int, Predicate(bool)] = 1
     messages: Flag = False
 
 
@@ -114,8 +107,7 @@ class NotAnAction(ValueError):
 
 def action_in(text: str) -> Action:
     """The action that a reply asks for; NotAnAction, saying why, if it asks for none."""
-    thought = _THOUGHT.match(text)
-    given = _object_in(text[thought.end() :] if thought is not None else text)
+    given = _object_in(text[thought.end() :] if (thought := _THOUGHT.match(text)) else text)
     name = given.get("action")
     if not isinstance(name, str) or not name.strip():
         raise NotAnAction('The object needs an "action": grep, describe, expand, more or answer.')
@@ -145,11 +137,10 @@ def _object_in(text: str) -> Mapping[str, Any]:
     for _ in range(_MOST_ATTEMPTS):
         if place < 0:
             break
-        end = place + 1
         try:
             value, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
-            value = {}
+            value, end = {}, place + 1
         if "action" in value:
             found: Mapping[str, Any] = value
             return found

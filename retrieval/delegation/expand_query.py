@@ -21,7 +21,7 @@ from retrieval.delegation.answers import checked, excerpts_of, note_of
 from retrieval.delegation.extent import Extent, to_be_read
 from retrieval.delegation.granted import GrantedReader
 from retrieval.delegation.grants import Grants
-from retrieval.delegation.sub_agent import Bounds, SubAgent, Work
+from retrieval.delegation.sub_agent import SubAgent, Work
 from retrieval.delegation.types import (
     Ending,
     GrantRecord,
@@ -87,11 +87,11 @@ class Delegation:
         if not question.strip():
             raise Invalid("question: This is empty.")
         if grant_id is not None:
-            grant: GrantRecord | None = self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
-        else:
-            item_ids = self._named(ids) if ids else self._searched(query or question, conversation_id)
-            grant = self._granted(question, item_ids, depth, token_cap) if item_ids else None
-        if grant is None:
+            return self._answered(
+                question, self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
+            )
+        item_ids = self._named(ids) if ids else self._searched(query or question, conversation_id)
+        if not item_ids:
             return QueryAnswer(
                 question=question,
                 answer=None,
@@ -104,7 +104,7 @@ class Delegation:
                 grant=None,
                 note="Nothing holds these words; ask in other words, or name ids.",
             )
-        return self._answered(question, grant)
+        return self._answered(question, self._granted(question, item_ids, depth, token_cap))
 
     def _answered(self, question: str, grant: GrantRecord) -> QueryAnswer:
         extent = Extent.of(grant.item_ids, depth=grant.depth)
@@ -186,14 +186,10 @@ class Delegation:
             client = guarded_client(name, policy=self.models)
         except Misconfigured as wrong:
             return Work(ending=Ending.MODEL_FAILED, failure=wrong.reason.value)
-        policy = self.engine.policy
         reader = GrantedReader(engine=self.engine, grants=self.grants, grant=grant, extent=extent)
-        bounds = Bounds(
-            turns=policy.query_turns, seconds=policy.query_seconds, answer_tokens=policy.query_answer_tokens
-        )
         items = dict(rows(_SQL["item_lines"], [list(extent.roots), array(extent.messages)]))
         lines = [items[id] for id in grant.item_ids if id in items]
-        return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, lines)
+        return SubAgent(client=client, reader=reader).look_into(question, lines)
 
     def _model(self) -> str | None:
         """The first model of the chain of summarizers, if there is one."""
@@ -229,8 +225,7 @@ class Delegation:
 
 def _one(id: str) -> Named:
     """The id of a summary or a message in the text."""
-    inside = names_in(id)
-    found = named(id) or (inside[0] if inside else None)
+    found = named(id) or next(iter(names_in(id)), None)
     if found is None:
         raise NotFound(f"There is no summary or message {id[:80]!r} that you may see.")
     if found.kind not in (ItemKind.SUMMARY, ItemKind.MESSAGE):

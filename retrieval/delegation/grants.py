@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
@@ -32,6 +33,16 @@ KEPT = timedelta(days=30)
 _MOST_REMOVED = 100
 
 _SQL = load("retrieval/delegation.sql")
+_RECORD = TypeAdapter(GrantRecord)
+_REFUSALS: dict[GrantState, tuple[type[Forbidden], str]] = {
+    GrantState.REVOKED: (GrantRevoked, "The grant {grant.grant_id} was revoked."),
+    GrantState.EXPIRED: (GrantExpired, "The grant {grant.grant_id} has expired; ask without it for a new one."),
+    GrantState.EXCEEDED: (
+        GrantExceeded,
+        "All of the {grant.token_cap:,} tokens that the grant {grant.grant_id} allows were read; ask without it for a "
+        "new one.",
+    ),
+}
 
 
 @dataclass
@@ -56,7 +67,7 @@ class Grants:
     def list_grants(self, *, before_grant: str | None = None, limit: int = 20) -> list[GrantRecord]:
         """List the workspace's grants, newest first, with what each was refused."""
         now = self.now()
-        grants = self._all().order_by("-created_at", "-grant_id")
+        grants = self.scope.narrow(Grant.objects.all()).order_by("-created_at", "-grant_id")
         if before_grant is not None:
             last = self._found(before_grant)
             grants = grants.filter(behind(field="created_at", moment=last.created_at, key=last.grant_id))
@@ -129,34 +140,18 @@ class Grants:
             cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
 
     def _require(self, grant: GrantRecord) -> None:
-        refusal = _refusal_of(grant)
-        if refusal is not None:
+        if grant.state in _REFUSALS:
+            error, text = _REFUSALS[grant.state]
+            refusal = error(text.format(grant=grant))
             self.note(grant_id=grant.grant_id, refusal=refusal)
             raise refusal
 
-    def _all(self) -> QuerySet[Grant]:
-        return self.scope.narrow(Grant.objects.all())
-
     def _found(self, grant_id: str) -> Grant:
-        grant = self._all().filter(grant_id=grant_id).first() if grant_id.isprintable() else None
+        grants = self.scope.narrow(Grant.objects.filter(grant_id=grant_id))
+        grant = grants.first() if grant_id.isprintable() else None
         if grant is None:
             raise NotFound(f"There is no grant {grant_id[:80]!r} that you may see.")
         return grant
-
-
-def _refusal_of(grant: GrantRecord) -> Forbidden | None:
-    match grant.state:
-        case GrantState.REVOKED:
-            return GrantRevoked(f"The grant {grant.grant_id} was revoked.")
-        case GrantState.EXPIRED:
-            return GrantExpired(f"The grant {grant.grant_id} has expired; ask without it for a new one.")
-        case GrantState.EXCEEDED:
-            return GrantExceeded(
-                f"All of the {grant.token_cap:,} tokens that the grant {grant.grant_id} allows were read; ask without "
-                "it for a new one."
-            )
-        case GrantState.ACTIVE:
-            return None
 
 
 def _record(grant: Grant, now: datetime) -> GrantRecord:
@@ -168,17 +163,4 @@ def _record(grant: Grant, now: datetime) -> GrantRecord:
         state = GrantState.EXCEEDED
     else:
         state = GrantState.ACTIVE
-    return GrantRecord(
-        grant_id=grant.grant_id,
-        question=grant.question,
-        item_ids=tuple(grant.item_ids),
-        depth=grant.depth,
-        token_cap=grant.token_cap,
-        tokens_used=grant.tokens_used,
-        reads=grant.reads,
-        state=state,
-        created_at=grant.created_at,
-        expires_at=grant.expires_at,
-        revoked_at=grant.revoked_at,
-        refusals=grant.refusals,
-    )
+    return _RECORD.validate_python({**vars(grant), "state": state})

@@ -22,6 +22,7 @@ from conversations.errors import LcmError
 from retrieval.delegation.actions import Finish, NotAnAction, action_in, as_json
 from retrieval.delegation.granted import GrantedReader
 from retrieval.delegation.types import Ending, GrantRecord, GrantState, QueryStep
+from retrieval.policy import RetrievalPolicy
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "retrieval"
 
@@ -41,15 +42,6 @@ class Turn:
 
     action: str
     outcome: str
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """How long a sub-agent may work, and how much it may say."""
-
-    turns: int
-    seconds: float
-    answer_tokens: int
 
 
 @dataclass
@@ -74,13 +66,17 @@ class SubAgent:
 
     client: ModelClient
     reader: GrantedReader
-    bounds: Bounds
+
+    @property
+    def policy(self) -> RetrievalPolicy:
+        """How long it may work, and how much it may say."""
+        return self.reader.engine.policy
 
     def look_into(self, question: str, items: Sequence[str]) -> Work:
         """What the model finds out; where it does not answer, why."""
         work, turns = Work(), list[Turn]()
-        until = self.client.clock() + self.bounds.seconds
-        for left in range(self.bounds.turns, 0, -1):
+        until = self.client.clock() + self.policy.query_seconds
+        for left in range(self.policy.query_turns, 0, -1):
             grant = self.reader.grants.get_grant(grant_id=self.reader.grant.grant_id)
             if grant.state in _TAKEN_BACK:
                 # Whoever took it back wants no answer from what was read by it.
@@ -92,7 +88,7 @@ class SubAgent:
                 turns=turns,
                 turns_left=left,
                 grant=grant,
-                answer_tokens=self.bounds.answer_tokens,
+                answer_tokens=self.policy.query_answer_tokens,
             )
             try:
                 reply = self.client.complete(prompt, deadline=until)
@@ -120,7 +116,7 @@ class SubAgent:
                 return None
             return Turn(clip(reply, _SHOWN_OF_A_REPLY), str(wrong))
         if isinstance(action, Finish):
-            work.answer = fit(clean(action.answer), self.bounds.answer_tokens, self.reader.engine.tokens.count)
+            work.answer = fit(clean(action.answer), self.policy.query_answer_tokens, self.reader.engine.tokens.count)
             work.cited = action.cited
             work.ending = Ending.ANSWERED if action.complete else Ending.INCOMPLETE
             return None
@@ -141,10 +137,9 @@ def turn_prompt(
     turns_left: int,
     grant: GrantRecord,
     answer_tokens: int,
-    nonce: str | None = None,
 ) -> Prompt:
-    """What to ask for the next action; the nonce is drawn unless a test gives one."""
-    nonce = nonce or secrets.token_hex(8)
+    """What to ask for the next action, between tags with a number drawn for it."""
+    nonce = secrets.token_hex(8)
     tag = f"data-{nonce}"
 
     def harmless(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 from compaction.models import CompactionRun
 from conversations.content.lossless_values import is_storable
@@ -21,6 +23,17 @@ MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
 
 
+# What a description says in the words of the row.
+_OF_SUMMARY = (
+    "conversation_id", "created_at", "token_count", "first_seq", "last_seq", "earliest_at", "latest_at", "depth",
+    "model", "source_tokens", "quality", "content", "run_id",
+)  # fmt: skip
+_OF_MESSAGE = ("conversation_id", "created_at", "token_count", "author")
+_OF_FILE = (
+    "conversation_id", "created_at", "file_name", "mime_type", "byte_size", "exploration_summary", "content_hash",
+)  # fmt: skip
+
+
 def describe(id: str, *, scope: Scope) -> Description:
     """See `RetrievalEngine.describe`: one query for a summary, two for a message."""
     found = named(id)
@@ -29,8 +42,7 @@ def describe(id: str, *, scope: Scope) -> Description:
     conversation = _of_session(id, scope)
     if conversation is not None:
         return _conversation(conversation)
-    inside = names_in(id)
-    if inside:
+    if inside := names_in(id):
         return _described(inside[0], scope)
     raise NotFound(
         f"{id[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
@@ -52,6 +64,10 @@ def _described(found: Named, scope: Scope) -> Description:
             return _message(scope.message(found.number))
 
 
+def _same(row: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
 def _of_session(session_id: str, scope: Scope) -> Conversation | None:
     """The one visible conversation of this session; None if there are several."""
     if not is_storable(session_id):
@@ -65,15 +81,10 @@ def _row() -> OneRow[Summary]:
     return OneRow.like(Summary.objects.all())
 
 
-@cache
-def _of_summary() -> str:
-    return STATEMENTS["summary"].format(row=", ".join(f"s.{column}" for column in _row().columns))
-
-
 def _summary(summary_id: str, scope: Scope) -> Description:
-    fetched = rows(
-        _of_summary(), {"summary_id": summary_id, "workspace_id": scope.workspace_id, "most": MOST_IN_MANIFEST}
-    )
+    statement = STATEMENTS["summary"].format(row=", ".join(f"s.{column}" for column in _row().columns))
+    values = {"summary_id": summary_id, "workspace_id": scope.workspace_id, "most": MOST_IN_MANIFEST}
+    fetched = rows(statement, values)
     if not fetched:
         raise unseen("summary", summary_id)
     width = len(_row().columns)
@@ -85,20 +96,11 @@ def _summary(summary_id: str, scope: Scope) -> Description:
     return Description(
         id=summary.summary_id,
         kind=ItemKind.SUMMARY,
-        conversation_id=summary.conversation_id,
-        created_at=summary.created_at,
-        token_count=summary.token_count,
+        **_same(summary, _OF_SUMMARY),
         active=itself.active,
-        first_seq=summary.first_seq,
-        last_seq=summary.last_seq,
-        earliest_at=summary.earliest_at,
-        latest_at=summary.latest_at,
         summary_kind=SummaryKind(summary.kind),
-        depth=summary.depth,
         level=Level(summary.level),
-        model=summary.model,
         opening_tokens=itself.opening_tokens,
-        source_tokens=summary.source_tokens,
         message_count=summary.descendant_count,
         sources=tuple(each.summary_id for each in below if each.distance == 1),
         source_messages=tuple(MessageSpan(*span) for span in spans or ()),
@@ -107,11 +109,8 @@ def _summary(summary_id: str, scope: Scope) -> Description:
         manifest=tuple(below[:MOST_IN_MANIFEST]),
         manifest_complete=len(below) <= MOST_IN_MANIFEST,
         file_ids=tuple(summary.file_ids),
-        quality=summary.quality,
-        content=summary.content,
         supersedes=summary.supersedes_id,
         superseded_by=itself.superseded_by,
-        run_id=summary.run_id,
         erased=summary.erased_by_id is not None,
         quarantined=quarantined,
     )
@@ -124,15 +123,12 @@ def _message(message: Message) -> Description:
     return Description(
         id=f"msg_{message.message_id}",
         kind=ItemKind.MESSAGE,
-        conversation_id=message.conversation_id,
-        created_at=message.created_at,
-        token_count=message.token_count,
+        **_same(message, _OF_MESSAGE),
         active=not held_by,
         first_seq=message.seq,
         last_seq=message.seq,
         derived=tuple(each.summary_id for each in held_by if each.distance == -1),
         role=Role(message.role),
-        author=message.author,
         part_types=tuple(part_types or ()),
         held_by=tuple(held_by),
         quarantined=quarantined,
@@ -143,23 +139,14 @@ def _message(message: Message) -> Description:
 
 
 def _file(file: LargeFile) -> Description:
-    record = file.as_record()
+    needing = rows(STATEMENTS["needing_file"], {"file_id": file.file_id, "most": MOST_IN_MANIFEST})
     return Description(
-        id=record.file_id,
+        id=file.file_id,
         kind=ItemKind.FILE,
-        conversation_id=record.conversation_id,
-        created_at=record.created_at,
-        file_name=record.file_name,
-        mime_type=record.mime_type,
-        byte_size=record.byte_size,
-        exploration_summary=record.exploration_summary,
-        needed_by=tuple(
-            needing
-            for (needing,) in rows(STATEMENTS["needing_file"], {"file_id": record.file_id, "most": MOST_IN_MANIFEST})
-        ),
-        content_hash=record.content_hash,
-        erased=record.erased_by_id is not None,
-        quarantined=next((reason for (reason,) in rows(_FILE_QUARANTINED, [record.file_id])), None),
+        **_same(file.as_record(), _OF_FILE),
+        needed_by=tuple(id for (id,) in needing),
+        erased=file.erased_by_id is not None,
+        quarantined=next((reason for (reason,) in rows(_FILE_QUARANTINED, [file.file_id])), None),
     )
 
 
@@ -169,13 +156,8 @@ def _run(run_id: str, *, scope: Scope) -> Description:
     run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
     if run is None:
         raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
-    made = [
-        outline(row)
-        for row in rows(
-            STATEMENTS["made_by_run"],
-            {"conversation_id": run.conversation_id, "run_id": run_id, "most": MOST_IN_MANIFEST},
-        )
-    ]
+    values = {"conversation_id": run.conversation_id, "run_id": run_id, "most": MOST_IN_MANIFEST}
+    made = [outline(row) for row in rows(STATEMENTS["made_by_run"], values)]
     return Description(
         id=run.run_id,
         kind=ItemKind.RUN,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
-from conversations.types import Level, SummaryKind
-from retrieval.describing.summary_outlines import STATEMENTS, outline
+from retrieval.describing.summary_outlines import STATEMENTS, outline, records_of
 from retrieval.ids import named, names_in
 from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan, SummaryOutline
 
@@ -50,22 +48,22 @@ def impact(id: str, *, limit: int, scope: Scope) -> Impact:
     found = named(id) or next(iter(names_in(id)), None)
     if found is None or found.kind not in (ItemKind.MESSAGE, ItemKind.SUMMARY):
         raise NotFound(f"{id[:80]!r} names no message (msg_...) and no summary (sum_...): nothing derives from it.")
-    values: dict[str, int | str | None] = {"message_id": None, "summary_id": None, "limit": limit}
+    is_message = found.kind is ItemKind.MESSAGE
     with snapshot():
-        if found.kind is ItemKind.MESSAGE:
-            conversation_id = scope.message(found.number).conversation_id
-            values["message_id"] = found.number
-        else:
-            conversation_id = scope.summary(found.id).conversation_id
-            values["summary_id"] = found.id
-        levels = tuple(ImpactLevel(*row) for row in rows(STATEMENTS["levels"], values))
+        source = scope.message(found.number) if is_message else scope.summary(found.id)
+        values = {
+            "message_id": found.number if is_message else None,
+            "summary_id": None if is_message else found.id,
+            "limit": limit,
+        }
+        levels = records_of(ImpactLevel, rows(STATEMENTS["levels"], values))
         items = tuple(outline(row) for row in rows(STATEMENTS["nearest"], values)) if levels else ()
         [[is_shown]] = rows(STATEMENTS["is_active"], values)
     count = sum(level.count for level in levels)
     return Impact(
         id=found.id,
         kind=found.kind,
-        conversation_id=conversation_id,
+        conversation_id=source.conversation_id,
         active=is_shown,
         count=count,
         tokens=sum(level.tokens for level in levels),
@@ -80,31 +78,11 @@ def lineage(conversation_id: int, *, scope: Scope) -> Lineage:
     """See `RetrievalEngine.lineage`: five queries, whatever the size."""
     conversation = scope.conversation(conversation_id)
     whole = {"conversation_id": conversation_id, "from": 1, "upto": conversation.next_seq}
-    edges = tuple(LineageEdge(*row) for row in rows(STATEMENTS["edges"], [conversation_id]))
-    used = {edge.source_id for edge in edges}
-    of_summaries = Counter(edge.summary_id for edge in edges)
-    nodes = tuple(
-        LineageNode(
-            summary_id=row[0],
-            kind=SummaryKind(row[1]),
-            depth=row[2],
-            level=Level(row[3]),
-            first_seq=row[4],
-            last_seq=row[5],
-            token_count=row[6],
-            source_tokens=row[7],
-            direct_messages=row[8] - of_summaries[row[0]],
-            descendant_count=row[9],
-            created_at=row[10],
-            active=row[0] not in used,
-        )
-        for row in rows(STATEMENTS["nodes"], [conversation_id])
-    )
     return Lineage(
         conversation_id=conversation_id,
         message_count=conversation.counters.message_count,
-        nodes=nodes,
-        edges=edges,
-        raw_messages=tuple(MessageSpan(*row) for row in rows(STATEMENTS["raw_spans"], whole)),
+        nodes=records_of(LineageNode, rows(STATEMENTS["nodes"], [conversation_id])),
+        edges=records_of(LineageEdge, rows(STATEMENTS["edges"], [conversation_id])),
+        raw_messages=records_of(MessageSpan, rows(STATEMENTS["raw_spans"], whole)),
         boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
     )

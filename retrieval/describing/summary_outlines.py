@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
 
-from conversations.fast.records import record
+from pydantic import TypeAdapter
+
 from conversations.sql import load
-from conversations.types import Level, SummaryKind
 from retrieval.types import SummaryOutline
+
+R = TypeVar("R")
 
 _SQL = load("retrieval/describe.sql")
 # `{outline}` and `{derived}` in a statement are the pieces of that name.
@@ -17,34 +20,31 @@ STATEMENTS = {
     name: statement.replace("{outline}", _SQL["outline"]).replace("{derived}", _SQL["derived"])
     for name, statement in _SQL.items()
 }
-
-_KINDS = {kind.value: kind for kind in SummaryKind}
-_LEVELS = {level.value: level for level in Level}
+_OUTLINE = TypeAdapter(SummaryOutline)
+# Of `{outline}`, and the distance that follows it.
+_COLUMNS = (
+    *(each.name for each in fields(SummaryOutline) if each.name not in ("distance", "superseded_by")),
+    "superseded_by",
+    "distance",
+)
 
 
 def outline(row: Sequence[Any]) -> SummaryOutline:
-    """Make an outline from a row; its times come as text."""
-    (
-        summary_id, kind, depth, tokens, opening, first, last, earliest, latest, messages, level, has_derived, later,
-        distance,
-    ) = row  # fmt: skip
-    values = {
-        "summary_id": summary_id,
-        "kind": _KINDS[kind],
-        "depth": depth,
-        "token_count": tokens,
-        "opening_tokens": opening,
-        "first_seq": first,
-        "last_seq": last,
-        "earliest_at": datetime.fromisoformat(earliest),
-        "latest_at": datetime.fromisoformat(latest),
-        "descendant_count": messages,
-        "level": _LEVELS[level],
-        "active": not has_derived and later is None,
-        "distance": distance,
-        "superseded_by": later,
-    }
-    return record(SummaryOutline, values)
+    """Make an outline from the columns of `{outline}` and a distance."""
+    return _OUTLINE.validate_python(dict(zip(_COLUMNS, row, strict=True)))
+
+
+def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
+    """Make records from rows that have their fields as columns, in that order."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    adapter = _adapter(kind)  # type: ignore[arg-type]
+    found: tuple[R, ...] = adapter.validate_python([dict(zip(names, row, strict=True)) for row in rows])
+    return found
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]
 
 
 def in_order(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:

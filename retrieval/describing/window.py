@@ -18,8 +18,8 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot
-from conversations.store.read import ROLES
 from conversations.types import ConversationRecord, Level, Role
+from retrieval.describing.summary_outlines import records_of
 from retrieval.types import MessageSpan
 
 # More messages than this in a window are not listed one by one.
@@ -142,8 +142,9 @@ def lineage_window(
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS
-        is_single = _SQL["is_single"].format(seen=_SQL["active_now" if time is None else "active_then"])
-        summaries = _SQL["summaries"].format(among=f"AND ({is_single})" if least > 1 else "")
+        seen = _SQL["active_now" if time is None else "active_then"]
+        is_single = _SQL["is_single"].format(seen=seen)
+        summaries = _SQL["summaries"].format(seen=seen, among=f"AND ({is_single})" if least > 1 else "")
         bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []
         raw = tuple(MessageSpan(*row) for row in rows(_SQL["raw_now" if time is None else "raw_then"], values))
         is_narrow = with_messages and last - first < MOST_MESSAGES
@@ -155,10 +156,10 @@ def lineage_window(
             last_seq=last,
             message_count=count,
             tail_from_seq=max(1, count - policy.fresh_tail_count + 1),
-            summaries=tuple(_summary(row, time) for row in rows(summaries, values)),
+            summaries=records_of(WindowSummary, rows(summaries, values)),
             raw=raw if count else (),
             messages=_messages(values, raw) if is_narrow else None,
-            runs=tuple(_run(row) for row in rows(_SQL["runs"], values)),
+            runs=records_of(WindowRun, rows(_SQL["runs"], values)),
             boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
             bundles=tuple(WindowBundle(*row) for row in bundles),
             as_of_run=as_of_run,
@@ -177,42 +178,6 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
     return time, found[0][0] if found else 0
 
 
-def _summary(row: tuple[Any, ...], time: datetime | None) -> WindowSummary:
-    """The summary of a row, active or superseded as of the moment."""
-    id, depth, first, last, tokens, source_tokens, level, retention, is_degraded, run_id, created, *ends, is_shown = row
-    merged, superseded = (end is not None and (time is None or end <= time) for end in ends)
-    return WindowSummary(
-        summary_id=id,
-        depth=depth,
-        first_seq=first,
-        last_seq=last,
-        token_count=tokens,
-        source_tokens=source_tokens,
-        level=Level(level),
-        retention=retention,
-        is_degraded=is_degraded,
-        active=is_shown if time is None else not (merged or superseded),
-        superseded=superseded,
-        run_id=run_id,
-        created_at=created,
-    )
-
-
 def _messages(values: dict[str, Any], raw: Sequence[MessageSpan]) -> tuple[WindowMessage, ...]:
     is_raw = {seq for span in raw for seq in range(span.first_seq, span.last_seq + 1)}
-    return tuple(
-        WindowMessage(message_id=id, seq=seq, role=ROLES[role], token_count=tokens, raw=seq in is_raw)
-        for id, seq, role, tokens in rows(_SQL["messages"], values)
-    )
-
-
-def _run(row: tuple[Any, ...]) -> WindowRun:
-    run_id, finished_at, last_seq, summaries, reason, outcome = row
-    return WindowRun(
-        run_id=run_id,
-        finished_at=finished_at,
-        last_seq=last_seq,
-        summaries=summaries,
-        reason=reason and Reason(reason),
-        outcome=outcome and Outcome(outcome),
-    )
+    return records_of(WindowMessage, ((*row, row[1] in is_raw) for row in rows(_SQL["messages"], values)))

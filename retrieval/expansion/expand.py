@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -33,8 +33,7 @@ _MOMENT = "~"
 _DIGITS = re.compile(r"[0-9]{1,17}")
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """The item to go on with, and how much of it has been given."""
 
     key: Key
@@ -49,8 +48,7 @@ class Position:
 _BEGINNING = Position(Key(0, -(2**31)))
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What a cursor belongs to: a summary, or a range as of a moment."""
 
     of: str
@@ -59,13 +57,14 @@ class Request:
 
     def cursor(self, position: Position) -> str:
         """The cursor for this position in this expansion."""
-        place = [*position.key, position.content_offset, position.parts_offset]
-        return write_cursor(list(astuple(self)), place, of="expand")
+        return write_cursor(list(self), [*position.key, *position[1:]], of="expand")
 
-    def position(self, cursor: str) -> Position:
+    def position(self, cursor: str | None) -> Position:
         """The position of a cursor; Invalid (`bad_cursor`) if not of this request."""
+        if cursor is None:
+            return _BEGINNING
         mismatch = "This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed"
-        *key, content_offset, parts_offset = read_cursor(cursor, list(astuple(self)), of="expand", mismatch=mismatch)
+        *key, content_offset, parts_offset = read_cursor(cursor, list(self), of="expand", mismatch=mismatch)
         return Position(Key(*key), content_offset, parts_offset)
 
 
@@ -98,9 +97,8 @@ class Expansion:
         """See `RetrievalEngine.expand`."""
         root = self.scope.summary(summary_id)
         request = Request(summary_id, depth, include_messages)
-        position = request.position(cursor) if cursor is not None else _BEGINNING
         outline = below(root, depth=depth, include_messages=include_messages)
-        page = self._page(outline, position, self._cap(token_cap), keep_ends)
+        page = self._page(outline, request.position(cursor), self._cap(token_cap), keep_ends)
         if root.created_at.astimezone(UTC).date() < today():
             # A conversation in which something was made today was used today.
             Conversation.objects.filter(pk=root.conversation_id).mark_used()
@@ -132,8 +130,8 @@ class Expansion:
         """See `RetrievalEngine.expand_range`."""
         include_messages = include_messages or only_messages
         with snapshot():
-            moment, inner = _of_range(cursor) if cursor is not None else (_now(), "")
-            as_of = _time(moment)
+            moment, inner = (_now(), None) if cursor is None else _of_range(cursor)
+            as_of = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
             stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
             if only_messages:
                 outline = messages_within(stretch)
@@ -142,8 +140,7 @@ class Expansion:
                 outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
             # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
             request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
-            position = request.position(inner) if cursor is not None else _BEGINNING
-            page = self._page(outline, position, self._cap(token_cap), keep_ends)
+            page = self._page(outline, request.position(inner), self._cap(token_cap), keep_ends)
         stretch.conversation.note_use()
         following = None if page.following is None else f"{moment}{_MOMENT}{request.cursor(page.following)}"
         return RangeExpansion(
@@ -222,12 +219,10 @@ class Expansion:
             budget=room,
             count=self.tokens.count,
         )
-        item = sliced(whole, piece, parts_total=len(parts_json))
-        if piece.is_last:
-            return item, None
-        return item, Position(
+        given = Position(
             begins.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
         )
+        return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
 
 
 def _planned(
@@ -263,10 +258,6 @@ def _given(page: _Page) -> dict[str, Any]:
 def _now() -> int:
     # The database's clock, by which summaries are dated, in microseconds.
     return int(rows("SELECT (extract(epoch FROM now()) * 1000000)::bigint")[0][0])
-
-
-def _time(moment: int) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
 
 
 def _of_range(cursor: str) -> tuple[int, str]:

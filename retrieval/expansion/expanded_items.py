@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from conversations.cold_storage.cold_texts import cold_texts, until_settled
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
@@ -30,42 +31,40 @@ def items_of(entries: Sequence[Entry]) -> list[ExpandedItem]:
 
 def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedItem:
     """A piece of the item as an item."""
-    of_piece = {
-        "tokens": piece.tokens,
-        "content": piece.content,
-        "complete": piece.is_last,
-        "content_offset": piece.content_offset,
-        "parts": (),
-        "parts_json": piece.parts_json,
-        "parts_offset": piece.parts_offset,
-        "parts_total": parts_total,
-    }
-    return record(ExpandedItem, {**vars(whole), **of_piece})
+    return replace(
+        whole,
+        tokens=piece.tokens,
+        content=piece.content,
+        complete=piece.is_last,
+        content_offset=piece.content_offset,
+        parts=(),
+        parts_json=piece.parts_json,
+        parts_offset=piece.parts_offset,
+        parts_total=parts_total,
+    )
 
 
 def _summaries(entries: Mapping[str, Entry]) -> dict[str, ExpandedItem]:
-    found = {}
-    for row in rows(_SQL["summaries"], [texts(entries)], binary=True):
-        summary_id, kind, depth, content, created_at, first_seq, last_seq, descendant_count, erased = row
-        entry = entries[summary_id]
-        values = {
-            "id": summary_id,
-            "kind": ItemKind.SUMMARY,
-            "of": entry.of,
-            "level": entry.level,
-            "first_seq": first_seq,
-            "last_seq": last_seq,
-            "tokens": entry.tokens + MESSAGE_OVERHEAD_TOKENS,
-            "content": content,
-            "created_at": created_at,
-            "content_total": len(content),
-            "summary_kind": SummaryKind(kind),
-            "depth": depth,
-            "descendant_count": descendant_count,
-            "erased": erased,
-        }
-        found[summary_id] = record(ExpandedItem, values)
-    return found
+    found = rows(_SQL["summaries"], [texts(entries)], binary=True)
+    return {
+        summary_id: ExpandedItem(
+            id=summary_id,
+            kind=ItemKind.SUMMARY,
+            of=entries[summary_id].of,
+            level=entries[summary_id].level,
+            first_seq=first_seq,
+            last_seq=last_seq,
+            tokens=entries[summary_id].tokens + MESSAGE_OVERHEAD_TOKENS,
+            content=content,
+            created_at=created_at,
+            content_total=len(content),
+            summary_kind=SummaryKind(kind),
+            depth=depth,
+            descendant_count=descendant_count,
+            erased=erased,
+        )
+        for summary_id, kind, depth, content, created_at, first_seq, last_seq, descendant_count, erased in found
+    }
 
 
 def _messages(entries: Mapping[int, Entry]) -> dict[int, ExpandedItem]:

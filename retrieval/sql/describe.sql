@@ -5,15 +5,16 @@
 -- each step.
 
 -- name: outline
--- The columns of the outline of a summary `s`, in the order of `SummaryOutline`, but for its distance, which follows.
+-- The columns of the outline of a summary `s`; its distance follows.
 s.summary_id, s.kind::text, s.depth, s.token_count,
        CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
            SELECT sum(c.token_count - c.source_tokens)
            FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
            WHERE p.summary_id = s.summary_id
        ), 0) END::bigint,
-       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
+       s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.descendant_count, s.level,
+       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NULL
+       AND (SELECT true FROM summaries later WHERE later.supersedes_id = s.summary_id) IS NULL,
        (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id)
 
 -- name: summary
@@ -232,9 +233,11 @@ SELECT EXISTS (SELECT FROM context_items WHERE message_id = %(message_id)s::bigi
     OR EXISTS (SELECT FROM context_items WHERE summary_id = %(summary_id)s::text)
 
 -- name: nodes
--- The summaries of a conversation.
+-- The summaries of a conversation, in the columns of `LineageNode`.
 SELECT s.summary_id, s.kind::text, s.depth, s.level, s.first_seq, s.last_seq, s.token_count, s.source_tokens,
-       s.source_count, s.descendant_count, s.created_at
+       s.source_count - (SELECT count(*) FROM summary_parents p WHERE p.summary_id = s.summary_id),
+       s.descendant_count, s.created_at,
+       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NULL
 FROM summaries s WHERE s.conversation_id = %s ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: edges

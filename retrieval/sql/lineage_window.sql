@@ -1,11 +1,10 @@
 -- name: summaries
--- The summaries that overlap the window, with when each was derived from and superseded.
+-- The summaries that overlap the window, in the columns of `WindowSummary`.
 SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_tokens, s.level, s.retention,
-       s.is_degraded, s.run_id, s.created_at,
-       (SELECT min(d.created_at) FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-        WHERE p.parent_summary_id = s.summary_id) AS derived_at,
-       (SELECT later.created_at FROM summaries later WHERE later.supersedes_id = s.summary_id) AS superseded_at,
-       EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id) AS is_shown
+       s.is_degraded, {seen},
+       (SELECT later.created_at <= coalesce(%(time)s::timestamptz, later.created_at)
+        FROM summaries later WHERE later.supersedes_id = s.summary_id) IS TRUE,
+       s.run_id, s.created_at
 FROM summaries s
 WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
   AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) {among}
@@ -66,7 +65,7 @@ FROM (
 GROUP BY island ORDER BY 1
 
 -- name: runs
--- The newest runs that made summaries.
+-- The newest runs that made summaries, in the columns of `WindowRun`.
 SELECT made.run_id, made.finished_at, made.last_seq, made.summaries, r.reason, r.outcome
 FROM (
     SELECT s.run_id, max(s.created_at) AS finished_at, max(s.last_seq) AS last_seq, count(*) AS summaries

@@ -9,8 +9,9 @@ import pytest
 
 from conversations.errors import Invalid
 from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
-from lcmsite.ops.documents import PROJECT, README, settings_table, written
+from lcmsite.ops.documents import PROJECT, README, written
 from tests.architecture.commands import anchors, calls, code_blocks, inline_code, links
+from tests.frozen.error_codes import refusals
 
 DOCUMENTS = sorted([README, *PROJECT.glob("[a-z]*/README.md"), *PROJECT.glob("docs/*.md")])
 of_each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
@@ -42,13 +43,6 @@ def is_known(words: list[str]) -> bool:
     verb, rest = verb_of(words)
     families = {name.split()[0] for name in verbs() if " " in name}
     return verb is not None or not rest or rest == ["..."] or (rest[0] in families and rest[1:] == ["..."])
-
-
-def test_readme_lists_every_setting_with_its_default_and_bounds():
-    found = re.search(r"<!-- settings -->\n(.*?)\n?<!-- /settings -->", README.read_text(), re.S)
-
-    assert found is not None
-    assert found[1] == settings_table(), "`make docs` writes it."
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/reference.md"])
@@ -150,3 +144,25 @@ def test_every_test_that_ci_names_exists():
 
     assert named
     assert [each for each in named if not (PROJECT / each).exists()] == []
+
+
+def test_every_code_of_a_refusal_stands_in_its_page_with_its_statuses_and_no_other():
+    statuses: dict[str, set[int]] = {}
+    for refusal in refusals():
+        statuses.setdefault(refusal.code, set()).add(refusal.status)
+
+    assert statuses_in_the_page() == statuses
+
+
+def statuses_in_the_page() -> dict[str, set[int]]:
+    """One status for all codes of a line, one for each of them, or, of a single code, all of its."""
+    found: dict[str, set[int]] = {}
+    page = (PROJECT / "docs" / "errors.md").read_text()
+    for names, numbers in re.findall(r"^\| (`.+?`) \| ([\d, ]+) \|", page, re.M):
+        codes, statuses = re.findall(r"`(\w+)`", names), [int(each) for each in numbers.split(", ")]
+        if len(codes) == 1:
+            found[codes[0]] = set(statuses)
+        else:
+            each = statuses * (len(codes) // len(statuses))
+            found |= {code: {status} for code, status in zip(codes, each, strict=True)}
+    return found

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import multiprocessing
-import pickle
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import django
@@ -15,30 +14,14 @@ from lcmsite.ops.processes import freeze_loaded
 
 # Spawned and not forked: a connection to the database cannot be shared.
 _SPAWNED = multiprocessing.get_context("spawn")
+_beside: dict[str, Any] = {}
 
 
 def together(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Call a module's function in a process for each tuple of arguments; before these it is given a barrier for all."""
     barrier = _SPAWNED.Barrier(len(arguments))
-    pipes = []
-    processes = []
-    for each in arguments:
-        here, there = _SPAWNED.Pipe(duplex=False)
-        # Packed, for what is in it may not be imported before Django is set up.
-        task = pickle.dumps((function.__module__, function.__name__, each))
-        process = _SPAWNED.Process(target=_answer, args=(there, barrier, task))
-        process.start()
-        # So that its death ends the pipe.
-        there.close()
-        pipes.append(here)
-        processes.append(process)
-    answers = [pipe.recv() for pipe in pipes]
-    for process in processes:
-        process.join()
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
-    return answers
+    with ProcessPoolExecutor(len(arguments), _SPAWNED, initializer=_set_up, initargs=(barrier,)) as processes:
+        return [each.result() for each in [processes.submit(_called, function, *each) for each in arguments]]
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -46,15 +29,17 @@ def alone(function: Callable[..., Any], *arguments: Any) -> Any:
     return together(function, [arguments])[0]
 
 
-def _answer(pipe: Any, barrier: Any, task: bytes) -> None:
+def _set_up(barrier: Any) -> None:
     django.setup()
+    _beside["barrier"] = barrier
+
+
+def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    # As every process of LCM does: what is loaded by now stays.
+    gc.collect()
+    freeze_loaded()
     try:
-        module, function, arguments = pickle.loads(task)
-        work = getattr(importlib.import_module(module), function)
-        # As every process of LCM does: what is loaded by now stays.
-        gc.collect()
-        freeze_loaded()
-        pipe.send(work(barrier, *arguments))
-    except Exception as failure:
-        barrier.abort()
-        pipe.send(failure)
+        return function(_beside["barrier"], *arguments)
+    except Exception:
+        _beside["barrier"].abort()
+        raise

@@ -14,57 +14,13 @@ from psycopg import Connection
 from conversations.types import SummaryKind
 from lcmsite.connections import connect
 from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.floor import SQL
 from tests.benchmarks.measure import Laps
 
 LEAF_CHUNK_TOKENS = 20_000
 FAN_IN = 4
 TARGETS = {SummaryKind.LEAF: 600, SummaryKind.CONDENSED: 900}
 FRESH_TAIL = 8
-
-_RAW = """
-    SELECT c.ordinal, c.message_id, m.content, c.token_count, m.created_at
-    FROM context_items c JOIN messages m USING (message_id)
-    WHERE c.conversation_id = %(conversation_id)s
-      AND c.ordinal < (SELECT next_seq - %(tail)s FROM conversations WHERE conversation_id = %(conversation_id)s)
-    ORDER BY c.ordinal
-"""
-_SUMMARIES = """
-    SELECT c.ordinal, c.summary_id, s.content, c.token_count, s.latest_at
-    FROM context_items c JOIN summaries s USING (summary_id)
-    WHERE c.conversation_id = %(conversation_id)s AND s.depth = %(depth)s
-    ORDER BY c.ordinal
-"""
-_INSERT = """
-    INSERT INTO summaries (summary_id, conversation_id, kind, content, token_count, depth, first_seq, last_seq,
-                           earliest_at, latest_at, source_count, descendant_count, source_tokens, level, model,
-                           token_counter, summary_hash, run_id)
-    VALUES (%(id)s, %(conversation_id)s, %(kind)s, %(text)s, %(tokens)s, %(depth)s, %(first)s, %(last)s,
-            %(since)s, %(until)s, %(sources)s, %(sources)s, %(source_tokens)s, 'deterministic', 'stub',
-            'estimate', %(hash)s, 'run_0')
-"""
-_LINK_MESSAGES = """
-    INSERT INTO summary_messages (summary_id, message_id, ordinal)
-    SELECT %(id)s, message_id, place FROM unnest(%(source_ids)s::bigint[]) WITH ORDINALITY AS given(message_id, place)
-"""
-_LINK_SUMMARIES = """
-    INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
-    SELECT %(id)s, source_id, place FROM unnest(%(source_ids)s::text[]) WITH ORDINALITY AS given(source_id, place)
-"""
-_REPLACE = """
-    WITH gone AS (
-        DELETE FROM context_items WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(first)s AND %(last)s
-        RETURNING 1
-    ), counted AS (
-        UPDATE conversations SET active_tokens = active_tokens - %(source_tokens)s + %(tokens)s,
-               active_messages = active_messages - %(raw)s
-        WHERE conversation_id = %(conversation_id)s
-    )
-    SELECT count(*) FROM gone
-"""
-_SHOW = """
-    INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, token_count)
-    VALUES (%(conversation_id)s, %(first)s, 'summary', %(id)s, %(tokens)s)
-"""
 
 
 class CompactionFloor:
@@ -82,23 +38,23 @@ class CompactionFloor:
     def steps(self, kind: SummaryKind) -> Iterator[None]:
         """The leaf pass, or all condensed passes."""
         if kind is SummaryKind.LEAF:
-            yield from self._pass(_RAW, kind, depth=0)
+            yield from self._pass("raw_sources", kind, depth=0)
             return
         depth = 0
         while True:
             before = self.written
-            yield from self._pass(_SUMMARIES, kind, depth=depth + 1)
+            yield from self._pass("summary_sources", kind, depth=depth + 1)
             if self.written == before:
                 return
             depth += 1
 
-    def _pass(self, statement: str, kind: SummaryKind, *, depth: int) -> Iterator[None]:
+    def _pass(self, name: str, kind: SummaryKind, *, depth: int) -> Iterator[None]:
         values = {"conversation_id": self.conversation_id, "tail": FRESH_TAIL, "depth": depth - 1}
         # Held beyond its transaction: one that stays open would keep the dead versions of every row that is updated.
         with self.reader.cursor(name="sources", withhold=True) as cursor:
             cursor.itersize = 2000
             with self.laps.lap():
-                cursor.execute(statement, values)
+                cursor.execute(SQL[name], values)
                 self.reader.commit()
             rows = iter(cursor)
             while True:
@@ -132,8 +88,9 @@ class CompactionFloor:
             "hash": secrets.token_bytes(32),
         }
         with self.writer.transaction():
-            for statement in (_INSERT, _LINK_MESSAGES if is_leaf else _LINK_SUMMARIES, _REPLACE, _SHOW):
-                self.writer.execute(statement, values, prepare=True)
+            links = "link_messages" if is_leaf else "link_summaries"
+            for name in ("insert_summary", links, "remove_sources", "show_summary"):
+                self.writer.execute(SQL[name], values, prepare=True)
 
 
 def _chunk(rows: Iterator[tuple[Any, ...]], kind: SummaryKind) -> tuple[list[tuple[Any, ...]], bool]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +19,9 @@ from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
 from tests.benchmarks.load import Connection, request, send_all
 from tests.benchmarks.measure import Duel, Laps, blocks
-from tests.benchmarks.report import F, Line, at_least, at_most
+from tests.benchmarks.report import F, Line, at_least, at_most, rates
+from tests.flows.processes import start, stop, wait_until
+from tests.lcmsite.operating import free_port
 
 CONNECTIONS = 8
 ROUNDS = 7
@@ -30,7 +29,6 @@ SINGLES_IN_A_ROUND = 400
 BATCHES_IN_A_ROUND = 24
 # What other machines take of this one changes from second to second.
 SINGLES, SINGLES_IN_A_TURN = 3000, 20
-SECONDS_TO_START = 60
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,7 @@ class Site:
     port: int
     path: str
     key: str
+    pid: int
 
     def appends(self, conversation_id: int, batches: Sequence[list[NewMessage]]) -> list[bytes]:
         path = self.path.format(conversation_id)
@@ -52,54 +51,41 @@ def as_json(message: NewMessage) -> dict[str, Any]:
 
 
 @contextmanager
-def our_site(*scopes: KeyScope) -> Iterator[tuple[int, str]]:
-    """Our site as `lcm up` serves it: its port, and a key with these scopes."""
+def our_site(*scopes: KeyScope) -> Iterator[Site]:
+    """Our site as `lcm up` serves it, and a key with these scopes."""
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="bench", scopes=scopes).key
     port = free_port()
-    with _served(port, "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)):
-        yield port, key
+    with served(port, "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)) as pid:
+        yield Site(port, "/api/v1/conversations/{}/messages/", key, pid)
 
 
 @contextmanager
 def sites() -> Iterator[tuple[Site, Site]]:
     """The bare view's server and ours, both up."""
     bare = free_port()
-    with _served(bare, "tests.benchmarks.bare", str(bare)), our_site(KeyScope.WRITE) as (ours, key):
-        yield Site(bare, "/append/{}/", key), Site(ours, "/api/v1/conversations/{}/messages/", key)
+    with served(bare, "tests.benchmarks.bare", str(bare)) as pid, our_site(KeyScope.WRITE) as ours:
+        yield Site(bare, "/append/{}/", ours.key, pid), ours
 
 
 @contextmanager
-def _served(port: int, *module: str) -> Iterator[None]:
+def served(port: int, *module: str) -> Iterator[int]:
+    """The id of a process that serves on this port, once it does."""
     # Its log as everybody has it, a line a request, though nobody reads it here.
-    environment = {**os.environ, "LCM_LOG_LEVEL": "INFO", "LCM_RATE_LIMIT": "0"}
-    server = subprocess.Popen(
-        [sys.executable, "-m", *module], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    server = start("-m", *module, log_level="INFO", rate_limit="0")
     try:
-        wait_for(port)
-        yield
+        wait_until(lambda: is_open(port), seconds=60, what="the server takes connections")
+        yield server.pid
     finally:
-        server.terminate()
-        server.wait(timeout=60)
+        stop([server])
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(port: int) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+def is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def over_http() -> list[Line]:
@@ -110,16 +96,10 @@ def over_http() -> list[Line]:
         single = contest(bare, ours, pairs, corpus, size=1, count=SINGLES_IN_A_ROUND)
         batch = contest(bare, ours, pairs, corpus, size=100, count=BATCHES_IN_A_ROUND)
         return [
-            _line(f"HTTP append one, {CONNECTIONS} connections", single),
-            _line(f"HTTP append 100, {CONNECTIONS} connections", batch),
+            rates("3", f"HTTP append one, {CONNECTIONS} connections", single, at_least(0.6, F)),
+            rates("3", f"HTTP append 100, {CONNECTIONS} connections", batch, at_least(0.6, F)),
             *own_cost(ours, pairs[0], corpus),
         ]
-
-
-def _line(work: str, found: Duel) -> Line:
-    return Line(
-        "3", work, floor=found.floor.rate, ours=found.ours.rate, unit="msg/s", ratio=found.speed, goal=at_least(0.6, F)
-    )
 
 
 def contest(

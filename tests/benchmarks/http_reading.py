@@ -43,13 +43,13 @@ class Work:
 def read_over_http(size: int, pair: Pair, cells: Cells) -> list[Line]:
     """Ask a compacted conversation over one connection; each goal is that of the call."""
     lines = []
-    with our_site(KeyScope.READ) as (port, key):
-        connection = Connection(port)
+    with our_site(KeyScope.READ) as site:
+        connection = Connection(site.port)
         for work in _works(size, pair, cells):
             found = by_passes(
                 floor=lambda piece, work=work: work.call(**piece[0]),
                 ours=lambda piece: connection.ask(piece[1]),
-                pieces=[(params, work.request(params, key=key)) for params in work.asked],
+                pieces=[(params, work.request(params, key=site.key)) for params in work.asked],
                 passes=PASSES,
             )
             lines.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from tests.benchmarks.children import together
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.floor import Floor, Row, four_characters, rows_of
 from tests.benchmarks.measure import Duel, Laps, blocks, duel
-from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most
+from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most, growth, rates
 from tests.statements import counted_statements
 
 BATCH = 100
@@ -97,7 +96,6 @@ class Ingest:
 
     singles: dict[int, Duel] = field(default_factory=dict)
     batches: dict[int, Duel] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
 
 
 def filled(sizes: Sequence[int], *, pair: Pair) -> Ingest:
@@ -120,24 +118,15 @@ def filled(sizes: Sequence[int], *, pair: Pair) -> Ingest:
 def lines_of(found: Ingest) -> list[Line]:
     """Goals 1 and 2 for one writer."""
     smallest, largest = min(found.singles), max(found.singles)
-    lines = [_rates("1", f"append one, at {size:,}", one, at_least(0.6, F)) for size, one in found.singles.items()]
+    lines = [rates("1", f"append one, at {size:,}", one, at_least(0.6, F)) for size, one in found.singles.items()]
     kept = [
         getattr(found.singles[largest], who).rate / getattr(found.singles[smallest], who).rate
         for who in ("floor", "ours")
     ]
     work = f"append one, rate at {largest:,} to that at {smallest:,}"
     lines.append(Line("1", work, floor=kept[0], ours=kept[1], ratio=kept[1] / kept[0], goal=at_least(0.9, F)))
-    lines += [_rates("2", f"append 100, at {size:,}", many, at_least(0.75, F)) for size, many in found.batches.items()]
-    if len(found.batches) > 1:
-        before, last = sorted(found.batches)[-2:]
-        growth = [
-            math.log(getattr(found.batches[last], who).cost / getattr(found.batches[before], who).cost, last / before)
-            for who in ("floor", "ours")
-        ]
-        lines.append(
-            Line("2", f"append 100, growth exponent {before:,} to {last:,}", floor=growth[0], ours=growth[1],
-                 goal=at_most(0.1, BEYOND_F))
-        )  # fmt: skip
+    lines += [rates("2", f"append 100, at {size:,}", many, at_least(0.75, F)) for size, many in found.batches.items()]
+    lines += growth("2", "append 100", found.batches, at_most(0.1, BEYOND_F))
     return lines
 
 
@@ -147,7 +136,7 @@ def under_pressure() -> list[Line]:
     writing = Writing(pair)
     corpus = iter(Corpus(1000 + SINGLES, seed=2))
     writing.in_batches(islice(corpus, 1000))
-    return [_rates("1", "append one, under pressure, a job waiting", writing.singly(list(corpus)), at_least(0.6, F))]
+    return [rates("1", "append one, under pressure, a job waiting", writing.singly(list(corpus)), at_least(0.6, F))]
 
 
 def counting_tokens(found: Ingest) -> list[Line]:
@@ -191,7 +180,7 @@ def four_writers(found: Ingest) -> list[Line]:
         laps.seconds.append(ended - begun)
         laps.done.append(WRITERS * WRITER_BATCHES * BATCH)
     largest = max(found.batches)
-    line = _rates("2", f"append 100, {WRITERS} writers", duels, at_least(0.75, F))
+    line = rates("2", f"append 100, {WRITERS} writers", duels, at_least(0.75, F))
     more = [getattr(duels, who).rate / getattr(found.batches[largest], who).rate for who in ("floor", "ours")]
     return [line, Line("2", f"{WRITERS} writers to one", floor=more[0], ours=more[1], unit="x")]
 
@@ -215,7 +204,3 @@ def write_beside_others(barrier: Any, pair: Pair, number: int) -> list[tuple[flo
                 writing.floor.append_many(pair.floor, rows[place])
         times.append((begun, time.monotonic()))
     return times
-
-
-def _rates(number: str, work: str, found: Duel, goal: Any) -> Line:
-    return Line(number, work, floor=found.floor.rate, ours=found.ours.rate, unit="msg/s", ratio=found.speed, goal=goal)

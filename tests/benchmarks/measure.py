@@ -33,10 +33,13 @@ class Laps:
         """Seconds for one piece, lap by lap."""
         return [seconds / done for seconds, done in zip(self.seconds, self.done, strict=True)]
 
-    @property
-    def cost(self) -> float:
+    def median(self) -> float:
         """Seconds for one piece, in the median lap."""
         return statistics.median(self.costs)
+
+    @property
+    def cost(self) -> float:
+        return self.median()
 
     @property
     def rate(self) -> float:
@@ -49,8 +52,7 @@ class Laps:
 
     def cost_at(self, share: float) -> float:
         """Seconds for one piece in the lap at this share of all, from the quickest on: 0.95 for p95."""
-        ranked = sorted(self.costs)
-        return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
+        return sorted(self.costs)[int(share * len(self.costs))]
 
 
 @dataclass

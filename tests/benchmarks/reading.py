@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from typing import Any
 
 from conversations.content.flattening import flattened
 from conversations.models import ContextItem, Summary
-from conversations.types import ContextItemType, NewMessage, SummaryKind
+from conversations.types import ContextItemType, SummaryKind
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from retrieval.types import ItemKind
@@ -18,7 +17,7 @@ from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
 from tests.benchmarks.measure import Duel, Laps, duel
 from tests.benchmarks.reading_floor import ReadingFloor
-from tests.benchmarks.report import BEYOND_F, Goal, Line, at_least, at_most
+from tests.benchmarks.report import BEYOND_F, Line, at_least, at_most, growth, milliseconds
 
 BUDGET = 128_000
 DELIVERED = f"{BUDGET // 1000}k tokens of leaves"
@@ -83,31 +82,16 @@ class Reading:
         lines = []
         limits = {"compacted": 4, DELIVERED: 10, "uncompacted": 25}
         for state, by_size in self.assembled.items():
-            lines += [_p50("9", f"assemble, {state}, at {size:,}", each, at_most(limits[state], " ms"))
-                      for size, each in by_size.items()]  # fmt: skip
-            lines += _growth("9", f"assemble, {state}", by_size, at_most(0.3, BEYOND_F))
+            lines += _by_size("9", f"assemble, {state}", by_size, limit=limits[state], most_growth=0.3)
         for verb, by_size in self.opened.items():
-            goal = at_most(4 if verb.startswith("expand") else 3, " ms")
-            lines += [_p50("13", f"{verb}, at {size:,}", each, goal) for size, each in by_size.items()]
-            lines += _growth("13", verb, by_size, at_most(0.1, BEYOND_F))
+            lines += _by_size("13", verb, by_size, limit=4 if verb.startswith("expand") else 3, most_growth=0.1)
         return lines
 
 
-def _p50(number: str, work: str, found: Duel, goal: Goal) -> Line:
-    floor, ours = 1000 * found.floor.cost, 1000 * found.ours.cost
-    return Line(number, f"{work}, p50", floor=floor, ours=ours, unit="ms", ratio=found.speed, goal=goal)
-
-
-def _growth(number: str, work: str, by_size: dict[int, Duel], goal: Goal) -> list[Line]:
-    """How cost grows with the history: 0 not at all, 1 in proportion."""
-    if len(by_size) < 2:
-        return []
-    before, last = sorted(by_size)[-2:]
-    floor, ours = (
-        math.log(getattr(by_size[last], who).cost / getattr(by_size[before], who).cost, last / before)
-        for who in ("floor", "ours")
-    )
-    return [Line(number, f"{work}, growth exponent {before:,} to {last:,}", floor=floor, ours=ours, goal=goal)]
+def _by_size(number: str, work: str, by_size: dict[int, Duel], *, limit: float, most_growth: float) -> list[Line]:
+    goal = at_most(limit, " ms")
+    lines = [milliseconds(number, f"{work}, at {size:,}, p50", each, goal) for size, each in by_size.items()]
+    return lines + growth(number, work, by_size, at_most(most_growth, BEYOND_F))
 
 
 def everything_read_back(size: int, pair: Pair) -> list[Line]:
@@ -129,16 +113,12 @@ def everything_read_back(size: int, pair: Pair) -> list[Line]:
         for laps in rounds:
             texts = walk(pair.ours, roots, laps)
             for place, (message, text) in enumerate(zip(Corpus(size), texts, strict=True), start=1):
-                assert _is_same(message, text), f"{way}: message {place} is not what was said"
+                assert flattened(message.parts) == text, f"{way}: message {place} is not what was said"
         rate = size / statistics.median(laps.total for laps in rounds[1:])
         ratio = rate / floor.rate
         lines.append(Line("12", f"{size:,} read back: {way}", floor=floor.rate, ours=rate, unit="msg/s",
                           ratio=ratio, goal=goal))  # fmt: skip
     return lines
-
-
-def _is_same(message: NewMessage, text: str) -> bool:
-    return flattened(message.parts) == text
 
 
 def _expanded(conversation_id: int, roots: list[str | None], laps: Laps) -> Iterator[str]:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
+from tests.benchmarks.measure import Duel, Laps
 from tests.tables import in_columns, met
-
-
-class Better(Enum):
-    """Which way a goal lies from its limit."""
-
-    HIGHER = "at least"
-    LOWER = "at most"
-
 
 # The units of what depends on how fast the machine is.
 TIMES = {" s", " ms"}
 RATES = {" msg/s"}
-
 # The unit of a ratio: ours as a share of the floor's speed.
 F = " F"
-
 # The unit of growth: what ours grows beyond the floor, for both were measured in the same weather.
 BEYOND_F = " + F"
 
@@ -34,12 +25,12 @@ class Goal:
     In F it judges the ratio, beyond F how much more ours is than the floor, in any other unit our own figure.
     """
 
+    sign: str
     limit: float
-    better: Better
     unit: str
 
     def is_met(self, value: float) -> bool:
-        return value >= self.limit if self.better is Better.HIGHER else value <= self.limit
+        return value >= self.limit if self.sign == ">=" else value <= self.limit
 
     def at(self, pace: float) -> Goal:
         """The same goal on a machine of another pace: what is a time or a rate there becomes one here."""
@@ -48,16 +39,15 @@ class Goal:
         return replace(self, limit=self.limit * pace) if self.unit in RATES else self
 
     def __str__(self) -> str:
-        sign = ">=" if self.better is Better.HIGHER else "<="
-        return f"{sign} {shown(self.limit)}{self.unit}"
+        return f"{self.sign} {shown(self.limit)}{self.unit}"
 
 
 def at_least(limit: float, unit: str) -> Goal:
-    return Goal(limit, Better.HIGHER, unit)
+    return Goal(">=", limit, unit)
 
 
 def at_most(limit: float, unit: str) -> Goal:
-    return Goal(limit, Better.LOWER, unit)
+    return Goal("<=", limit, unit)
 
 
 @dataclass(frozen=True)
@@ -106,8 +96,32 @@ class Line:
         )
 
 
+def rates(number: str, work: str, found: Duel, goal: Goal | None = None) -> Line:
+    """A duel in messages a second."""
+    return Line(number, work, found.ours.rate, "msg/s", floor=found.floor.rate, ratio=found.speed, goal=goal)
+
+
+def milliseconds(
+    number: str, work: str, found: Duel, goal: Goal | None = None, *, cost: Callable[[Laps], float] = Laps.median
+) -> Line:
+    """A duel in milliseconds for one piece, in the median lap or another one."""
+    floor, ours = 1000 * cost(found.floor), 1000 * cost(found.ours)
+    return Line(number, work, ours, "ms", floor=floor, ratio=floor / ours, goal=goal)
+
+
+def growth(number: str, work: str, by_size: Mapping[int, Duel], goal: Goal) -> list[Line]:
+    """How the cost of a piece grows with the history, where there are two: 0 not at all, 1 in proportion."""
+    if len(by_size) < 2:
+        return []
+    before, last = sorted(by_size)[-2:]
+    floor, ours = (
+        math.log(getattr(by_size[last], who).cost / getattr(by_size[before], who).cost, last / before)
+        for who in ("floor", "ours")
+    )
+    return [Line(number, f"{work}, growth exponent {before:,} to {last:,}", floor=floor, ours=ours, goal=goal)]
+
+
 HEADINGS = ("goal", "work", "floor", "ours", "", "ratio", "wanted", "")
-ON_THE_RIGHT = {2, 3, 5, 6}
 
 
 def shown(value: float) -> str:
@@ -120,7 +134,7 @@ def shown(value: float) -> str:
 def table(lines: Sequence[Line]) -> str:
     """The lines in columns, by the number of their goal."""
     in_order = sorted(lines, key=lambda line: int(line.number))
-    return in_columns([HEADINGS, *(line.cells() for line in in_order)], to_the_right=ON_THE_RIGHT)
+    return in_columns([HEADINGS, *(line.cells() for line in in_order)], to_the_right={2, 3, 5, 6})
 
 
 def verdict(lines: Sequence[Line]) -> str:

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psutil
 
 from compaction.engine import CompactionEngine
 from compaction.types import JobState
-from conversations.models import Workspace
-from lcmsite.access import keys
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
-from tests.benchmarks.http import Site, free_port, wait_for
+from tests.benchmarks.http import Site, our_site
 from tests.benchmarks.ingest import Pair, Writing
 from tests.benchmarks.load import Connection, send_all
 from tests.benchmarks.measure import blocks
 from tests.benchmarks.report import Line, at_most
+from tests.flows.processes import wait_until
+from tests.flows.storms import Workers
 
 APPENDED_OVER_HTTP = 10_000
 BACKLOG = 20_000
-SECONDS_AT_MOST = 300
 
 
 def resident() -> list[Line]:
     """A web process that takes in messages, and a worker that compacts a backlog, weighed before and after."""
-    workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
-    key = keys.issue(workspace_id=workspace_id, name="memory", scopes=[KeyScope.WRITE]).key
-    port = free_port()
-    with process("web", "127.0.0.1", str(port)) as web, process("worker", "compaction") as worker:
-        wait_for(port)
+    with our_site(KeyScope.WRITE) as site, Workers(1) as workers:
+        web, worker = psutil.Process(site.pid), psutil.Process(workers.running[0].pid)
         time.sleep(2)
         idle = largest(web), largest(worker)
-        _append(Site(port, "/api/v1/conversations/{}/messages/", key))
+        _append(site)
         _compact()
         after = largest(web), largest(worker)
     return [
@@ -60,25 +51,8 @@ def _compact() -> None:
     pair = Pair.opened("memory of a worker")
     Writing(pair).in_batches(iter(Corpus(BACKLOG, seed=8)))
     engine = CompactionEngine.from_settings()
-    job = engine.request(conversation_id=pair.ours)
-    until = time.monotonic() + SECONDS_AT_MOST
-    while time.monotonic() < until and engine.get_job(job_id=job.job_id).state is not JobState.DONE:
-        time.sleep(0.2)
-
-
-@contextmanager
-def process(*kind: str) -> Iterator[psutil.Process]:
-    """A process of LCM's, as `lcm up` starts it."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), *kind],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield psutil.Process(running.pid)
-    finally:
-        running.terminate()
-        running.wait(timeout=60)
+    job_id = engine.request(conversation_id=pair.ours).job_id
+    wait_until(lambda: engine.get_job(job_id=job_id).state is JobState.DONE, seconds=300, what="the worker is done")
 
 
 def largest(process: psutil.Process) -> float:

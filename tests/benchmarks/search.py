@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from random import Random
-from typing import Any
 
 from retrieval.engine import RetrievalEngine
 from tests.benchmarks.corpus import needle
+from tests.benchmarks.floor import Floor
 from tests.benchmarks.ingest import Pair, a_store
 from tests.benchmarks.measure import Duel, by_passes
-from tests.benchmarks.reading_floor import ReadingFloor
-from tests.benchmarks.report import Goal, Line, at_most
+from tests.benchmarks.report import Goal, Line, at_most, milliseconds
 
 HITS = 20
 QUERIES = 20
@@ -21,27 +21,6 @@ FEWEST = 4
 MOST_TERMS = 3
 RARE = range(3, 13)
 
-_BY_RANK = """
-    SELECT m.message_id, m.seq, m.content, ts_rank_cd(m.content_tsv, asked) AS rank
-    FROM messages m, websearch_to_tsquery('english', %s) AS asked
-    WHERE m.conversation_id = %s AND m.content_tsv @@ asked ORDER BY rank DESC, m.seq DESC LIMIT %s
-"""
-_NEWEST = """
-    SELECT m.message_id, m.seq, m.content FROM messages m, websearch_to_tsquery('english', %s) AS asked
-    WHERE m.conversation_id = %s AND m.content_tsv @@ asked ORDER BY m.seq DESC LIMIT %s
-"""
-_BY_PATTERN = """
-    SELECT message_id, seq, content FROM messages
-    WHERE conversation_id = %s AND content ~* %s ORDER BY seq DESC LIMIT %s
-"""
-# Only what is its own lexeme: a stem that is stemmed once more, as a query is, is another word, and mostly nobody's.
-_HOW_MANY_HOLD = """
-    SELECT word, ndoc FROM ts_stat(%s)
-    WHERE word ~ '^[a-z./]+$' AND tsvector_to_array(to_tsvector('english', word)) = ARRAY[word]
-"""
-_WORDS_OF = "SELECT tsvector_to_array(content_tsv) FROM messages WHERE conversation_id = %s AND seq = ANY(%s)"
-
-
 # Queries, by how common their words are and how many these are.
 Cells = dict[tuple[str, int], list[str]]
 
@@ -49,40 +28,35 @@ Cells = dict[tuple[str, int], list[str]]
 def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
     """Search our conversation of this size."""
     engine = RetrievalEngine.from_settings(a_store().scope)
-    floor = ReadingFloor()
+    floor = Floor()
     where = {"conversation_id": pair.ours, "limit": HITS}
     lines = []
     for (band, terms), queries in cells.items():
         found = by_passes(
-            floor=lambda query: floor.rows(_NEWEST, (query, pair.ours, HITS)),
+            floor=lambda query: floor.rows("newest_matches", (query, pair.ours, HITS)),
             ours=lambda query: engine.grep(query=query, sort="recency", **where),
             pieces=queries,
             passes=PASSES,
         )
         work = f"newest first, {terms} {band} at {size:,}"
-        lines += _p50_and_p95("5", work, found, at_most(newest_within(terms), " ms"), at_most(15, " ms"))
+        lines += _p50_and_p95("5", work, found, 3 if terms == 1 else 6, 15)
     for band in dict.fromkeys(band for band, _ in cells):
         found = by_passes(
-            floor=lambda query: floor.rows(_BY_RANK, (query, pair.ours, HITS)),
+            floor=lambda query: floor.rows("best_matches", (query, pair.ours, HITS)),
             ours=lambda query: engine.grep(query=query, **where),
             pieces=queries_of(band, cells),
             passes=PASSES,
         )
-        lines += _p50_and_p95("6", f"grep {band} words at {size:,}", found, at_most(18, " ms"), at_most(40, " ms"))
+        lines += _p50_and_p95("6", f"grep {band} words at {size:,}", found, 18, 40)
     for kind, (pattern, goal) in patterns(size).items():
         found = by_passes(
-            floor=lambda pattern: floor.rows(_BY_PATTERN, (pair.ours, pattern, HITS)),
+            floor=lambda pattern: floor.rows("matches_of_pattern", (pair.ours, pattern, HITS)),
             ours=lambda pattern: engine.grep(query=pattern, mode="regex", **where),
             pieces=[pattern],
             passes=PATTERN_PASSES,
         )
-        lines.append(_line("7", f"regex, {kind}, at {size:,}, p50", found, lambda laps: laps.cost, goal))
+        lines.append(milliseconds("7", f"regex, {kind}, at {size:,}, p50", found, goal))
     return lines
-
-
-def newest_within(terms: int) -> float:
-    """Milliseconds for the newest first: one word, or several that have to come together."""
-    return 3 if terms == 1 else 6
 
 
 def queries_of(band: str, cells: Cells) -> list[str]:
@@ -105,19 +79,19 @@ def queries_for(size: int, pair: Pair) -> Cells:
 
     A cell for which the history has hardly any is left out.
     """
-    floor = ReadingFloor()
+    floor = Floor()
     bands = {
         "common": range(size // 25, size // 5),
         "medium": range(max(13, size // 500), size // 100),
         "rare": RARE,
     }
     statement = f"SELECT content_tsv FROM messages WHERE conversation_id = {pair.ours}"
-    holding = dict(floor.rows(_HOW_MANY_HOLD, (statement,)))
+    holding = dict(floor.rows("holders_of_words", (statement,)))
     random = Random(7)
     some = random.sample(range(1, size + 1), min(size, 4000))
-    messages = [words for (words,) in floor.rows(_WORDS_OF, (pair.ours, some))]
+    messages = [words for (words,) in floor.rows("words_of", (pair.ours, some))]
     cells = {
-        (band, terms): _take(QUERIES, _together(messages, holding, how_many, terms, random))
+        (band, terms): list(islice(_together(messages, holding, how_many, terms, random), QUERIES))
         for band, how_many in bands.items()
         for terms in range(1, MOST_TERMS + 1)
     }
@@ -135,17 +109,8 @@ def _together(
             yield " ".join(random.sample(fitting, terms))
 
 
-def _take(count: int, queries: Iterator[str]) -> list[str]:
-    return [query for query, _ in zip(queries, range(count), strict=False)]
-
-
-def _p50_and_p95(number: str, work: str, found: Duel, p50: Goal, p95: Goal) -> list[Line]:
+def _p50_and_p95(number: str, work: str, found: Duel, p50: float, p95: float) -> list[Line]:
     return [
-        _line(number, f"{work}, p50", found, lambda laps: laps.cost, p50),
-        _line(number, f"{work}, p95", found, lambda laps: laps.cost_at(0.95), p95),
+        milliseconds(number, f"{work}, p50", found, at_most(p50, " ms")),
+        milliseconds(number, f"{work}, p95", found, at_most(p95, " ms"), cost=lambda laps: laps.cost_at(0.95)),
     ]
-
-
-def _line(number: str, work: str, found: Duel, cost: Callable[[Any], float], goal: Goal | None) -> Line:
-    floor, ours = 1000 * cost(found.floor), 1000 * cost(found.ours)
-    return Line(number, work, floor=floor, ours=ours, unit="ms", ratio=floor / ours, goal=goal)

@@ -21,8 +21,8 @@ from retrieval.engine import RetrievalEngine
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.floor import Row, rows_of
 from tests.benchmarks.ingest import BATCH, SINGLES_IN_A_LAP, Pair, a_store
-from tests.benchmarks.measure import Duel, blocks, by_passes, duel
-from tests.benchmarks.report import Line
+from tests.benchmarks.measure import blocks, by_passes, duel
+from tests.benchmarks.report import Line, milliseconds, rates
 from tests.benchmarks.search import HITS, Cells, queries_of
 
 THERE_BEFORE = 1_000
@@ -98,10 +98,9 @@ def appended() -> list[Line]:
         )
         many = duel(floor=sqlite.append, ours=append, work=((rows_of(block), block) for block in blocks(corpus, BATCH)))
     return [
-        Line(number, f"{work}; floor: SQLite", floor=each.floor.rate, ours=each.ours.rate, unit="msg/s",
-             ratio=each.speed)
-        for number, work, each in (("1", "append one", one), ("2", f"append {BATCH}", many))
-    ]  # fmt: skip
+        rates("1", "append one; floor: SQLite", one),
+        rates("2", f"append {BATCH}; floor: SQLite", many),
+    ]
 
 
 def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
@@ -124,10 +123,6 @@ def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
                     pieces=queries_of(band, cells),
                     passes=1,
                 )
-                lines.append(_search_line(number, f"{band} words, {work}, at {size:,}, p50; floor: SQLite", found))
+                work_here = f"{band} words, {work}, at {size:,}, p50; floor: SQLite"
+                lines.append(milliseconds(number, work_here, found))
     return lines
-
-
-def _search_line(number: str, work: str, found: Duel) -> Line:
-    floor, ours = 1000 * found.floor.cost, 1000 * found.ours.cost
-    return Line(number, work, floor=floor, ours=ours, unit="ms", ratio=floor / ours)

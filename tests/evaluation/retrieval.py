@@ -14,9 +14,9 @@ import math
 import random
 import re
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,8 +34,17 @@ WORKSPACE = "evaluation of retrieval"
 DEPTH = 10
 IDENTIFIERS_A_SESSION = 30
 MOST_MESSAGES_OF_AN_IDENTIFIER = 3
-FORMS_OF_PEOPLE = ("in another style", "with a line", "in a question")
-CATEGORIES = {4: "single-hop", 1: "multi-hop", 2: "temporal"}
+# Each with its goal, if there is one.
+CATEGORIES = {4: ("single-hop", 0.92), 1: ("multi-hop", 0.46), 2: ("temporal", 0.74)}
+RARE = {
+    "identifiers as they are": 0.98,
+    "identifiers last part of a path": 0.88,
+    "identifiers as words": 0.95,
+    "identifiers in another style": None,
+    "identifiers with a line": None,
+    "identifiers in a question": None,
+    "lines pasted": None,
+}
 
 Search = Callable[[str, int | None, int], list[int]]
 
@@ -145,35 +154,31 @@ class Corpus:
 
     def lines(self) -> Iterator[Query]:
         """Queries for lines that few messages of their session hold, which look like code or like what it says."""
-        drawn = random.Random(7)
-        for conversation_id, texts in self.sessions_of_agents():
-            seen: dict[str, set[int]] = defaultdict(set)
-            for message_id, text in texts.items():
-                for line in set(map(str.strip, text.splitlines())):
-                    if 15 < len(line) < 300 and _CODE.search(line):
-                        seen[line].add(message_id)
-            rare = sorted(line for line, holders in seen.items() if len(holders) <= MOST_MESSAGES_OF_AN_IDENTIFIER)
-            for line in drawn.sample(rare, min(IDENTIFIERS_A_SESSION, len(rare))):
-                yield Query(line, conversation_id, frozenset(id for id, text in texts.items() if line in text))
+        return self._rare(_lines_of)
 
     def identifiers(self) -> Iterator[tuple[str, Query]]:
         """Queries for identifiers that few messages of their session hold, by the form they are asked in."""
+        for query in self._rare(_identifiers_of):
+            if len(query.answers) <= MOST_MESSAGES_OF_AN_IDENTIFIER:
+                for form, text in _forms(query.text):
+                    yield form, replace(query, text=text)
+
+    def _rare(self, find: Callable[[str], Iterable[str]]) -> Iterator[Query]:
+        """Queries for some of what is found in few messages of a session; the answers are all that hold it."""
         drawn = random.Random(7)
         for conversation_id, texts in self.sessions_of_agents():
-            seen: dict[str, set[int]] = defaultdict(set)
-            for message_id, text in texts.items():
-                for identifier in set(_IDENTIFIER.findall(text)):
-                    seen[identifier].add(message_id)
-            rare = sorted(
-                identifier
-                for identifier, holders in seen.items()
-                if 5 <= len(identifier) <= 100 and len(holders) <= MOST_MESSAGES_OF_AN_IDENTIFIER
-            )
-            for identifier in drawn.sample(rare, min(IDENTIFIERS_A_SESSION, len(rare))):
-                answers = frozenset(message_id for message_id, text in texts.items() if identifier in text)
-                if len(answers) <= MOST_MESSAGES_OF_AN_IDENTIFIER:
-                    for form, text in _forms(identifier):
-                        yield form, Query(text, conversation_id, answers)
+            holders = Counter(each for text in texts.values() for each in set(find(text)))
+            rare = sorted(each for each, count in holders.items() if count <= MOST_MESSAGES_OF_AN_IDENTIFIER)
+            for each in drawn.sample(rare, min(IDENTIFIERS_A_SESSION, len(rare))):
+                yield Query(each, conversation_id, frozenset(id for id, text in texts.items() if each in text))
+
+
+def _lines_of(text: str) -> Iterator[str]:
+    return (line for line in map(str.strip, text.splitlines()) if 15 < len(line) < 300 and _CODE.search(line))
+
+
+def _identifiers_of(text: str) -> Iterator[str]:
+    return (identifier for identifier in _IDENTIFIER.findall(text) if 5 <= len(identifier) <= 100)
 
 
 @dataclass
@@ -205,44 +210,33 @@ class Peer:
 def figures() -> Iterator[Figure]:
     """Every goal that this file measures: ours, then the peer's. Needs an empty database to load the data into."""
     corpus = Corpus.loaded(WORKSPACE)
-    methods: Mapping[str, Search] = {"lcm": corpus.ours, "FTS5, all words, newest": Peer().search}
     questions = corpus.questions()
     rarest = _Rarest(questions)
-    identifiers: dict[str, list[Query]] = defaultdict(list)
+    queries = {"lines pasted": list(corpus.lines())}
     for form, query in corpus.identifiers():
-        identifiers[form].append(query)
-    lines = list(corpus.lines())
-    for method, search in methods.items():
-        goal = _Goals(method == "lcm")
-        here = _scored(questions, search)
-        for measure, value in (("R@10", 0.78), ("R@1", 0.40), ("nDCG@10", 0.62)):
-            yield Figure(1, f"questions, one conversation: {measure}", method, here[0].mean(measure), goal.of(value))
-        answered = here[0].mean("with an answer")
-        yield Figure(1, "questions that get any answer", method, answered, goal.of(0.995))
-        everywhere = _scored(questions, search, everywhere=True)
-        yield Figure(2, "questions, everywhere: R@10", method, everywhere[0].mean("R@10"), goal.of(0.75))
-        yield Figure(3, "the same, as a mixed store: R@10", method, everywhere[0].mean("R@10"), goal.of(0.70))
+        queries.setdefault(f"identifiers {form}", []).append(query)
+    searches: Mapping[str, Search] = {"lcm": corpus.ours, "FTS5, all words, newest": Peer().search}
+    for method, search in searches.items():
+        here, everywhere = _scored(questions, search), _scored(questions, search, everywhere=True)[0].mean("R@10")
         two = _scored([rarest.of(query, 2) for query in questions], search)
-        yield Figure(4, "the two rarest words: R@10", method, two[0].mean("R@10"), goal.of(0.63))
-        for category, value in zip(CATEGORIES, (0.92, 0.46, 0.74), strict=True):
-            measure = f"{CATEGORIES[category]}: R@10"
-            yield Figure(5, measure, method, here[category].mean("R@10"), goal.of(value))
-        for form, value in (("as they are", 0.98), ("last part of a path", 0.88), ("as words", 0.95)):
-            measure = f"identifiers {form}: R@10"
-            yield Figure(6, measure, method, _scored(identifiers[form], search)[0].mean("R@10"), goal.of(value))
-        for form in FORMS_OF_PEOPLE:
-            yield Figure(6, f"identifiers {form}: R@10", method, _scored(identifiers[form], search)[0].mean("R@10"))
-        yield Figure(6, "lines pasted: R@10", method, _scored(lines, search)[0].mean("R@10"))
-
-
-@dataclass(frozen=True)
-class _Goals:
-    """Goals are ours; a peer has none."""
-
-    are_ours: bool
-
-    def of(self, value: float) -> float | None:
-        return value if self.are_ours else None
+        found = [
+            *(
+                (1, f"questions, one conversation: {measure}", here[0].mean(measure), goal)
+                for measure, goal in (("R@10", 0.78), ("R@1", 0.40), ("nDCG@10", 0.62))
+            ),
+            (1, "questions that get any answer", here[0].mean("with an answer"), 0.995),
+            (2, "questions, everywhere: R@10", everywhere, 0.75),
+            (3, "the same, as a mixed store: R@10", everywhere, 0.70),
+            (4, "the two rarest words: R@10", two[0].mean("R@10"), 0.63),
+            *((5, f"{name}: R@10", here[category].mean("R@10"), goal) for category, (name, goal) in CATEGORIES.items()),
+            *(
+                (6, f"{name}: R@10", _scored(queries[name], search)[0].mean("R@10"), goal)
+                for name, goal in RARE.items()
+            ),
+        ]
+        for number, measure, value, goal in found:
+            # Goals are ours; a peer has none.
+            yield Figure(number, measure, method, value, goal if method == "lcm" else None)
 
 
 class _Rarest:

@@ -7,8 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,18 +51,8 @@ def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
 
 
 def start_worker(queue: str = "compaction", **settings: object) -> subprocess.Popen[bytes]:
-    """A worker process as operators run it."""
-    return start("manage.py", "djangohuey", "--queue", queue, "--workers", "1", **settings)
-
-
-@contextmanager
-def workers(count: int, **settings: object) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many workers; none of them is left behind."""
-    running = [start_worker(**settings) for _ in range(count)]
-    try:
-        yield running
-    finally:
-        stop(running)
+    """A worker process as `lcm up` runs it."""
+    return start("-m", "lcmsite.ops.processes", str(os.getpid()), "worker", queue, **settings)
 
 
 def stop(running: Collection[subprocess.Popen[bytes]]) -> None:

@@ -70,9 +70,9 @@ def assert_everything_comes_back(conversation_id: int, said: Sequence[NewMessage
     assert store.get_conversation(conversation_id=conversation_id).counters.message_count == len(said)
     stored = store.list_messages(conversation_id=conversation_id, limit=len(said) + 1)
     said_back = everything_said(conversation_id, token_cap=token_cap)
-    back = sorted(((seq, content, _values(parts)) for seq, content, parts in said_back), key=lambda each: each[0])
+    back = sorted(((seq, content, given_values(parts)) for seq, content, parts in said_back), key=lambda each: each[0])
     given = [
-        (seq, flattened(each.parts) if each.content is None else each.content, _values(each.parts))
+        (seq, flattened(each.parts) if each.content is None else each.content, given_values(each.parts))
         for seq, each in enumerate(said, 1)
     ]
     assert back == given
@@ -81,7 +81,7 @@ def assert_everything_comes_back(conversation_id: int, said: Sequence[NewMessage
     ]
 
 
-def _values(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
+def given_values(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
     """What was given of the parts; what compaction has added is none of it."""
     return [{name: getattr(part, name) for name in _COLUMNS} for part in parts if not part.is_synthetic]
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.utils import timezone
 
 from compaction.models import CompactionJob
 from compaction.summarizing.extractive.clean_text import clean
-from compaction.summarizing.prompts import TEMPLATES
 from compaction.types import JobState
 from conversations.types import Level
 from tests.compaction.vendor import Asked, chats, failing, good, resets, summary_of
-from tests.flows.processes import start, stop, wait_until
+from tests.flows.processes import start_worker, stop, wait_until
+from tests.flows.vendors import level_asked
 
 # Settings under which a conversation is under pressure soon and a run makes many small summaries.
 TIGHT = {
@@ -82,50 +79,31 @@ class Unreliable:
             self.failures += 1
             self.FAILURES[call // 3 % len(self.FAILURES)](asked)
         else:
-            self.written.setdefault(clean(summary_of(asked)).strip(), set()).add(_level_of(asked))
+            self.written.setdefault(clean(summary_of(asked)).strip(), set()).add(level_asked(asked))
             good(asked)
 
 
-def _level_of(asked: Asked) -> Level:
-    [level] = {level for level, task in _TASKS if task in asked.system}
-    return level
-
-
-_TASKS = [
-    (level, file.read_text(encoding="utf-8").strip())
-    for level in (Level.NORMAL, Level.AGGRESSIVE)
-    for file in TEMPLATES.glob(f"*_{level.value}.txt")
-]
-
-
 class Workers:
-    """Worker processes as `lcm up` runs them, killed and started again."""
+    """Worker processes for the time of a block, killed and started again; none of them is left behind."""
 
     def __init__(self, count: int, **settings: object) -> None:
+        self._count = count
         self._settings = settings
         self._chance = random.Random(count)
-        self._running = [self._start() for _ in range(count)]
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Workers:
+        self.running = [start_worker(**self._settings) for _ in range(self._count)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        stop(self.running)
 
     def kill_one(self) -> None:
         """Without a farewell, while there is work in somebody's hands; another one takes its place."""
         at_work = CompactionJob.objects.filter(state=JobState.LEASED, run_after__lte=timezone.now())
         wait_until(at_work.exists, seconds=60, what="a worker is at work")
-        place = self._chance.randrange(len(self._running))
-        self._running[place].kill()
-        self._running[place].wait()
-        self._running[place] = self._start()
-
-    def stop(self) -> None:
-        stop(self._running)
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        return start("-m", "lcmsite.ops.processes", str(os.getpid()), "worker", "compaction", **self._settings)
-
-
-@contextmanager
-def working(count: int, **settings: object) -> Iterator[Workers]:
-    workers = Workers(count, **settings)
-    try:
-        yield workers
-    finally:
-        workers.stop()
+        place = self._chance.randrange(len(self.running))
+        self.running[place].kill()
+        self.running[place].wait()
+        self.running[place] = start_worker(**self._settings)

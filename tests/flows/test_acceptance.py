@@ -16,7 +16,7 @@ from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.factories import a_store
-from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported
+from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported, real_rows
 from tests.round_trip import assert_ledgers_survive
 
 pytestmark = [pytest.mark.django_db, needs_data]
@@ -69,16 +69,9 @@ def test_a_real_conversation_is_compacted_and_every_byte_of_it_comes_back(file: 
 
 
 def test_a_conversation_squeezed_to_depth_three_comes_back_whole():
-    rows = list(rows_of(next(file for file in conversation_files() if file.name.startswith("locomo_41"))))
-    conversation = imported(rows)
-    tight = {
-        "autocompact_disabled": False,
-        "leaf_chunk_tokens": 700,
-        "leaf_target_tokens": 150,
-        "condensed_target_tokens": 200,
-        "condense_fan_in": 3,
-    }
-    a_store().configure_conversation(conversation_id=conversation.conversation_id, overrides=tight)
+    rows = real_rows("locomo_41")
+    tight = {"leaf_chunk_tokens": 700, "leaf_target_tokens": 150, "condensed_target_tokens": 200, "condense_fan_in": 3}
+    conversation = imported(rows, **tight)
 
     CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
 

@@ -12,8 +12,8 @@ from compaction.models import CompactionJob
 from compaction.types import JobState, Reason
 from conversations.models import ContextItem, Summary
 from tests.factories import a_conversation
-from tests.flows.processes import start_worker, wait_until, workers
-from tests.flows.storms import TIGHT
+from tests.flows.processes import start_worker, wait_until
+from tests.flows.storms import TIGHT, Workers
 from tests.flows.walk import assert_clean
 from tests.flows.writers import Writers, assert_nothing_is_lost
 from tests.round_trip import assert_ledgers_survive
@@ -37,7 +37,7 @@ def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(
     settings.LCM = TIGHT
     ids = [a_conversation().conversation_id for _ in range(conversations)]
 
-    with workers(2, **TIGHT), Writers(ids, WRITERS, pause=pause) as writers:
+    with Workers(2, **TIGHT), Writers(ids, WRITERS, pause=pause) as writers:
         wait_until(Summary.objects.exists, seconds=60, what="a worker has made a summary")
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -27,7 +27,7 @@ from tests.compaction.vendor import Vendor
 from tests.factories import a_conversation
 from tests.flows.own_server import OwnServer, own_server  # noqa: F401
 from tests.flows.processes import PROJECT, environment, wait_until
-from tests.flows.storms import STORMY, Storm, Unreliable, Workers, working
+from tests.flows.storms import STORMY, Storm, Unreliable, Workers
 from tests.flows.walk import assert_clean
 from tests.flows.writers import Writers, assert_nothing_is_lost
 from tests.round_trip import assert_ledgers_survive
@@ -58,7 +58,7 @@ def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fa
         settings.LCM = {**STORMY, "chat_url": vendor.url}
         conversation_ids = [a_conversation().conversation_id for _ in range(storm.conversations)]
 
-        with working(storm.workers, **own) as workers:
+        with Workers(storm.workers, **own) as workers:
             with Writers(conversation_ids, storm.writers, has_keys=True, pause=storm.pause) as writers:
                 wait_until(Summary.objects.exists, seconds=60, what="a worker has made a summary")
                 blow(storm, workers=workers, server=own_server)

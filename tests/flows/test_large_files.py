@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from tests.conversations.file_samples import HOSTILE, KINDS, LIES
 from tests.factories import a_conversation
 from tests.flows.processes import PROJECT, environment, stop, wait_until
 from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.operating import free_port
 
 MEGABYTE = 1024 * 1024
 LCM = [sys.executable, "-c", "from lcmsite.cli import main; raise SystemExit(main())"]
@@ -88,10 +88,7 @@ class Site:
 @pytest.fixture
 def site(committed_db: None, tmp_path: Path, settings: object) -> Iterator[Site]:
     settings.MEDIA_ROOT = tmp_path / "files"  # type: ignore[attr-defined]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    site = Site(data_dir=tmp_path, key=an_api_key(), port=port)
+    site = Site(data_dir=tmp_path, key=an_api_key(), port=free_port())
     try:
         yield site
     finally:
@@ -191,34 +188,28 @@ def test_every_kind_of_file_in_one_conversation(site):
     conversation_id = a_conversation(session_id="files").conversation_id
     site.start()
     client = site.client()
-    samples = {
-        **{f"kind: {name}": (file_name, content) for name, (file_name, content, _) in KINDS.items()},
-        **{f"lie: {name}": (file_name, content) for name, (file_name, content, _) in LIES.items()},
-        **{f"hostile: {name}": (file_name, make()) for name, (file_name, make, _) in HOSTILE.items()},
-    }
-    expected = {
-        **{f"kind: {name}": told for name, (_, _, told) in KINDS.items()},
-        **{f"lie: {name}": [told] for name, (_, _, told) in LIES.items()},
-        **{f"hostile: {name}": told for name, (_, _, told) in HOSTILE.items()},
-    }
+    samples = [
+        *KINDS.values(),
+        *((file_name, content, [words]) for file_name, content, words in LIES.values()),
+        *((file_name, make(), words) for file_name, make, words in HOSTILE.values()),
+    ]
 
-    stored = {}
-    for name, (file_name, content) in samples.items():
+    stored = []
+    for file_name, content, _ in samples:
         reply = client.post(
             f"conversations/{conversation_id}/files/",
             params={"file_name": f"../../{file_name}"}, content=content, headers=OCTETS,
         )  # fmt: skip
-        assert reply.status_code == 201, (name, reply.text)
-        stored[name] = reply.json()
+        assert reply.status_code == 201, (file_name, reply.text)
+        stored.append(reply.json())
         site.weigh()
 
-    for name, record in stored.items():
+    for record, (file_name, content, words) in zip(stored, samples, strict=True):
         described = client.get(f"items/{record['file_id']}/").json()
-        assert [each for each in expected[name] if each not in described["exploration_summary"]] == [], name
-        assert described["file_name"] == f"../../{samples[name][0]}"
-        assert described["byte_size"] == len(samples[name][1])
+        assert [each for each in words if each not in described["exploration_summary"]] == [], file_name
+        assert (described["file_name"], described["byte_size"]) == (f"../../{file_name}", len(content))
         body = client.get(f"files/{record['file_id']}/download/")
-        assert body.content == samples[name][1]
+        assert body.content == content
         assert "/" not in body.headers["Content-Disposition"]
     inside = {path.relative_to(site.data_dir).parts[0] for path in site.data_dir.rglob("*") if path.is_file()}
     assert inside <= {"files", "secret_key"}

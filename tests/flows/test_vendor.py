@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,10 @@ from conversations.models import Conversation, Summary
 from conversations.types import ConversationRecord, Level
 from tests.compaction import vendor as does
 from tests.compaction.vendor import Behaviour, Vendor, good
-from tests.conversations.real_data import conversation_files, needs_data, rows_of
+from tests.conversations.real_data import conversation_files, needs_data
 from tests.factories import a_conversation
 from tests.flows.vendors import ALL, TIGHT, Behaving, asking, assert_the_truth_is_recorded
-from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported
+from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported, real_rows
 from tests.round_trip import assert_ledgers_survive
 
 MODELS = ("chat", "anthropic")
@@ -71,7 +70,7 @@ def every_way_wholly() -> Iterator[Any]:
 def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
     settings: Any, name: str, model: str, behaving: Behaving
 ):
-    rows = list(rows_of(file_of(name)))
+    rows = real_rows(name)
     conversation = imported(rows)
     before = conversation.counters.active_tokens
 
@@ -98,10 +97,6 @@ def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
 
 def compacted(conversation: ConversationRecord) -> CompactionResult:
     return CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
-
-
-def file_of(name: str) -> Path:
-    return next(file for file in conversation_files() if file.name.startswith(name))
 
 
 def active_tokens() -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -47,17 +48,19 @@ class Site:
     vendor: Vendor
     clock: Clock
 
-    def compact(self, number: int) -> int:
-        """Have a new conversation compacted in the background, and everything else that is due."""
+    def compact(self, number: int) -> tuple[int, int]:
+        """Have a new conversation compacted in the background, with all else that is due; its id, and the calls."""
         conversation = a_conversation(*a_talk(number), session_id=f"talk-{number}")
         jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
-        self.work()
-        return conversation.conversation_id
+        return conversation.conversation_id, self.work()
 
-    def work(self) -> None:
+    def work(self) -> int:
+        """Have everything done that is due; how often the vendor was asked meanwhile."""
+        asked = len(self.vendor.requests)
         self.worker.sweep()
         while self.worker.work():
             pass
+        return len(self.vendor.requests) - asked
 
     @property
     def chat(self) -> EndpointRecord:
@@ -66,31 +69,27 @@ class Site:
 
 
 @pytest.fixture
-def site(settings: Any) -> Callable[..., Site]:
-    vendors: list[Vendor] = []
-
+def site(settings: Any) -> Iterator[Callable[..., Site]]:
     def build(*behaviours: Callable[[Asked], None], **more: Any) -> Site:
-        vendor = Vendor(*behaviours).__enter__()
-        vendors.append(vendor)
-        settings.LCM = asking(
-            vendor,
-            "chat",
-            **{"breaker_failures": 3, "breaker_pause_seconds": PAUSE, **SMALL, **more},
-        )
+        vendor = vendors.enter_context(Vendor(*behaviours))
+        settings.LCM = asking(vendor, "chat", breaker_failures=3, breaker_pause_seconds=PAUSE, **SMALL, **more)
         clock = Clock(timezone.now())
         engine = CompactionEngine.from_settings()
         escalation = escalation_of("chat", tokens=engine.store.tokens, now=clock)
         worker = CompactionWorker(engine=replace(engine, escalation=escalation), now=clock)
         return Site(worker=worker, vendor=vendor, clock=clock)
 
-    yield build
-    for vendor in vendors:
-        vendor.__exit__()
+    with ExitStack() as vendors:
+        yield build
 
 
 def in_context() -> list[Summary]:
     shown = ContextItem.objects.filter(summary__isnull=False).values("summary_id")
     return list(Summary.objects.filter(summary_id__in=shown))
+
+
+def degraded_in_context() -> list[Summary]:
+    return [summary for summary in in_context() if summary.is_degraded]
 
 
 def assert_sound() -> None:
@@ -109,9 +108,8 @@ def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
 
     # When nobody answers, the breaker opens, and one call at the end of each pause finds out whether it may close.
     for number in range(10):
-        before, asked = there.chat, len(there.vendor.requests)
-        conversation_id = there.compact(number)
-        calls = len(there.vendor.requests) - asked
+        before = there.chat
+        conversation_id, calls = there.compact(number)
         if number == 0:
             assert calls == 3
         elif before.open_until > there.clock():
@@ -138,9 +136,7 @@ def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
     # When it answers again, nobody is told before the pause is over; then the sweep has one conversation's made again,
     # and when that has gone well, everything.
     there.vendor.behaves(good)
-    asked = len(there.vendor.requests)
-    there.work()
-    assert len(there.vendor.requests) == asked
+    assert there.work() == 0
     last_job = CompactionJob.objects.latest("job_id")
     there.clock.moment = there.chat.open_until + timedelta(seconds=1)
     there.work()
@@ -156,10 +152,9 @@ def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
     assert_sound()
 
     # Then there is nothing left to do.
-    asked, done = len(there.vendor.requests), CompactionJob.objects.count()
+    done = CompactionJob.objects.count()
     there.clock.forward(3600)
-    there.work()
-    assert len(there.vendor.requests) == asked
+    assert there.work() == 0
     assert CompactionJob.objects.count() == done
     assert set(CompactionJob.objects.values_list("state", flat=True)) == {JobState.DONE}
 
@@ -176,9 +171,7 @@ def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by
     # Three days by quarters of an hour.
     attempts = []
     for quarter in range(3 * 24 * 4):
-        asked = len(there.vendor.requests)
-        there.work()
-        if len(there.vendor.requests) > asked:
+        if there.work():
             attempts.append(quarter)
         there.clock.forward(901)
 
@@ -186,7 +179,7 @@ def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by
     assert attempts == [0, 1, 2, 4, 8, 16, 32, 64, 96]
     assert len(attempts) == MOST_ATTEMPTS
     # It has not kept the others from being made again.
-    assert len([summary for summary in in_context() if summary.is_degraded]) == 1 < len(in_context())
+    assert len(degraded_in_context()) == 1 < len(in_context())
     last = there.worker.engine.list_runs(conversation_id=in_context()[0].conversation_id, limit=1)[0]
     assert last.details["attempts_without_an_answer"] == len(attempts)
     assert last.details["next_attempt_at"] is None
@@ -195,20 +188,18 @@ def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by
     job = there.worker.engine.request_redo(conversation_id=last.conversation_id)
     there.work()
     assert job.reason is Reason.REDO_ALL
-    assert not any(summary.is_degraded for summary in in_context())
+    assert not degraded_in_context()
     assert_sound()
 
 
 def test_what_comes_to_wait_later_is_not_held_up_by_what_is_never_answered(site):
     there = site(does.refusing(400))
-    conversation_id = there.compact(0)
+    conversation_id, _ = there.compact(0)
     there.clock.forward(901)
     for _ in range(MOST_ATTEMPTS):
         there.work()
         there.clock.forward(LONGEST_PAUSE.total_seconds() + 1)
-    asked = len(there.vendor.requests)
-    there.work()
-    assert len(there.vendor.requests) == asked
+    assert there.work() == 0
     there.vendor.behaves(does.resets)
     more = [NewMessage(Role.USER, text) for text in a_talk(1)]
     a_store().append_messages(conversation_id=conversation_id, messages=more)
@@ -218,7 +209,7 @@ def test_what_comes_to_wait_later_is_not_held_up_by_what_is_never_answered(site)
 
     there.work()
 
-    assert not any(summary.is_degraded for summary in in_context())
+    assert not degraded_in_context()
 
 
 def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):
@@ -232,21 +223,21 @@ def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):
     there.vendor.behaves(obeys_the_first)
     there.clock.forward(PAUSE + 1)
     there.work()
-    [rejected] = [summary for summary in in_context() if summary.is_degraded]
-    asked = len(there.vendor.requests)
+    [rejected] = degraded_in_context()
+    calls = []
     for _ in range(3):
         there.clock.forward(3600)
-        there.work()
+        calls.append(there.work())
 
     assert rejected.quality["lack"] == "rejected"
     assert rejected.level == Level.DETERMINISTIC
     assert rejected.supersedes_id in {summary.summary_id for summary in before}
-    assert len(there.vendor.requests) == asked
+    assert calls == [0, 0, 0]
     assert_sound()
     # A person may want it all the same.
     there.vendor.behaves(good)
     there.worker.engine.redo(conversation_id=rejected.conversation_id)
-    assert not any(summary.is_degraded for summary in in_context())
+    assert not degraded_in_context()
     assert_sound()
 
 
@@ -261,14 +252,11 @@ def test_calls_stop_at_the_limit_and_go_on_when_the_window_is_over(site):
     assert {tuple(summary.quality["failures"]) for summary in spared} == {("chat normal: spend_exhausted",)}
     assert_sound()
     windows = 0
-    while any(summary.is_degraded for summary in in_context()):
-        asked = len(there.vendor.requests)
-        there.work()
-        assert len(there.vendor.requests) == asked
+    while degraded_in_context():
+        assert there.work() == 0
         # The next window, and late enough after the last attempt in vain.
         there.clock.forward(901)
-        there.work()
-        assert 0 < len(there.vendor.requests) - asked <= 2
+        assert 0 < there.work() <= 2
         windows += 1
         assert windows < 10
     assert windows > 1

@@ -12,31 +12,38 @@ from integrity.checker import IntegrityChecker
 from retrieval.engine import RetrievalEngine
 from retrieval.slices import joined
 from retrieval.types import ExpandedItem
+from tests.conversations.real_data import conversation_files, rows_of
 from tests.factories import a_store
+from tests.retrieval.lineages import pages
+
+# What is said in a message: its seq, its text, and its parts.
+Said = tuple[int, str, list[NewPart]]
 
 
-def imported(rows: list[dict[str, Any]]) -> ConversationRecord:
+def imported(rows: list[dict[str, Any]], *, session_id: str | None = None, **overrides: Any) -> ConversationRecord:
     store = a_store()
-    conversation = store.open_conversation(session_id=rows[0]["session_id"], overrides={"autocompact_disabled": True})
+    conversation = store.open_conversation(
+        session_id=session_id or rows[0]["session_id"], overrides={"autocompact_disabled": True, **overrides}
+    )
     messages: list[NewMessage] = [from_neutral(row) for row in rows]
     for start in range(0, len(messages), 500):
         store.append_messages(conversation_id=conversation.conversation_id, messages=messages[start : start + 500])
     return store.get_conversation(conversation_id=conversation.conversation_id)
 
 
+def real_rows(name: str) -> list[dict[str, Any]]:
+    """The messages of the first real conversation whose name begins so."""
+    return list(rows_of(next(file for file in conversation_files() if file.name.startswith(name))))
+
+
 def expanded(root: str, *, token_cap: int = 4000) -> Iterator[ExpandedItem]:
-    engine = RetrievalEngine.from_settings()
-    cursor = None
-    while True:
-        page = engine.expand(summary_id=root, depth=-1, include_messages=True, token_cap=token_cap, cursor=cursor)
+    expand = RetrievalEngine.from_settings().expand
+    for page in pages(expand, summary_id=root, depth=-1, include_messages=True, token_cap=token_cap):
         assert page.tokens <= page.token_cap or len(page.items) == 1
         yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
-def everything_said(conversation_id: int, *, token_cap: int = 4000) -> list[tuple[int, str, list[NewPart]]]:
+def everything_said(conversation_id: int, *, token_cap: int = 4000) -> list[Said]:
     """Every message by way of the context: below its summaries, by expansion, and raw; without added parts."""
     store = a_store()
     said = []
@@ -50,7 +57,7 @@ def everything_said(conversation_id: int, *, token_cap: int = 4000) -> list[tupl
     return [(seq, content, [part for part in parts if not part.is_synthetic]) for seq, content, parts in said]
 
 
-def in_order(conversation_id: int) -> list[tuple[int, str, list[NewPart]]]:
+def in_order(conversation_id: int) -> list[Said]:
     """Everything said, which the context has in order, but for system messages: no summary takes those in."""
     said = everything_said(conversation_id)
     messages = Message.objects.filter(conversation_id=conversation_id, role="system")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from conversations.content.tokens import TokenEstimator
 from conversations.scope import Scope
@@ -46,3 +47,11 @@ def engine(**policy: int) -> RetrievalEngine:
 
 def message_id(number: int, seq: int) -> str:
     return a_store().list_messages(conversation_id=number, after_seq=seq - 1, limit=1)[0].id
+
+
+def pages(ask: Callable[..., Any], *, cursor: str | None = None, **asked: Any) -> list[Any]:
+    """The pages of an expansion, from the cursor on to the last."""
+    found = [ask(**asked, cursor=cursor)]
+    while found[-1].cursor is not None:
+        found.append(ask(**asked, cursor=found[-1].cursor))
+    return found

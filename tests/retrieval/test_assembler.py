@@ -7,7 +7,6 @@ from django.db import connection
 
 from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
-from conversations.content.tokens import TokenEstimator
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
@@ -63,14 +62,6 @@ def test_a_conversation_that_fits_is_shown_whole_and_in_order(assembler):
     assert (context.left_out.messages, context.left_out.summaries, context.left_out.tokens) == (0, 0, 0)
 
 
-def test_an_empty_conversation_is_an_empty_context(assembler):
-    context = assembler.assemble(conversation_id=a_conversation().conversation_id)
-
-    assert context.items == ()
-    assert context.receipt == ()
-    assert context.total_tokens == 0
-
-
 def test_the_budget_is_the_callers_or_the_conversations_or_the_operators(assembler):
     own = a_conversation("hello", overrides={"model_token_budget": 5000}).conversation_id
     other = a_conversation("hello").conversation_id
@@ -122,29 +113,6 @@ def test_a_summary_is_shown_as_the_element_that_says_how_to_open_it(assembler, s
     assert (first.id, first.kind, first.role) == (summary.summary_id, ContextItemType.SUMMARY, Role.USER)
     assert (first.first_seq, first.last_seq) == (1, 10)
     assert seqs(context)[1:] == list(range(11, 21))
-
-
-def test_the_tokens_that_are_promised_are_the_tokens_that_are_delivered(assembler, store):
-    conversation_id = a_compacted_conversation(store, 200)
-    count = TokenEstimator.from_settings().count
-
-    for budget in (300, 700, 1500, 5000):
-        context = assembler.assemble(conversation_id=conversation_id, budget=budget, query="topic30")
-
-        assert all(count(item.text) <= item.tokens for item in context.items)
-        assert sum(item.tokens for item in context.items) == context.total_tokens <= budget
-
-
-def test_system_messages_are_shown_however_long_ago_they_were_said(assembler, store):
-    conversation_id = a_conversation().conversation_id
-    append(store, conversation_id, NewMessage(Role.SYSTEM, "You are careful."))
-    append(store, conversation_id, *(NewMessage(Role.USER, f"message {n} " + "word " * 50) for n in range(800)))
-
-    context = assembler.assemble(conversation_id=conversation_id, budget=2000)
-
-    assert context.items[0].text == "You are careful."
-    assert context.receipt[0].reason is AssemblyReason.SYSTEM
-    assert context.items[1].first_seq > 700
 
 
 def test_the_question_under_which_an_agent_works_is_shown_however_long_it_has_worked(assembler, store):
@@ -290,22 +258,14 @@ def test_a_query_that_finds_nothing_changes_nothing(assembler, store, query):
     assert ids(context) == ids(assembler.assemble(conversation_id=conversation_id))
 
 
-def test_the_receipt_of_a_long_context_is_short_and_still_adds_up(assembler):
-    conversation = a_conversation(*(f"message {n} " + "word " * 20 for n in range(2000)))
-    context = assembler.assemble(conversation_id=conversation.conversation_id, budget=1000)
-
-    assert len(context.receipt) < len(context.items) + 110
-    assert sum(line.messages for line in context.receipt) == 2000
-    assert sum(line.tokens for line in context.receipt) == conversation.counters.active_tokens
-    assert [line.running_total for line in context.receipt] == sorted(line.running_total for line in context.receipt)
-
-
-def test_a_long_context_of_summaries_adds_up_too(assembler, store):
+def test_the_receipt_of_a_long_context_is_short_and_still_adds_up(assembler, store):
     conversation_id = a_compacted_conversation(store, 900, fresh=600, leaf=30)
     whole = store.get_context_items(conversation_id=conversation_id)
 
     context = assembler.assemble(conversation_id=conversation_id, budget=1200)
 
+    assert len(context.receipt) < len(context.items) + 110
+    assert [line.running_total for line in context.receipt] == sorted(line.running_total for line in context.receipt)
     assert sum(line.messages for line in context.receipt) == 600
     assert sum(line.summaries for line in context.receipt) == 10
     assert context.left_out.summaries == 10

@@ -16,6 +16,7 @@ from retrieval.expansion.outline import Key
 from retrieval.slices import joined
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.retrieval import lineages
 from tests.retrieval.lineages import Graph, a_graph, a_root_of, engine
 from tests.statements import counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
@@ -24,11 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 def pages(summary_id: str, **options) -> list[ExpandResult]:
-    reader = engine()
-    found = [reader.expand(summary_id=summary_id, **options)]
-    while found[-1].cursor is not None:
-        found.append(reader.expand(summary_id=summary_id, **options, cursor=found[-1].cursor))
-    return found
+    return lineages.pages(engine().expand, summary_id=summary_id, **options)
 
 
 def items_of(results: list[ExpandResult]) -> list[ExpandedItem]:
@@ -158,16 +155,14 @@ def test_a_part_added_between_two_pages_is_not_missed():
         messages=[NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_url="data:" + "x y" * 5000),))],
     )
     leaf = a_summary_of(store, number, seqs=[1])
-    reader = engine()
-    options = {"summary_id": leaf.summary_id, "include_messages": True, "token_cap": 1000}
-    found = [reader.expand(**options)]
+    options = {"include_messages": True, "token_cap": 1000}
+    first = engine().expand(summary_id=leaf.summary_id, **options)
     message = store.list_messages(conversation_id=number)[0]
 
     store.create_message_parts(message_id=message.message_id, parts=[NewPart(PartType.COMPACTION)])
-    while found[-1].cursor is not None:
-        found.append(reader.expand(**options, cursor=found[-1].cursor))
+    rest = pages(leaf.summary_id, **options, cursor=first.cursor)
 
-    (joined_message,) = joined(items_of(found))
+    (joined_message,) = joined(items_of([first, *rest]))
     assert joined_message.parts == store.get_message(message_id=message.message_id).parts
 
 

@@ -12,6 +12,7 @@ from retrieval.describing.ranges import RangeExpansion
 from retrieval.slices import joined
 from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.retrieval import lineages
 from tests.retrieval.lineages import Graph, a_graph, engine
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of
@@ -23,11 +24,7 @@ def graph(db) -> Graph:
 
 
 def pages(number: int, from_seq: int, to_seq: int, **options) -> list[RangeExpansion]:
-    asked = {"conversation_id": number, "from_seq": from_seq, "to_seq": to_seq, **options}
-    found = [engine().expand_range(**asked)]
-    while found[-1].cursor is not None:
-        found.append(engine().expand_range(**asked, cursor=found[-1].cursor))
-    return found
+    return lineages.pages(engine().expand_range, conversation_id=number, from_seq=from_seq, to_seq=to_seq, **options)
 
 
 def told(results: list[RangeExpansion]) -> list[str | int]:
@@ -174,13 +171,7 @@ def test_messages_appended_within_an_open_range_are_on_later_pages(graph):
     first = engine().expand_range(conversation_id=number, from_seq=9, to_seq=99, only_messages=True, token_cap=20)
     a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "one more")])
 
-    found = [first]
-    while found[-1].cursor is not None:
-        found.append(
-            engine().expand_range(
-                conversation_id=number, from_seq=9, to_seq=99, only_messages=True, cursor=found[-1].cursor
-            )
-        )
+    found = [first, *pages(number, 9, 99, only_messages=True, cursor=first.cursor)]
 
     assert [message.seq for message in joined(item for page in found for item in page.items)] == [9, 10, 11, 12, 13]
 
@@ -266,11 +257,10 @@ def test_a_compaction_between_two_pages_neither_loses_nor_doubles_anything(commi
     a_summary_of(a_store(), number, seqs=[1, 2])
     asked = {"conversation_id": number, "from_seq": 1, "to_seq": 12, "include_messages": True}
     expected = told([engine().expand_range(**asked)])
-    found = [engine().expand_range(**asked, token_cap=40)]
+    first = engine().expand_range(**asked, token_cap=40)
     a_summary_of(a_store(), number, seqs=[3, 4, 5, 6, 7, 8])
 
-    while found[-1].cursor is not None:
-        found.append(engine().expand_range(**asked, token_cap=40, cursor=found[-1].cursor))
+    rest = pages(number, 1, 12, include_messages=True, token_cap=40, cursor=first.cursor)
 
-    assert told(found) == expected
+    assert told([first, *rest]) == expected
     assert told([engine().expand_range(**asked)]) != expected

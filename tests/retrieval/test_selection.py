@@ -11,7 +11,6 @@ from retrieval.assembly.selection import (
     Candidate,
     Group,
     Selection,
-    edge_of,
     groups_of,
     score,
     select,
@@ -145,31 +144,6 @@ def test_a_larger_budget_never_shows_less(slots, budget):
     assert set(ids(select(groups, budget=budget))) <= set(ids(select(groups, budget=budget + 50)))
 
 
-def test_filling_ends_at_the_first_group_that_does_not_fit():
-    slots = [a_message(1, 1), a_message(2, 500), a_message(3, 10), *(a_message(seq, 10) for seq in range(4, 8))]
-
-    selection = select(groups_of(slots, POLICY), budget=100)
-
-    assert ids(selection) == ["msg_3", "msg_4", "msg_5", "msg_6", "msg_7"]
-    assert reasons(selection)["msg_1"] is AssemblyReason.BUDGET
-
-
-def test_system_messages_the_tail_and_a_far_question_are_in_whatever_they_cost():
-    slots = [
-        a_message(1, 100, Role.SYSTEM),
-        a_message(2, 100, Role.USER),
-        *(a_message(seq, 100) for seq in range(3, 20)),
-    ]
-
-    selection = select(groups_of(slots, POLICY), budget=1)
-
-    assert selection.over_budget
-    assert reasons(selection)["msg_1"] is AssemblyReason.SYSTEM
-    assert reasons(selection)["msg_2"] is AssemblyReason.PINNED
-    assert [reasons(selection)[f"msg_{seq}"] for seq in range(16, 20)] == [AssemblyReason.FRESH_TAIL] * 4
-    assert ids(selection) == ["msg_1", "msg_2", "msg_16", "msg_17", "msg_18", "msg_19"]
-
-
 def test_a_pinned_question_is_shown_without_the_exchange_around_it():
     slots = [
         a_message(1, 100, calls=("a",)),
@@ -233,21 +207,3 @@ def test_how_well_a_message_answers_counts_more_than_how_new_it_is():
         return score(worth=worth, best=0.9, seq=seq, last_seq=100)
 
     assert deserved(0.5, 10) < deserved(0.5, 90) < deserved(0.9, 1) <= 1.0
-
-
-def test_the_far_edge_of_a_page_lies_where_no_exchange_can_have_begun_before_it():
-    slots = [a_message(seq, calls=("x",) if seq in (10, 20, 300, 310) else ()) for seq in range(1, 400)]
-
-    edge = edge_of(groups_of(slots, POLICY))
-
-    assert edge == 257
-    assert edge_of(groups_of(slots[:200], POLICY)) is None
-
-
-def test_the_far_edge_is_never_inside_an_exchange():
-    slots = [
-        a_message(seq, role=Role.TOOL if seq == 270 else Role.ASSISTANT, calls=("x",) if seq in (250, 270) else ())
-        for seq in range(1, 400)
-    ]
-
-    assert edge_of(groups_of(slots, POLICY)) == 271

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from conversations.content.flattening import flattened
 from conversations.content.tokens import estimate
 from conversations.types import NewPart, PartRecord, PartType, Role
+from retrieval.expansion.expanded_items import sliced
 from retrieval.slices import as_json, cost_of, from_json, joined, prefix_within, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
 
@@ -54,8 +55,20 @@ def words(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def sliced(content: str, parts_json: str, budget: int) -> list[ExpandedItem]:
+def slices_of(content: str, parts_json: str, budget: int) -> list[ExpandedItem]:
     """A message as `expand` gives it when it never fits a page."""
+    whole = ExpandedItem(
+        id="msg_7",
+        kind=ItemKind.MESSAGE,
+        of="sum_1",
+        level=1,
+        first_seq=3,
+        last_seq=3,
+        tokens=0,
+        content=content,
+        created_at=datetime.now(UTC),
+        role=Role.USER,
+    )
     items = []
     content_offset = parts_offset = 0
     while True:
@@ -67,26 +80,7 @@ def sliced(content: str, parts_json: str, budget: int) -> list[ExpandedItem]:
             budget=budget,
             count=words,
         )
-        items.append(
-            ExpandedItem(
-                id="msg_7",
-                kind=ItemKind.MESSAGE,
-                of="sum_1",
-                level=1,
-                first_seq=3,
-                last_seq=3,
-                tokens=piece.tokens,
-                content=piece.content,
-                created_at=datetime.now(UTC),
-                complete=piece.is_last,
-                content_offset=piece.content_offset,
-                content_total=len(content),
-                role=Role.USER,
-                parts_json=piece.parts_json,
-                parts_offset=piece.parts_offset,
-                parts_total=len(parts_json),
-            )
-        )
+        items.append(sliced(whole, piece, parts_total=len(parts_json)))
         if piece.is_last:
             return items
         content_offset += len(piece.content)
@@ -123,7 +117,7 @@ def test_what_parts_cost_is_known_without_their_json(parts, is_said):
 def test_slices_joined_are_the_message(parts, more, budget):
     content = flattened(parts) + more
 
-    items = sliced(content, as_json(views(parts, content)), budget)
+    items = slices_of(content, as_json(views(parts, content)), budget)
 
     (message,) = joined(items)
     assert (message.content, message.parts, message.seq) == (content, parts, 3)
@@ -153,7 +147,7 @@ def test_tool_arguments_that_stand_in_the_content_are_not_said_again():
 
 
 def test_a_missing_slice_is_an_error():
-    items = sliced("abcdefgh" * 10, "", 2)
+    items = slices_of("abcdefgh" * 10, "", 2)
 
     with pytest.raises(ValueError, match="slice of msg_7 is missing"):
         list(joined([items[0], *items[2:]]))
