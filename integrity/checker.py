@@ -148,7 +148,7 @@ class IntegrityChecker:
         report = reports.report_of(self.scope, report_id)
         if ledger_file_id is not None:
             self.scope.file(ledger_file_id)
-        return repair_plans.record_of(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
+        return repair_plans.plan_record(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
 
 
 def _allow_parallel_workers() -> None:
