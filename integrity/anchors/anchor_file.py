@@ -30,9 +30,16 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
-Moment = Annotated[str, AfterValidator(lambda text: text if as_moment(text) else text)]
 
 L = TypeVar("L")
+
+
+def _moment(text: str) -> str:
+    as_moment(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
