@@ -64,19 +64,14 @@ class IntegrityChecker:
             if conversation_id is None:
                 examined.look_at_the_site(self.scope.workspace_id)
         with transaction.atomic():
-            report = reports.begin(
-                mode=extent,
-                workspace_id=self.scope.workspace_id,
-                conversation_id=conversation_id,
-                started_at=started_at,
-            )
+            report = reports.begin(extent, self.scope.workspace_id, conversation_id, started_at)
             reports.add(report, examined)
             reports.finish(report)
             if len(self.invariants) == len(INVARIANTS):
                 changes.note(versions, examined, checked_at=started_at)
         if with_plan and not report.is_clean:
             repair_plans.make_plan(report)
-        return reports.record_of(report, examined.found)
+        return reports.report_record(report)
 
     def request(
         self, *, conversation_id: int | None = None, extent: ScanMode = ScanMode.FULL, with_plan: bool = False
@@ -88,14 +83,14 @@ class IntegrityChecker:
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
         scan = scans.request(self.scope, conversation_id=conversation_id, mode=extent, with_plan=with_plan)
-        return scans.record_of(scan)
+        return scans.scan_record(scan)
 
     def get_scan(self, *, scan_id: int) -> ScanRecord:
         """Show a background check: its progress, report and plan.
 
         Raises NotFound if it does not exist.
         """
-        return scans.record_of(scans.scan_of(self.scope, scan_id))
+        return scans.scan_record(scans.scan_of(self.scope, scan_id))
 
     def get_state(self) -> IntegrityState:
         """Show how much was checked, when, and whether any damage is known."""
@@ -118,10 +113,8 @@ class IntegrityChecker:
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
         found = self.scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
-        if conversation_id is not None:
-            found = found.filter(conversation_id=conversation_id)
-        if extent is not None:
-            found = found.filter(mode=extent)
+        wanted = {"conversation_id": conversation_id, "mode": extent}
+        found = found.filter(**{column: value for column, value in wanted.items() if value is not None})
         if whole:
             found = found.filter(conversation=None)
         if before_report is not None:
@@ -148,7 +141,7 @@ class IntegrityChecker:
         report = reports.report_of(self.scope, report_id)
         if ledger_file_id is not None:
             self.scope.file(ledger_file_id)
-        return repair_plans.record_of(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
+        return repair_plans.plan_record(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
 
 
 def _allow_parallel_workers() -> None:

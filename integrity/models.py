@@ -147,6 +147,17 @@ class RepairStep(models.Model):
     def __str__(self) -> str:
         return f"{self.plan_id}, step {self.ordinal}: {self.operation} {self.target}"
 
+    @property
+    def of_conversation(self) -> int:
+        """The id of its conversation; only a step about a grant has none."""
+        assert self.conversation_id is not None, "the planner gives it to every step but those about grants"
+        return self.conversation_id
+
+    @property
+    def number(self) -> int:
+        """The number in a target such as `job_12`."""
+        return int(self.target.rpartition("_")[2])
+
 
 class IntegrityScan(models.Model):
     """A check in the background.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -15,11 +16,12 @@ from prometheus_client import Counter
 
 from conversations.errors import NotFound
 from conversations.models import Quarantine
+from conversations.models.columns import record_of
 from conversations.scope import Scope
 from conversations.sql import load, rows
 from integrity import models
 from integrity.examination import Examination
-from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found
+from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT
 from integrity.types import (
     Finding,
     FindingRecord,
@@ -29,7 +31,7 @@ from integrity.types import (
     ReportOutline,
     ReportPage,
     ScanMode,
-    record,
+    Severity,
 )
 
 logger = structlog.get_logger(__name__)
@@ -47,7 +49,7 @@ for _code in _SEVERITIES:
 
 
 def begin(
-    *, mode: ScanMode, workspace_id: int | None, conversation_id: int | None, started_at: datetime
+    mode: ScanMode, workspace_id: int | None, conversation_id: int | None, started_at: datetime
 ) -> models.IntegrityReport:
     """Create an empty report."""
     return models.IntegrityReport.objects.create(
@@ -125,45 +127,48 @@ def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, 
     found = list(listed[: limit + 1])
     more = len(found) > limit
     return ReportPage(
-        report=record_of(report, first_findings(report)),
-        findings=tuple(record(FindingRecord, row, id=row.target) for row in found[:limit]),
+        report=report_record(report),
+        findings=tuple(
+            record_of(FindingRecord, row, id=row.target, severity=Severity(row.severity)) for row in found[:limit]
+        ),
         next_after_id=found[limit - 1].finding_id if more else None,
     )
 
 
 def outline_of(report: models.IntegrityReport) -> ReportOutline:
     """Return the figures of a report so far."""
-    return record(ReportOutline, report, extent=report.mode, finding_count=sum(report.counts.values()))
+    return record_of(ReportOutline, report, extent=ScanMode(report.mode), finding_count=sum(report.counts.values()))
 
 
-def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> IntegrityReport:
+def report_record(report: models.IntegrityReport) -> IntegrityReport:
     """Return the report with the first findings of each invariant."""
-    return record(
-        IntegrityReport,
-        outline_of(report),
-        invariants=[
+    places = _first_findings(report)
+    return IntegrityReport(
+        **vars(outline_of(report)),
+        invariants=tuple(
             InvariantResult(
                 code=invariant.code,
                 severity=invariant.severity,
                 sentence=invariant.sentence,
                 count=report.counts[invariant.code],
-                findings=found.get(invariant.code, Found()).findings[:MOST_FINDINGS],
+                findings=tuple(places[invariant.code]),
                 milliseconds=report.costs.get(invariant.code, 0),
             )
             for invariant in INVARIANTS
             if invariant.code in report.counts
-        ],
-        unchecked=report.unchecked,
+        ),
+        unchecked=tuple(report.unchecked),
         repair_id=report.plans.order_by("-created_at").values_list("plan_id", flat=True).first(),
     )
 
 
-def first_findings(report: models.IntegrityReport) -> dict[str, Found]:
+def _first_findings(report: models.IntegrityReport) -> Mapping[str, list[Finding]]:
     """Read the first findings of each broken invariant in one query."""
-    places: dict[str, list[Finding]] = {code: [] for code, count in report.counts.items() if count}
-    for code, *place in rows(SQL["first_findings"], [list(places), report.report_id, MOST_FINDINGS]) if places else ():
-        places[code].append(Finding(*place))
-    return {code: Found(count=report.counts[code], findings=tuple(found)) for code, found in places.items()}
+    places: dict[str, list[Finding]] = defaultdict(list)
+    if broken := [code for code, count in report.counts.items() if count]:
+        for code, *place in rows(SQL["first_findings"], [broken, report.report_id, MOST_FINDINGS]):
+            places[code].append(Finding(*place))
+    return places
 
 
 def state_of(scope: Scope) -> IntegrityState:

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
-
-T = TypeVar("T")
-
-
-def record(kind: type[T], row: object, **given: Any) -> T:
-    """Build a record from given values and a row's attributes of the same names."""
-    names = (each.name for each in fields(kind) if each.name not in given and hasattr(row, each.name))  # type: ignore[arg-type]
-    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
-    return adapter.validate_python({name: getattr(row, name) for name in names} | given)
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+from pydantic import Field
 
 
 class Severity(StrEnum):

@@ -14,35 +14,113 @@ the format for other implementations.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic.dataclasses import dataclass
 
 from conversations.errors import Invalid
 from conversations.ledger.lines import as_moment
-from integrity.anchors.types import Anchor, AnchoredActs, AnchoredChain
-
-FORMAT = "lcm-anchor"
-VERSION = 1
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-_HASH_DIGITS = 64
-_SIGNATURE_DIGITS = 128
+_STRICT = ConfigDict(strict=True, extra="forbid")
+
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
+
+L = TypeVar("L")
 
 
-def body_of(*, site: str, made_at: str, public_key: str, chains: Iterable[AnchoredChain], acts: AnchoredActs) -> bytes:
+def _moment(text: str) -> str:
+    as_moment(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class AnchorHeader:
+    """Who made an anchor, when, and with which key."""
+
+    type: Literal["anchor"] = "anchor"
+    format: Literal["lcm-anchor"] = "lcm-anchor"
+    version: Literal[1] = 1
+    # The host name of the machine.
+    site: str
+    made_at: Moment
+    public_key: Hash
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class AnchoredChain:
+    """A conversation's chain: its length and its last chain_hash, None without messages."""
+
+    type: Literal["conversation"] = "conversation"
+    workspace: str
+    session_id: str
+    created_at: Moment
+    messages: NonNegativeInt
+    chain_head: Hash | None
+
+    def __post_init__(self) -> None:
+        _require_head(self.messages, self.chain_head)
+
+    def difference(self, *, created_at: str, messages: int, chain_hash: str | None) -> str:
+        """Describe how a conversation differs; empty if it does not.
+
+        `chain_hash` is that of its message with the anchored number, None without one. The conversation may have grown.
+        """
+        if created_at != self.created_at:
+            return f"was created at {self.created_at}, not at {created_at}"
+        if self.messages and chain_hash is None:
+            return f"has {messages} messages, without the anchored number {self.messages}"
+        if self.messages and chain_hash != self.chain_head:
+            return f"differs from the anchored chain_hash at message {self.messages}"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class AnchoredActs:
+    """The audit log's chain: its number of acts and its last chain_hash."""
+
+    type: Literal["audit"] = "audit"
+    number: NonNegativeInt
+    chain_hash: Hash | None
+
+    def __post_init__(self) -> None:
+        _require_head(self.number, self.chain_hash)
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class _Signed:
+    type: Literal["signature"] = "signature"
+    signature: Signature
+
+
+@dataclasses.dataclass(frozen=True)
+class Anchor:
+    """A parsed anchor, with the signed bytes and the signature."""
+
+    header: AnchorHeader
+    # By workspace and session.
+    chains: Mapping[tuple[str, str], AnchoredChain]
+    acts: AnchoredActs
+    body: bytes
+    signature: bytes
+
+
+def body_of(header: AnchorHeader, chains: Iterable[AnchoredChain], acts: AnchoredActs) -> bytes:
     """Serialize all lines of an anchor except the signature."""
-    first = {"type": "anchor", "format": FORMAT, "version": VERSION}
-    lines = [_line({**first, "site": site, "made_at": made_at, "public_key": public_key})]
-    lines += [_line({"type": "conversation", **vars(chain)}) for chain in chains]
-    lines.append(_line({"type": "audit", **vars(acts)}))
-    return b"".join(lines)
+    return b"".join(map(_line, [header, *chains, acts]))
 
 
 def signed(body: bytes, signature: bytes) -> bytes:
     """Append the signature to the body."""
-    return body + _line({"type": "signature", "signature": signature.hex()})
+    return body + _line(_Signed(signature=signature.hex()))
 
 
 def parse(content: bytes, *, name: str) -> Anchor:
@@ -51,67 +129,39 @@ def parse(content: bytes, *, name: str) -> Anchor:
     try:
         if len(lines) < 3:
             raise ValueError("it has fewer than three lines")
-        first, *middle, acts, last = (_read(line) for line in lines)
-        _require(first, "anchor", format=str, version=int, site=str, made_at=str, public_key=str)
-        if (first["format"], first["version"]) != (FORMAT, VERSION):
-            raise ValueError("it is of another format or version")
-        as_moment(first["made_at"])
-        _hex(first["public_key"], _HASH_DIGITS)
+        first, *middle, acts, last = lines
+        header = _parsed(first, AnchorHeader)
         chains: dict[tuple[str, str], AnchoredChain] = {}
-        for values in middle:
-            chain = _chain(values)
+        for chain in (_parsed(line, AnchoredChain) for line in middle):
             if chains.setdefault((chain.workspace, chain.session_id), chain) is not chain:
                 raise ValueError("it names a conversation twice")
-        _require(acts, "audit", number=int, chain_hash=str | None)
-        _head(acts["number"], acts["chain_hash"])
-        _require(last, "signature", signature=str)
-        _hex(last["signature"], _SIGNATURE_DIGITS)
+        return Anchor(
+            header=header,
+            chains=chains,
+            acts=_parsed(acts, AnchoredActs),
+            body=b"".join(lines[:-1]),
+            signature=bytes.fromhex(_parsed(last, _Signed).signature),
+        )
     except (ValueError, RecursionError) as wrong:
         raise Invalid(f"{name} is not an anchor of LCM: {wrong}.", code="malformed_anchor") from wrong
-    return Anchor(
-        site=first["site"],
-        made_at=first["made_at"],
-        public_key=first["public_key"],
-        acts=AnchoredActs(number=acts["number"], chain_hash=acts["chain_hash"]),
-        chains=chains,
-        body=b"".join(lines[:-1]),
-        signature=bytes.fromhex(last["signature"]),
-    )
 
 
-def _line(values: Mapping[str, Any]) -> bytes:
-    return _ENCODER.encode(values).encode("ascii") + b"\n"
+def _line(values: Any) -> bytes:
+    return _ENCODER.encode(vars(values)).encode("ascii") + b"\n"
 
 
-def _read(line: bytes) -> dict[str, Any]:
+def _parsed(line: bytes, kind: type[L]) -> L:
     values = json.loads(line.decode("ascii"))
-    if not isinstance(values, dict) or _line(values) != line:
+    try:
+        found = kind(**values) if isinstance(values, dict) else None
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        raise ValueError(f"the member {'.'.join(map(str, first['loc']))} of a line: {first['msg']}") from wrong
+    if found is None or _line(found) != line:
         raise ValueError("a line is not one JSON object in canonical form")
-    return values
+    return found
 
 
-def _require(values: Mapping[str, Any], kind: str, **members: Any) -> None:
-    if list(values) != ["type", *members] or values["type"] != kind:
-        raise ValueError(f"the members of the {kind} line are wrong")
-    for member, expected in members.items():
-        if not isinstance(values[member], expected) or isinstance(values[member], bool):
-            raise ValueError(f"the {member} of a line has a wrong type")
-
-
-def _chain(values: dict[str, Any]) -> AnchoredChain:
-    _require(values, "conversation", workspace=str, session_id=str, created_at=str, messages=int, chain_head=str | None)
-    as_moment(values["created_at"])
-    _head(values["messages"], values["chain_head"])
-    return AnchoredChain(**{name: value for name, value in values.items() if name != "type"})
-
-
-def _head(number: int, chain_hash: str | None) -> None:
-    if number < 0 or (chain_hash is None) != (number == 0):
+def _require_head(number: int, chain_hash: str | None) -> None:
+    if (chain_hash is None) != (number == 0):
         raise ValueError("the head of a chain contradicts its number")
-    if chain_hash is not None:
-        _hex(chain_hash, _HASH_DIGITS)
-
-
-def _hex(text: str, digits: int) -> None:
-    if not re.fullmatch(f"[0-9a-f]{{{digits}}}", text):
-        raise ValueError(f"{text[:80]!r} is not {digits} hexadecimal digits")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -22,23 +23,19 @@ from conversations.errors import Invalid, NotFound, Unavailable
 from conversations.ledger.lines import as_text
 from conversations.models import AuditEntry, AuditHead, Conversation
 from conversations.scope import EVERYTHING, Scope
-from conversations.sql import rows, snapshot
+from conversations.sql import load, rows, snapshot
 from integrity.anchors import anchor_file, signing
-from integrity.anchors.database_comparison import compare
-from integrity.anchors.types import (
-    AnchoredActs,
-    AnchoredChain,
-    AnchorFile,
-    AnchorReport,
-    AnchorVerdict,
-    PublicKey,
-)
+from integrity.anchors.anchor_file import AnchoredActs, AnchoredChain, AnchorHeader
+from integrity.anchors.expectations import MISMATCH, MISSING, NOT_SIGNED, SIGNATURE_INVALID
+from integrity.anchors.types import AnchorFile, AnchorFinding, AnchorReport, AnchorVerdict, PublicKey
 from integrity.policy import IntegrityPolicy
 
 _NAME = "anchor-%Y%m%dT%H%M%S.%fZ.jsonl"
 # The advisory lock under which one worker checks whether an anchor is due.
 _LOCK = 0x4C434D_616E63
 PORTION = 1_000
+MOST_LISTED = 100
+_STORED_CHAINS = load("integrity/reports.sql")["stored_chains"]
 
 
 @dataclass(frozen=True)
@@ -72,9 +69,8 @@ class AnchorService:
         made_at, public_key = self.now(), signing.public_hex(key)
         with snapshot():
             chains, acts = list(_chains()), _acts()
-        body = anchor_file.body_of(
-            site=platform.node(), made_at=as_text(made_at), public_key=public_key, chains=chains, acts=acts
-        )
+        header = AnchorHeader(site=platform.node(), made_at=as_text(made_at), public_key=public_key)
+        body = anchor_file.body_of(header, chains, acts)
         content = anchor_file.signed(body, key.sign(body))
         file = self.directory / made_at.astimezone(UTC).strftime(_NAME)
         report = AnchorReport(
@@ -87,15 +83,10 @@ class AnchorService:
             public_key=public_key,
             sha256=hashlib.sha256(content).hexdigest(),
         )
+        named = ("conversations", "messages", "acts", "public_key", "sha256")
         with transaction.atomic():
-            AuditLog(self.scope).record(
-                Act.ANCHOR,
-                target=file.name,
-                detail={
-                    name: getattr(report, name)
-                    for name in ("conversations", "messages", "acts", "public_key", "sha256")
-                },
-            )
+            detail = {name: getattr(report, name) for name in named}
+            AuditLog(self.scope).record(Act.ANCHOR, target=file.name, detail=detail)
             # Before the commit: an act must not name a missing file.
             self._keep(file, content)
         return report
@@ -149,22 +140,25 @@ class AnchorService:
         """
         name, content = self.read(path)
         anchor = anchor_file.parse(content, name=name)
+        is_signed = signing.is_signed_by(anchor, trusted_key)
+        findings = [] if is_signed else [AnchorFinding(SIGNATURE_INVALID, "signature", NOT_SIGNED)]
         with snapshot():
-            found = compare(anchor, is_signed=signing.is_signed_by(anchor, trusted_key))
+            findings += [*_differing_acts(anchor.acts), *_differing_chains(anchor.chains.values())]
             stored = Conversation.objects.count()
+        named = len(anchor.chains) - sum(finding.detail == MISSING for finding in findings)
         return AnchorVerdict(
             source=name,
-            site=anchor.site,
-            made_at=anchor.made_at,
-            public_key=anchor.public_key,
+            site=anchor.header.site,
+            made_at=anchor.header.made_at,
+            public_key=anchor.header.public_key,
             key_is_trusted=trusted_key is not None,
             conversations=len(anchor.chains),
             messages=sum(chain.messages for chain in anchor.chains.values()),
             acts=anchor.acts.number,
-            unnamed_conversations=stored - found.matched,
-            is_clean=not found.count,
-            finding_count=found.count,
-            findings=tuple(found.first),
+            unnamed_conversations=stored - named,
+            is_clean=not findings,
+            finding_count=len(findings),
+            findings=tuple(findings[:MOST_LISTED]),
         )
 
     def _files(self) -> list[Path]:
@@ -208,6 +202,27 @@ def _acts() -> AnchoredActs:
     if head is None or not head.number:
         return AnchoredActs(number=0, chain_hash=None)
     return AnchoredActs(number=head.number, chain_hash=bytes(head.chain_hash).hex())
+
+
+def _differing_acts(acts: AnchoredActs) -> Iterator[AnchorFinding]:
+    stored = rows("SELECT encode(chain_hash, 'hex') FROM audit_chain WHERE number = %s", [acts.number])
+    if acts.number and stored != [(acts.chain_hash,)]:
+        wrong = "differs from the anchored chain_hash" if stored else MISSING
+        yield AnchorFinding(MISMATCH, "audit log", f"act number {acts.number} {wrong}")
+
+
+def _differing_chains(anchored: Iterable[AnchoredChain]) -> Iterator[AnchorFinding]:
+    """Compare the stored hash at the last anchored message of each chain."""
+    rest = iter(anchored)
+    while chains := list(islice(rest, PORTION)):
+        columns = [[getattr(chain, name) for chain in chains] for name in ("workspace", "session_id", "messages")]
+        for chain, stored in zip(chains, rows(_STORED_CHAINS, columns), strict=True):
+            conversation_id, created_at, messages, chain_hash = stored
+            wrong = MISSING
+            if conversation_id is not None:
+                wrong = chain.difference(created_at=as_text(created_at), messages=messages, chain_hash=chain_hash)
+            if wrong:
+                yield AnchorFinding(MISMATCH, f"{chain.workspace}: {chain.session_id}", wrong)
 
 
 def _made_at(path: Path) -> datetime | None:

@@ -11,7 +11,7 @@ from conversations.errors import Invalid
 from conversations.ledger.types import AnchoredReport, Findings, LedgerReport
 from conversations.ledger.verifying import Verifier
 from integrity.anchors import anchor_file, signing
-from integrity.anchors.types import Anchor, AnchoredChain
+from integrity.anchors.anchor_file import Anchor, AnchoredChain
 
 MISMATCH = "anchor_mismatch"
 NOT_ANCHORED = "not_anchored"
@@ -36,30 +36,31 @@ class AnchorCheck:
     unnamed: int = 0
     _workspace: str = ""
     _seen: set[tuple[str, str]] = field(default_factory=set)
+    # The current conversation, if the anchor names it: what is anchored, and what the ledger has.
     _current: AnchoredChain | None = None
-    # Of the current conversation: its time of creation, its last seq, and the hash of the anchored message.
-    _created_at: str = ""
-    _last_seq: int = 0
-    _chain_hash: str | None = None
+    _found: dict[str, Any] = field(default_factory=dict)
 
     def take(self, line: Mapping[str, Any]) -> None:
-        match line["type"]:
-            case "header":
-                self._workspace = line["workspace"]
-            case "conversation":
-                name = self._workspace, line["session_id"]
-                self._seen.add(name)
-                self._current = self.anchor.chains.get(name)
-                self._created_at, self._last_seq, self._chain_hash = line["created_at"], 0, None
-                # The times of an unnamed one do not prove that it is newer: only its own values seal them.
-                self.compared += self._current is not None
-                self.unnamed += self._current is None
-            case "message":
-                self._last_seq = max(self._last_seq, line["seq"])
-                if self._current is not None and line["seq"] == self._current.messages:
-                    self._chain_hash = line["chain_hash"]
-            case "end":
-                self._end()
+        if line["type"] == "header":
+            self._workspace = line["workspace"]
+        elif line["type"] == "conversation":
+            name = self._workspace, line["session_id"]
+            self._seen.add(name)
+            self._current = self.anchor.chains.get(name)
+            self._found = {"created_at": line["created_at"], "messages": 0, "chain_hash": None}
+            # The times of an unnamed one do not prove that it is newer: only its own values seal them.
+            self.compared += self._current is not None
+            self.unnamed += self._current is None
+        elif self._current is None:
+            return
+        elif line["type"] == "message":
+            self._found["messages"] = max(self._found["messages"], line["seq"])
+            if line["seq"] == self._current.messages:
+                self._found["chain_hash"] = line["chain_hash"]
+        elif line["type"] == "end":
+            if wrong := self._current.difference(**self._found):
+                self._mismatch(self._current, wrong)
+            self._current = None
 
     def finish(self, *, has_all: bool) -> None:
         """End the comparison.
@@ -70,17 +71,9 @@ class AnchorCheck:
         if not self.compared:
             self.findings.add(NOT_ANCHORED, "the anchor names no conversation of this ledger, so it proves nothing")
         if has_all or len(self._seen) > 1:
-            for (workspace, session_id), chain in self.anchor.chains.items():
-                if workspace == self._workspace and (workspace, session_id) not in self._seen:
+            for name, chain in self.anchor.chains.items():
+                if chain.workspace == self._workspace and name not in self._seen:
                     self._mismatch(chain, MISSING)
-
-    def _end(self) -> None:
-        chain, self._current = self._current, None
-        if chain is None:
-            return
-        wrong = chain.difference(created_at=self._created_at, messages=self._last_seq, chain_hash=self._chain_hash)
-        if wrong:
-            self._mismatch(chain, wrong)
 
     def _mismatch(self, chain: AnchoredChain, detail: str) -> None:
         self.findings.add(MISMATCH, f"conversation {chain.session_id[:80]!r} {detail}")
@@ -124,27 +117,25 @@ class Expected:
             values = verifier.feed(line)
             if values is not None and check is not None:
                 check.take(values)
+        compared = None
         if check is not None:
             check.finish(has_all=has_all)
+            header = check.anchor.header
+            compared = AnchoredReport(
+                made_at=header.made_at,
+                site=header.site,
+                public_key=header.public_key,
+                key_is_trusted=self.trusted_key is not None,
+                conversations=check.compared,
+                unnamed_conversations=check.unnamed,
+            )
         found = verifier.place.line_hash
         verifier.findings.require(
             self.line_hash in (None, found),
             UNEXPECTED_HEAD,
             f"the last line_hash is {found or 'none'}, not the expected one",
         )
-        return replace(verifier.finish(source=source), anchor=self._report_of(check))
-
-    def _report_of(self, check: AnchorCheck | None) -> AnchoredReport | None:
-        if check is None:
-            return None
-        return AnchoredReport(
-            made_at=check.anchor.made_at,
-            site=check.anchor.site,
-            public_key=check.anchor.public_key,
-            key_is_trusted=self.trusted_key is not None,
-            conversations=check.compared,
-            unnamed_conversations=check.unnamed,
-        )
+        return replace(verifier.finish(source=source), anchor=compared)
 
 
 NOTHING_EXPECTED = Expected()

@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conversations.errors import Invalid
-from integrity.anchors.types import Anchor
+from integrity.anchors.anchor_file import Anchor
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_HEX_DIGITS = 64
+_HEX = re.compile("[0-9a-fA-F]{64}")
 
 
 def private_key(file: Path, *, may_be_made: bool) -> Ed25519PrivateKey:
@@ -47,26 +48,20 @@ def public_pem(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
 
-def is_signed(body: bytes, *, signature: bytes, public_key: str) -> bool:
-    """Whether the key with this hexadecimal public key signed these bytes."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(signature, body)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
 def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
     """Whether the trusted key signed the anchor.
 
     Without one, whether the key that it names did.
     """
-    if trusted not in (None, anchor.public_key):
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    named = anchor.header.public_key
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(named)).verify(anchor.signature, anchor.body)
+    except (InvalidSignature, ValueError):
         return False
-    return is_signed(anchor.body, signature=anchor.signature, public_key=anchor.public_key)
+    return trusted in (None, named)
 
 
 def trusted_key(given: str) -> str:
@@ -74,7 +69,7 @@ def trusted_key(given: str) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    if _is_hex(given):
+    if _HEX.fullmatch(given):
         return given.lower()
     try:
         content = Path(given).read_bytes()
@@ -84,7 +79,7 @@ def trusted_key(given: str) -> str:
             f"{given[:200]} is neither 64 hexadecimal digits nor a file: {why}.", code="unusable_key"
         ) from refusal
     text = content.decode("ascii", "replace").strip()
-    if _is_hex(text):
+    if _HEX.fullmatch(text):
         return text.lower()
     try:
         key = load_pem_public_key(content)
@@ -93,10 +88,6 @@ def trusted_key(given: str) -> str:
     if not isinstance(key, Ed25519PublicKey):
         raise Invalid(f"The key in {given[:200]} is not an Ed25519 key.", code="unusable_key")
     return key.public_bytes_raw().hex()
-
-
-def _is_hex(text: str) -> bool:
-    return len(text) == _HEX_DIGITS and all(digit in "0123456789abcdefABCDEF" for digit in text)
 
 
 def _make(file: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,17 +16,18 @@ from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.derived_context import hold
 from conversations.store.pages import behind
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
-from integrity.repairs.repair_operation import CannotRepair, Operation, Target
+from integrity.repairs.repair_operation import CannotRepair, Operation
 from integrity.repairs.repair_planning import Step
-from integrity.repairs.repair_plans import OPERATIONS, plan_of, record_of, target_of
+from integrity.repairs.repair_plans import OPERATIONS, plan_of, plan_record
 from integrity.reports import report_of
-from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState, record
+from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState
 
 logger = structlog.get_logger(__name__)
 
@@ -35,13 +36,6 @@ class RepairOvertaken(Conflict):
     """The repaired rows have changed since, so the repair cannot be undone."""
 
     code = "repair_overtaken"
-
-
-class _AddsFindings(Exception):
-    """A repair that would add findings."""
-
-    def __init__(self, added: Sequence[Mapping[str, Any]]) -> None:
-        self.added = added
 
 
 @dataclass(frozen=True)
@@ -76,10 +70,11 @@ class Repairs:
             plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
         proposed = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
         return [
-            record(
+            record_of(
                 RepairPlanOutline,
                 plan,
                 repair_id=plan.plan_id,
+                state=PlanState(plan.state),
                 ledger_file_id=plan.ledger_file_id or None,
                 unplanned_count=len(plan.unplanned),
             )
@@ -88,7 +83,7 @@ class Repairs:
 
     def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """Show a plan with its steps and their states; NotFound if it does not exist."""
-        return record_of(plan_of(self.scope, repair_id))
+        return plan_record(plan_of(self.scope, repair_id))
 
     @transaction.atomic
     def approve_steps(
@@ -121,7 +116,7 @@ class Repairs:
             self._log(conversation_id).record(
                 Act.APPROVE_REPAIR, conversation_id=conversation_id, target=repair_id, detail=detail
             )
-        return record_of(plan)
+        return plan_record(plan)
 
     def apply_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """Apply the approved steps in one transaction, if they add no findings.
@@ -131,35 +126,23 @@ class Repairs:
         NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a compaction is
         running.
         """
-        steps = self._steps(plan_of(self.scope, repair_id), StepState.APPROVED)
-        with self._held(_conversations(steps)) as conversation_ids:
-            plan = plan_of(self.scope, repair_id, locked=True)
-            _require(plan, PlanState.APPROVED)
-            steps = self._steps(plan, StepState.APPROVED)
-            stale = [step for step in steps if not _still_holds(plan, step)]
+        with self._held(repair_id, StepState.APPROVED) as conversation_ids:
+            plan, steps = self._locked(repair_id, PlanState.APPROVED, StepState.APPROVED)
+            stale = [step for step in steps if not _still_holds(step)]
             if stale:
                 plan.steps.filter(pk__in=[step.pk for step in stale]).update(state=StepState.STALE)
-                return _refused(plan, {"stale": [step.ordinal for step in stale]})
-            before = _examined(conversation_ids)
-            try:
-                with transaction.atomic():
-                    for step in steps:
-                        self._apply(plan, step)
-                    after = _examined(conversation_ids)
-                    if added := _added(before, after):
-                        raise _AddsFindings(added)
-            except _AddsFindings as worse:
-                return _refused(plan, {"added": list(worse.added)})
-            except CannotRepair as refusal:
-                return _refused(plan, {"why": refusal.detail})
-            except Error as refusal:
-                return _refused(plan, {"why": f"The database refused it: {type(refusal).__name__}."})
-            plan.state, plan.applied_at = PlanState.APPLIED, timezone.now()
-            plan.outcome = {"before": _broken(before), "after": _broken(after)}
+                outcome: dict[str, Any] = {"stale": [step.ordinal for step in stale]}
+            else:
+                outcome = self._carried_out(steps, conversation_ids)
+            plan.outcome = outcome
+            if "after" in outcome:
+                plan.state, plan.applied_at = PlanState.APPLIED, timezone.now()
+                self._record(Act.APPLY_REPAIR, plan, conversation_ids)
+                logger.info("repair_applied", repair_id=repair_id, steps=len(steps))
+            else:
+                plan.state = PlanState.REFUSED
             plan.save(update_fields=["state", "applied_at", "outcome"])
-            self._record(Act.APPLY_REPAIR, plan, conversation_ids)
-        logger.info("repair_applied", repair_id=repair_id, steps=len(steps))
-        return record_of(plan)
+        return plan_record(plan)
 
     def undo_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """Restore exactly the values before the plan was applied, or change nothing.
@@ -167,54 +150,74 @@ class Repairs:
         Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be undone, and `repair_overtaken`
         if the repaired rows have changed since.
         """
-        steps = self._steps(plan_of(self.scope, repair_id), StepState.APPLIED)
-        with self._held(_conversations(steps)) as conversation_ids:
-            plan = plan_of(self.scope, repair_id, locked=True)
-            _require(plan, PlanState.APPLIED)
+        with self._held(repair_id, StepState.APPLIED) as conversation_ids:
+            plan, steps = self._locked(repair_id, PlanState.APPLIED, StepState.APPLIED)
             for step in reversed(steps):
-                self._undo(plan, step)
+                self._undo(step)
             for step in steps:
-                if not _still_holds(plan, step):
+                if not _still_holds(step):
                     raise RepairOvertaken(f"Step {step.ordinal} could not be undone exactly, so nothing was changed.")
             plan.state, plan.undone_at = PlanState.UNDONE, timezone.now()
             plan.save(update_fields=["state", "undone_at"])
             plan.steps.filter(state=StepState.APPLIED).update(state=StepState.UNDONE)
             self._record(Act.UNDO_REPAIR, plan, conversation_ids)
         logger.info("repair_undone", repair_id=repair_id)
-        return record_of(plan)
-
-    def _apply(self, plan: models.RepairPlan, step: models.RepairStep) -> None:
-        operation, target = _operation(plan, step)
-        undo = operation.apply(target, self._log(step.conversation_id))
-        step.undo = {"data": undo, "left": operation.state(target)}
-        step.state, step.applied_at = StepState.APPLIED, timezone.now()
-        step.save(update_fields=["undo", "state", "applied_at"])
-
-    def _undo(self, plan: models.RepairPlan, step: models.RepairStep) -> None:
-        operation, target = _operation(plan, step)
-        assert step.undo is not None, "it was applied"
-        if operation.state(target) != step.undo["left"]:
-            raise RepairOvertaken(f"What step {step.ordinal} repaired has changed since, so nothing was undone.")
-        try:
-            with transaction.atomic():
-                operation.undo(target, step.undo["data"], self._log(step.conversation_id))
-        except Error as refusal:
-            raise CannotRepair(
-                f"Step {step.ordinal} cannot be undone: the database refuses the values before it."
-            ) from refusal
+        return plan_record(plan)
 
     @contextmanager
-    def _held(self, conversation_ids: Sequence[int]) -> Iterator[list[int]]:
-        """Hold the compaction locks and the rows of these conversations."""
+    def _held(self, repair_id: str, state: StepState) -> Iterator[list[int]]:
+        """Hold the compaction locks and the rows of the conversations of these steps."""
+        conversation_ids = _conversations(plan_of(self.scope, repair_id).steps.filter(state=state))
         with ExitStack() as locks:
             for conversation_id in conversation_ids:
                 locks.enter_context(compaction_lock(conversation_id))
             with transaction.atomic():
                 hold(conversation_ids)
-                yield list(conversation_ids)
+                yield conversation_ids
 
-    def _steps(self, plan: models.RepairPlan, state: StepState) -> list[models.RepairStep]:
-        return list(plan.steps.filter(state=state).order_by("ordinal"))
+    def _locked(
+        self, repair_id: str, state: PlanState, of_steps: StepState
+    ) -> tuple[models.RepairPlan, list[models.RepairStep]]:
+        plan = plan_of(self.scope, repair_id, locked=True)
+        _require(plan, state)
+        return plan, list(plan.steps.filter(state=of_steps).order_by("ordinal"))
+
+    def _carried_out(self, steps: Sequence[models.RepairStep], conversation_ids: Sequence[int]) -> dict[str, Any]:
+        """Apply steps that add no findings; return the outcome, with `after` if they stay."""
+        before = _examined(conversation_ids)
+        try:
+            with transaction.atomic():
+                for step in steps:
+                    self._apply(step)
+                after = _examined(conversation_ids)
+                if added := _added(before, after):
+                    transaction.set_rollback(True)
+                    return {"added": added}
+        except CannotRepair as refusal:
+            return {"why": refusal.detail}
+        except Error as refusal:
+            return {"why": f"The database refused it: {type(refusal).__name__}."}
+        return {"before": _broken(before), "after": _broken(after)}
+
+    def _apply(self, step: models.RepairStep) -> None:
+        operation = _operation(step)
+        undo = operation.apply(step, self._log(step.conversation_id))
+        step.undo = {"data": undo, "left": operation.state(step)}
+        step.state, step.applied_at = StepState.APPLIED, timezone.now()
+        step.save(update_fields=["undo", "state", "applied_at"])
+
+    def _undo(self, step: models.RepairStep) -> None:
+        operation = _operation(step)
+        assert step.undo is not None, "it was applied"
+        if operation.state(step) != step.undo["left"]:
+            raise RepairOvertaken(f"What step {step.ordinal} repaired has changed since, so nothing was undone.")
+        try:
+            with transaction.atomic():
+                operation.undo(step, step.undo["data"], self._log(step.conversation_id))
+        except Error as refusal:
+            raise CannotRepair(
+                f"Step {step.ordinal} cannot be undone: the database refuses the values before it."
+            ) from refusal
 
     def _record(self, act: Act, plan: models.RepairPlan, conversation_ids: Sequence[int | None]) -> None:
         # A plan about grants only belongs to no conversation.
@@ -229,14 +232,13 @@ class Repairs:
         return AuditLog(Scope(workspace_id, actor=self.scope.actor))
 
 
-def _operation(plan: models.RepairPlan, step: models.RepairStep) -> tuple[Operation, Target]:
-    return OPERATIONS[Step(step.operation)], target_of(plan, step)
+def _operation(step: models.RepairStep) -> Operation:
+    return OPERATIONS[Step(step.operation)]
 
 
-def _still_holds(plan: models.RepairPlan, step: models.RepairStep) -> bool:
-    operation, target = _operation(plan, step)
+def _still_holds(step: models.RepairStep) -> bool:
     try:
-        return operation.state(target) == step.before
+        return _operation(step).state(step) == step.before
     except CannotRepair:
         return False
 
@@ -249,13 +251,7 @@ def _require(plan: models.RepairPlan, *states: PlanState) -> None:
         )
 
 
-def _refused(plan: models.RepairPlan, outcome: dict[str, Any]) -> RepairPlanRecord:
-    plan.state, plan.outcome = PlanState.REFUSED, outcome
-    plan.save(update_fields=["state", "outcome"])
-    return record_of(plan)
-
-
-def _conversations(steps: Sequence[models.RepairStep]) -> list[int]:
+def _conversations(steps: Iterable[models.RepairStep]) -> list[int]:
     # Sorted, so that two transactions that lock several never deadlock.
     return sorted({step.conversation_id for step in steps if step.conversation_id is not None})
 

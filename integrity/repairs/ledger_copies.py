@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from conversations.content import hashing
 from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.ledger.restoring import new_part
+from conversations.ledger.types import Line
 from conversations.store.messages import part_row_of
-
-Line = Mapping[str, Any]
 
 CHUNK_BYTES = 1024 * 1024
 # One line holds one message, with all that it came with.
@@ -29,18 +27,10 @@ class LedgerCopy:
     messages: Mapping[int, tuple[int, int]]
     summaries: Mapping[str, tuple[int, int]]
 
-    @classmethod
-    def of(cls, file_id: str, *, session_id: str) -> LedgerCopy:
-        """Index a file.
-
-        Raises NotFound, Unavailable, and Invalid for a file that is not a ledger.
-        """
-        return _found_in(file_id, session_id)
-
-    def sealed_messages(self, seqs: Iterable[int]) -> dict[int, Line]:
+    def sealed_messages(self, seqs: Iterable[int]) -> list[Line]:
         """Return those of these messages whose lines match their own hashes."""
-        lines = ((seq, _line_at(self.file_id, *self.messages[seq])) for seq in seqs if seq in self.messages)
-        return {seq: line for seq, line in lines if _matches_its_hashes(line)}
+        lines = (_line_at(self.file_id, *self.messages[seq]) for seq in seqs if seq in self.messages)
+        return [line for line in lines if _matches_its_hashes(line)]
 
     def summary(self, summary_id: str) -> Line | None:
         """Return the line of a summary, whose hash the caller must check.
@@ -55,7 +45,11 @@ class LedgerCopy:
 
 # Stored files never change, so positions stay valid.
 @lru_cache(maxsize=2)
-def _found_in(file_id: str, session_id: str) -> LedgerCopy:
+def ledger_copy(file_id: str, session_id: str) -> LedgerCopy:
+    """Index a file.
+
+    Raises NotFound, Unavailable, and Invalid for a file that is not a ledger.
+    """
     messages: dict[int, tuple[int, int]] = {}
     summaries: dict[str, tuple[int, int]] = {}
     is_inside = False
@@ -106,32 +100,26 @@ def _matches_its_hashes(line: Line) -> bool:
     """Whether the text, metadata and parts of a message match its hashes."""
     if line["erased"]:
         return False
-    part_hashes = [bytes.fromhex(part_row_of(new_part(dict(part)))["part_hash"]) for part in line["parts"]]
-    metadata_hash = hashing.metadata_hash(line["metadata"])
+    part_hashes = [bytes.fromhex(part_row_of(new_part(part))["part_hash"]) for part in line["parts"]]
     content_hash = hashing.content_hash(line["content"])
-    sealed = hashing.entry_hash(role=line["role"], author=line["author"], content=content_hash, parts=part_hashes)
-    return (
-        content_hash.hex() == line["content_hash"]
-        and (metadata_hash and metadata_hash.hex()) == line["metadata_hash"]
-        and [each.hex() for each in part_hashes] == [part["part_hash"] for part in line["parts"]]
-        and sealed.hex() == line["entry_hash"]
-        and _matches_its_record_hash(line)
+    computed = {
+        "content_hash": content_hash,
+        "metadata_hash": hashing.metadata_hash(line["metadata"]),
+        "entry_hash": hashing.entry_hash(
+            role=line["role"], author=line["author"], content=content_hash, parts=part_hashes
+        ),
+    }
+    # Messages stored before there were record hashes have none.
+    if line.get("record_hash") is not None:
+        computed["record_hash"] = hashing.record_hash(
+            idempotency_key=line["idempotency_key"],
+            token_count=line["token_count"],
+            token_counter=line["token_counter"],
+            keys=hashing.key_order(
+                line["metadata"], [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
+            ),
+            files=line["files"],
+        )
+    return [each.hex() for each in part_hashes] == [part["part_hash"] for part in line["parts"]] and all(
+        (hash and hash.hex()) == line[name] for name, hash in computed.items()
     )
-
-
-def _matches_its_record_hash(line: Line) -> bool:
-    """Whether the record hash matches.
-
-    Messages stored before there were record hashes have none.
-    """
-    if line.get("record_hash") is None:
-        return True
-    given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
-    sealed = hashing.record_hash(
-        idempotency_key=line["idempotency_key"],
-        token_count=line["token_count"],
-        token_counter=line["token_counter"],
-        keys=hashing.key_order(line["metadata"], given),
-        files=line["files"],
-    )
-    return sealed.hex() == line["record_hash"]

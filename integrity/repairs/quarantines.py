@@ -12,12 +12,14 @@ from django.utils import timezone
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Conversation, MessagePart, Quarantine
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
-from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
+from integrity.models import RepairStep
+from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
-from integrity.types import QuarantineRecord, record
+from integrity.types import QuarantineRecord
 
-_ID = re.compile(r"(?P<kind>msg|sum|part|file)_[0-9A-Za-z_-]{1,100}")
+_ID = re.compile(r"(?P<kind>msg|sum|part|file)_(?P<rest>[0-9A-Za-z_-]{1,100})")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Quarantines:
             rows = rows.filter(released_at__isnull=True)
         if before_id is not None:
             rows = rows.filter(pk__lt=before_id)
-        return [record(QuarantineRecord, row) for row in rows[:limit]]
+        return [record_of(QuarantineRecord, row) for row in rows[:limit]]
 
     @transaction.atomic
     def quarantine(self, *, id: str, reason: str) -> QuarantineRecord:
@@ -64,7 +66,7 @@ class Quarantines:
             raise Conflict(f"{id} is quarantined already.", code="quarantined")
         held = quarantine(conversation_id, id, reason=reason, log=AuditLog(self.scope))
         held.refresh_from_db()
-        return record(QuarantineRecord, held)
+        return record_of(QuarantineRecord, held)
 
     @transaction.atomic
     def release(self, *, quarantine_id: int) -> QuarantineRecord:
@@ -81,68 +83,62 @@ class Quarantines:
             raise Conflict(f"{held.target} was released already.", code="released")
         release(held, log=AuditLog(self.scope))
         held.refresh_from_db()
-        return record(QuarantineRecord, held)
+        return record_of(QuarantineRecord, held)
 
     def _conversation_of(self, id: str) -> int:
         found = _ID.fullmatch(id)
         if found is None:
             raise Invalid(f"{id[:80]!r} is not the id of a message, summary, part or file.")
         match found["kind"]:
-            case "msg" if (number := id.removeprefix("msg_")).isdecimal():
-                return self.scope.message(int(number)).conversation_id
+            case "msg" if found["rest"].isdecimal():
+                return self.scope.message(int(found["rest"])).conversation_id
             case "sum":
                 return self.scope.summary(id).conversation_id
             case "file":
                 return self.scope.file(id).conversation_id
-            case "part":
-                part = MessagePart.objects.select_related("message").filter(pk=id).first()
-                if part is not None:
-                    return self.scope.message(part.message_id).conversation_id
+            case "part" if part := MessagePart.objects.filter(pk=id).first():
+                return self.scope.message(part.message_id).conversation_id
         raise NotFound(f"There is no {id[:80]!r} that you may see.")
 
 
 class Withhold(Operation):
     """Quarantine an item; its row stays unchanged."""
 
-    step = Step.QUARANTINE
+    kind = Step.QUARANTINE
 
-    def state(self, target: Target) -> Values:
-        return {"quarantined": _open(target.id) is not None}
+    def state(self, step: RepairStep) -> Values:
+        return {"quarantined": _open(step.target) is not None}
 
-    def outlook(self, target: Target) -> Values:
-        if _open(target.id) is not None:
-            raise CannotRepair(f"{target.id} is quarantined already.")
+    def outlook(self, step: RepairStep) -> Values:
+        if _open(step.target) is not None:
+            raise CannotRepair(f"{step.target} is quarantined already.")
         return {"quarantined": True}
 
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        held = quarantine(target.conversation, target.id, reason=target.why, log=log)
+    def apply(self, step: RepairStep, log: AuditLog) -> Values:
+        held = quarantine(step.of_conversation, step.target, reason=step.why, log=log)
         return {"quarantine_id": held.quarantine_id}
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         release(Quarantine.objects.get(pk=undo["quarantine_id"]), log=log)
 
 
-class Release(Operation):
+class Release(Withhold):
     """Release an item from quarantine."""
 
-    step = Step.RELEASE
+    kind = Step.RELEASE
 
-    def state(self, target: Target) -> Values:
-        return {"quarantined": _open(target.id) is not None}
-
-    def outlook(self, target: Target) -> Values:
-        if _open(target.id) is None:
-            raise CannotRepair(f"{target.id} is not quarantined.")
+    def outlook(self, step: RepairStep) -> Values:
+        if _open(step.target) is None:
+            raise CannotRepair(f"{step.target} is not quarantined.")
         return {"quarantined": False}
 
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        held = _open(target.id)
-        assert held is not None, "the step's state says so"
+    def apply(self, step: RepairStep, log: AuditLog) -> Values:
+        held = Quarantine.objects.get(target=step.target, released_at=None)
         release(held, log=log)
         return {"reason": held.reason}
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        quarantine(target.conversation, target.id, reason=undo["reason"], log=log)
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
+        quarantine(step.of_conversation, step.target, reason=undo["reason"], log=log)
 
 
 def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog) -> Quarantine:

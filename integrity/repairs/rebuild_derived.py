@@ -25,7 +25,8 @@ from conversations.store.derived_context import (
     hold,
 )
 from conversations.types import ContextItemType
-from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
+from integrity.models import RepairStep
+from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
 
 # A step shows this many rows of a change; it keeps all of them for undoing.
@@ -37,14 +38,20 @@ SQL = load("integrity/repairs.sql")
 class RebuildContext(Operation):
     """Replace the stored context with the one derived from lineage, and recount it."""
 
-    step = Step.REBUILD_CONTEXT
+    kind = Step.REBUILD_CONTEXT
 
-    def state(self, target: Target) -> Values:
-        [(items, hash)] = rows(SQL["context_hash"], [target.conversation])
-        return {"items": items, "hash": hash, **_active(count_anew(target.conversation).before)}
+    def state(self, step: RepairStep) -> Values:
+        [(items, hash)] = rows(SQL["context_hash"], [step.of_conversation])
+        counts = count_anew(step.of_conversation).before
+        return {
+            "items": items,
+            "hash": hash,
+            "active_messages": counts.active_messages,
+            "active_tokens": counts.active_tokens,
+        }
 
-    def outlook(self, target: Target) -> Values:
-        change = self._change(target.conversation)
+    def outlook(self, step: RepairStep) -> Values:
+        change = self._change(step.of_conversation)
         return {
             "removed": [_shown(row) for row in change.removed[:MOST_SHOWN]],
             "removed_count": len(change.removed),
@@ -52,9 +59,9 @@ class RebuildContext(Operation):
             "added_count": len(change.added),
         }
 
-    def is_reversible(self, target: Target) -> bool:
+    def is_reversible(self, step: RepairStep) -> bool:
         """The database refuses to insert items that point at nothing, or at two rows."""
-        change = self._change(target.conversation)
+        change = self._change(step.of_conversation)
         messages = {row.message_id for row in change.removed if row.message_id is not None}
         summaries = {row.summary_id for row in change.removed if row.summary_id is not None}
         return (
@@ -63,8 +70,8 @@ class RebuildContext(Operation):
             and all(_points_at_one_thing(row) for row in change.removed)
         )
 
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        change = self._change(target.conversation)
+    def apply(self, step: RepairStep, log: AuditLog) -> Values:
+        change = self._change(step.of_conversation)
         hold(change.conversation_ids)
         change_context(change)
         counted = [_count_context(conversation_id) for conversation_id in change.conversation_ids]
@@ -74,11 +81,11 @@ class RebuildContext(Operation):
             "counts": [asdict(each) for each in counted],
         }
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         for each in undo["counts"]:
             change_counts(_counts_change(each).reversed())
         change = ContextChange(
-            target.conversation,
+            step.of_conversation,
             removed=tuple(map(_row, undo["removed"])),
             added=tuple(map(_row, undo["added"])),
         )
@@ -97,28 +104,28 @@ class Recount(Operation):
     The target is the counter's name.
     """
 
-    step = Step.RECOUNT
+    kind = Step.RECOUNT
 
-    def state(self, target: Target) -> Values:
-        return {target.id: getattr(count_anew(target.conversation).before, target.id)}
+    def state(self, step: RepairStep) -> Values:
+        return {step.target: getattr(count_anew(step.of_conversation).before, step.target)}
 
-    def outlook(self, target: Target) -> Values:
-        return {target.id: getattr(self._change(target).after, target.id)}
+    def outlook(self, step: RepairStep) -> Values:
+        return {step.target: getattr(self._change(step).after, step.target)}
 
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        change = self._change(target)
+    def apply(self, step: RepairStep, log: AuditLog) -> Values:
+        change = self._change(step)
         change_counts(change)
-        return {target.id: getattr(change.before, target.id)}
+        return {step.target: getattr(change.before, step.target)}
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        current = count_anew(target.conversation).before
-        change_counts(CountsChange(target.conversation, before=current, after=replace(current, **undo)))
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
+        current = count_anew(step.of_conversation).before
+        change_counts(CountsChange(step.of_conversation, before=current, after=replace(current, **undo)))
 
-    def _change(self, target: Target) -> CountsChange:
-        counted = count_anew(target.conversation)
-        after = replace(counted.before, **{target.id: getattr(counted.after, target.id)})
+    def _change(self, step: RepairStep) -> CountsChange:
+        counted = count_anew(step.of_conversation)
+        after = replace(counted.before, **{step.target: getattr(counted.after, step.target)})
         if after == counted.before:
-            raise CannotRepair(f"{target.id} is evidence of missing rows, so it stays.")
+            raise CannotRepair(f"{step.target} is evidence of missing rows, so it stays.")
         return replace(counted, after=after)
 
 
@@ -135,10 +142,6 @@ def _count_context(conversation_id: int) -> CountsChange:
 def _points_at_one_thing(row: ItemRow) -> bool:
     is_message = row.item_type is ContextItemType.MESSAGE
     return (row.message_id is not None) == is_message and (row.summary_id is not None) == (not is_message)
-
-
-def _active(counts: Counts) -> dict[str, int]:
-    return {"active_messages": counts.active_messages, "active_tokens": counts.active_tokens}
 
 
 def _counts_change(kept: Mapping[str, Any]) -> CountsChange:

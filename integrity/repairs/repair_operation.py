@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from conversations.audit import AuditLog
 from conversations.errors import Conflict
+from integrity.models import RepairStep
 from integrity.repairs.repair_planning import Step
 
 Values = Mapping[str, Any]
@@ -20,51 +20,30 @@ class CannotRepair(Conflict):
     code = "cannot_repair"
 
 
-@dataclass(frozen=True)
-class Target:
-    """The target of a repair step."""
-
-    conversation_id: int | None
-    id: str
-    why: str
-    # The file with the ledger to restore from.
-    ledger_file_id: str = ""
-
-    @property
-    def conversation(self) -> int:
-        assert self.conversation_id is not None, "the planner gives it to every step but those about grants"
-        return self.conversation_id
-
-    @property
-    def number(self) -> int:
-        """The number in an id such as `job_12`."""
-        return int(self.id.rpartition("_")[2])
-
-
 class Operation(ABC):
     """One kind of repair; it runs in a transaction that locks the conversation."""
 
-    step: ClassVar[Step]
+    kind: ClassVar[Step]
 
     @abstractmethod
-    def state(self, target: Target) -> Values:
+    def state(self, step: RepairStep) -> Values:
         """Return the current values that the step depends on."""
 
     @abstractmethod
-    def outlook(self, target: Target) -> Values:
+    def outlook(self, step: RepairStep) -> Values:
         """Return the values after the step; nothing is written.
 
         Raises CannotRepair if the step has no effect.
         """
 
-    def is_reversible(self, target: Target) -> bool:
+    def is_reversible(self, step: RepairStep) -> bool:
         """Whether the step can be undone: the database may refuse the current values."""
         return True
 
     @abstractmethod
-    def apply(self, target: Target, log: AuditLog) -> Values:
+    def apply(self, step: RepairStep, log: AuditLog) -> Values:
         """Apply the step, and return the values that undoing needs."""
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         """Restore the values before the step; CannotRepair if that is impossible."""
-        raise CannotRepair(f"{self.step} of {target.id} cannot be undone: LCM deletes nothing that it recorded.")
+        raise CannotRepair(f"{self.kind} of {step.target} cannot be undone: LCM deletes nothing that it recorded.")

@@ -7,7 +7,7 @@ restored; damaged items are withheld from models until a person has a copy; aban
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from integrity.types import Risk, Unplanned
@@ -28,8 +28,6 @@ class Step(StrEnum):
     CLOSE_RUN = "close_run"
     EXPIRE_GRANT = "expire_grant"
 
-
-ORDER = {step: place for place, step in enumerate(Step)}
 
 # What a wrong step could lose, and why it is proposed.
 REASONS: Mapping[Step, tuple[Risk, str]] = {
@@ -86,6 +84,8 @@ _TEXTS = frozenset(
         "texts_leave_by_recorded_acts",
         "token_counts_are_recounts",
         "files_are_stored_whole",
+        "messages_are_complete",
+        "ordinals_are_unique",
     }
 )
 _LINEAGE = frozenset(
@@ -145,13 +145,17 @@ class Place:
     conversation_id: int | None
     id: str
 
+    @property
+    def key(self) -> tuple[int | None, str]:
+        return self.conversation_id, self.id
+
 
 @dataclass(frozen=True)
 class Facts:
     """Facts from the rows about the ids that findings name."""
 
     # Places that a ledger has with matching hashes.
-    restorable: frozenset[tuple[int, str]] = frozenset()
+    restorable: frozenset[tuple[int | None, str]] = frozenset()
     # Summaries whose hash proves sources that they are not linked to.
     relinkable: frozenset[str] = frozenset()
     # Summaries that can be made again: they are in the context, and their links are complete.
@@ -168,51 +172,32 @@ class Facts:
 class Proposal:
     """One step, without the values before and after."""
 
-    step: Step
+    operation: Step
     conversation_id: int | None
     target: str
     risk: Risk
     why: str
-    codes: tuple[str, ...]
+    codes: list[str]
 
 
-@dataclass(frozen=True)
-class _Damage:
-    """Damage of the conversations, which decides what can be done about each finding."""
+class _Draft:
+    """The steps so far, and the findings left to a person."""
 
-    # Conversations with a gap, and those whose gap the ledger fills.
-    incomplete: frozenset[int | None]
-    completed: frozenset[int | None]
-    # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
-    relinked: frozenset[int | None]
-    entangled: frozenset[int | None]
-    # The codes of the findings of each summary.
-    of_summaries: Mapping[str, frozenset[str]]
-
-    @classmethod
-    def of(cls, places: Sequence[Place], facts: Facts) -> _Damage:
+    def __init__(self, places: Sequence[Place], facts: Facts) -> None:
+        self.facts = facts
+        self.codes: dict[tuple[Step, int | None, str], list[str]] = {}
+        self.unplanned: list[Unplanned] = []
         gaps = [place for place in places if place.code == "messages_are_complete" and place.id.startswith("seq_")]
         lineage = [place for place in places if place.code in _LINEAGE]
         tangled = [place for place in lineage if place.code in _ENTANGLING and place.id not in facts.relinkable]
-        return cls(
-            incomplete=frozenset(place.conversation_id for place in gaps),
-            completed=frozenset(
-                place.conversation_id for place in gaps if (place.conversation_id, place.id) in facts.restorable
-            ),
-            relinked=frozenset(place.conversation_id for place in lineage if place.id in facts.relinkable),
-            entangled=frozenset(place.conversation_id for place in tangled),
-            of_summaries={
-                place.id: frozenset(each.code for each in lineage if each.id == place.id) for place in lineage
-            },
-        )
-
-
-@dataclass
-class _Draft:
-    facts: Facts
-    damage: _Damage
-    codes: dict[tuple[Step, int | None, str], list[str]] = field(default_factory=dict)
-    unplanned: list[Unplanned] = field(default_factory=list)
+        # Conversations with a gap, and those whose gap the ledger fills.
+        self.incomplete = {place.conversation_id for place in gaps}
+        self.completed = {place.conversation_id for place in gaps if place.key in facts.restorable}
+        # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
+        self.relinked = {place.conversation_id for place in lineage if place.id in facts.relinkable}
+        self.entangled = {place.conversation_id for place in tangled}
+        # Summaries of which more is wrong than the text.
+        self.misplaced = {place.id for place in lineage if place.code != "summaries_match_their_hashes"}
 
     def add(self, step: Step, place: Place, target: str | None = None) -> None:
         codes = self.codes.setdefault((step, place.conversation_id, target or place.id), [])
@@ -225,30 +210,28 @@ class _Draft:
 
 def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list[Unplanned]]:
     """Return the steps in order, and the findings left to a person."""
-    draft = _Draft(facts, _Damage.of(places, facts))
+    draft = _Draft(places, facts)
     for place in places:
         _treat(place, draft)
     rebuilt = {conversation_id for step, conversation_id, _ in draft.codes if step is Step.REBUILD_CONTEXT}
-    proposals = [
-        _proposal(step, conversation_id, target, tuple(codes))
-        for (step, conversation_id, target), codes in draft.codes.items()
+    proposals = []
+    for (step, conversation_id, target), codes in draft.codes.items():
         # Rebuilding a context recounts it.
-        if not (step is Step.RECOUNT and target in _OF_CONTEXT and conversation_id in rebuilt)
-    ]
-    return sorted(proposals, key=_in_order), draft.unplanned
+        if not (step is Step.RECOUNT and target in _OF_CONTEXT and conversation_id in rebuilt):
+            risk, why = _RECOUNT_OF_EVIDENCE if step is Step.RECOUNT and target in _EVIDENCE else REASONS[step]
+            proposals.append(Proposal(step, conversation_id, target, risk, why, codes))
+    order = list(Step)
+    proposals.sort(key=lambda each: (order.index(each.operation), each.conversation_id or 0, each.target))
+    return proposals, draft.unplanned
 
 
-def restorable_places(places: Sequence[Place]) -> set[tuple[int, str]]:
+def restorable_places(places: Sequence[Place]) -> set[tuple[int | None, str]]:
     """Return the places of the findings that a ledger may help to repair."""
-    return {
-        (place.conversation_id, place.id)
-        for place in places
-        if place.code in _RESTORABLE and place.conversation_id is not None and not place.id.startswith("cold_")
-    }
+    return {place.key for place in places if place.code in _RESTORABLE and not place.id.startswith("cold_")}
 
 
 def _treat(place: Place, draft: _Draft) -> None:
-    facts, damage = draft.facts, draft.damage
+    facts = draft.facts
     if place.code in _BY_HAND:
         draft.leave(place, _BY_HAND[place.code])
     elif place.code != "grants_come_to_an_end" and place.conversation_id not in facts.conversations:
@@ -256,7 +239,7 @@ def _treat(place: Place, draft: _Draft) -> None:
     elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):
         _treat_context(place, draft)
     elif place.code == "counters_are_recounts":
-        if place.conversation_id in damage.incomplete and place.id in _OF_MESSAGES:
+        if place.conversation_id in draft.incomplete and place.id in _OF_MESSAGES:
             draft.leave(place, "It counts missing messages; closing the gap repairs it.")
         else:
             draft.add(Step.RECOUNT, place)
@@ -270,7 +253,7 @@ def _treat(place: Place, draft: _Draft) -> None:
         draft.leave(place, "It follows a gap and is itself intact; closing the gap repairs it.")
     elif place.code == "cold_texts_match_their_hashes" and place.id.startswith("cold_"):
         draft.leave(place, "Each of its messages is a separate finding with its own step.")
-    elif place.code in _RESTORABLE and (place.conversation_id, place.id) in facts.restorable:
+    elif place.code in _RESTORABLE and place.key in facts.restorable:
         draft.add(Step.RESTORE_FROM_LEDGER, place)
         if place.id.startswith("seq_"):
             # Restored messages return to the context.
@@ -279,51 +262,38 @@ def _treat(place: Place, draft: _Draft) -> None:
         draft.leave(place, "Its text is intact; a ledger or a backup has its other values.")
     elif place.code in _LINEAGE:
         _treat_summary(place, draft)
-    elif place.code in _TEXTS or place.code in ("messages_are_complete", "ordinals_are_unique"):
+    elif place.code in _TEXTS:
         _withhold(place, draft)
     else:
         draft.leave(place, "There is no step for it.")
 
 
 def _treat_context(place: Place, draft: _Draft) -> None:
-    if place.conversation_id in draft.damage.entangled:
+    if place.conversation_id in draft.entangled:
         draft.leave(place, "Links of its lineage are wrong, and a context derived from them would be incomplete.")
-    elif place.conversation_id in draft.damage.relinked:
+    elif place.conversation_id in draft.relinked:
         draft.leave(place, "It follows from missing links; check again when they are restored.")
     else:
         draft.add(Step.REBUILD_CONTEXT, place, f"conv_{place.conversation_id}")
 
 
 def _treat_summary(place: Place, draft: _Draft) -> None:
-    if place.conversation_id in draft.damage.completed:
+    if place.conversation_id in draft.completed:
         draft.leave(place, "Messages are missing that may be its sources; check again when they are restored.")
     elif place.id in draft.facts.relinkable:
         draft.add(Step.RELINK, place)
     else:
         _withhold(place, draft)
         # Only its text is damaged: its sources are intact, so it can be made again.
-        is_text = draft.damage.of_summaries[place.id] == {"summaries_match_their_hashes"}
-        if is_text and place.id in draft.facts.remakeable:
+        if place.id in draft.facts.remakeable - draft.misplaced:
             draft.add(Step.REDO_SUMMARY, place)
 
 
 def _withhold(place: Place, draft: _Draft) -> None:
-    target = gap_of(place) if place.id.startswith("seq_") else place.id
+    # A gap is withheld as `seq_7_33`: message 33 of conversation 7.
+    is_gap = place.id.startswith("seq_")
+    target = f"seq_{place.conversation_id}_{place.id.removeprefix('seq_')}" if is_gap else place.id
     if target in draft.facts.quarantined:
         draft.leave(place, "It is quarantined already; restore it from a ledger or a backup.")
     else:
         draft.add(Step.QUARANTINE, place, target)
-
-
-def gap_of(place: Place) -> str:
-    """Return the quarantine target of a gap: `seq_7_33` in conversation 7."""
-    return f"seq_{place.conversation_id}_{place.id.removeprefix('seq_')}"
-
-
-def _proposal(step: Step, conversation_id: int | None, target: str, codes: tuple[str, ...]) -> Proposal:
-    risk, why = _RECOUNT_OF_EVIDENCE if step is Step.RECOUNT and target in _EVIDENCE else REASONS[step]
-    return Proposal(step, conversation_id, target, risk, why, codes)
-
-
-def _in_order(proposal: Proposal) -> tuple[int, int, str]:
-    return ORDER[proposal.step], proposal.conversation_id or 0, proposal.target

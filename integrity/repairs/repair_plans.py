@@ -6,30 +6,32 @@ Nothing is changed.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from django.db import transaction
 from django.utils import timezone
 
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
+from conversations.models.columns import record_of
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from integrity import models
 from integrity.repairs.quarantines import Release, Withhold
 from integrity.repairs.rebuild_derived import RebuildContext, Recount
 from integrity.repairs.repair_lineage import RedoSummary, Relink, relinkable_sources
-from integrity.repairs.repair_operation import CannotRepair, Operation, Target
-from integrity.repairs.repair_planning import Facts, Place, Proposal, Step, propose, restorable_places
+from integrity.repairs.repair_operation import CannotRepair, Operation
+from integrity.repairs.repair_planning import Facts, Place, Step, propose, restorable_places
 from integrity.repairs.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun
 from integrity.repairs.restore_from_ledger import RestoreFromLedger
-from integrity.types import RepairPlanRecord, StepRecord, Unplanned, record
+from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
 
 SQL = load("integrity/repairs.sql")
 
 # None of them edits, renumbers or deletes appended messages.
 OPERATIONS: Mapping[Step, Operation] = {
-    operation.step: operation
+    operation.kind: operation
     for operation in (
         RestoreFromLedger(),
         Relink(),
@@ -57,21 +59,23 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
         Place(finding.code, finding.conversation_id, finding.target)
         for finding in report.findings.order_by("finding_id").only("code", "conversation_id", "target")
     ]
-    proposals, unplanned = propose(places, _facts(places, ledger_file_id))
     plan = models.RepairPlan(
         plan_id=f"repair_{secrets.token_hex(8)}",
         report=report,
         created_at=timezone.now(),
         ledger_file_id=ledger_file_id,
     )
+    proposals, unplanned = propose(places, _facts(places, plan))
     steps: list[models.RepairStep] = []
     for proposal in proposals:
+        operation = OPERATIONS[proposal.operation]
+        step = models.RepairStep(plan=plan, ordinal=len(steps) + 1, **vars(proposal))
         try:
-            steps.append(_step(plan, len(steps) + 1, proposal))
+            step.before, step.after = operation.state(step), operation.outlook(step)
+            step.reversible = operation.is_reversible(step)
+            steps.append(step)
         except CannotRepair as refusal:
-            unplanned += [
-                Unplanned(code, proposal.conversation_id, proposal.target, refusal.detail) for code in proposal.codes
-            ]
+            unplanned += [Unplanned(code, step.conversation_id, step.target, refusal.detail) for code in step.codes]
     plan.unplanned = [vars(each) for each in unplanned]
     with transaction.atomic():
         plan.save(force_insert=True)
@@ -90,47 +94,30 @@ def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.Rep
     return plan
 
 
-def record_of(plan: models.RepairPlan) -> RepairPlanRecord:
-    return record(
+def plan_record(plan: models.RepairPlan) -> RepairPlanRecord:
+    return record_of(
         RepairPlanRecord,
         plan,
         repair_id=plan.plan_id,
+        state=PlanState(plan.state),
         ledger_file_id=plan.ledger_file_id or None,
-        steps=[record(StepRecord, step) for step in plan.steps.order_by("ordinal")],
+        steps=tuple(map(_step_record, plan.steps.order_by("ordinal"))),
+        unplanned=tuple(Unplanned(**each) for each in plan.unplanned),
     )
 
 
-def target_of(plan: models.RepairPlan, step: models.RepairStep | Proposal) -> Target:
-    return Target(
-        conversation_id=step.conversation_id, id=step.target, why=step.why, ledger_file_id=plan.ledger_file_id
-    )
+def _step_record(step: models.RepairStep) -> StepRecord:
+    return record_of(StepRecord, step, risk=Risk(step.risk), codes=tuple(step.codes), state=StepState(step.state))
 
 
-def _step(plan: models.RepairPlan, ordinal: int, proposal: Proposal) -> models.RepairStep:
-    operation, target = OPERATIONS[proposal.step], target_of(plan, proposal)
-    return models.RepairStep(
-        plan=plan,
-        ordinal=ordinal,
-        operation=proposal.step,
-        conversation_id=proposal.conversation_id,
-        target=proposal.target,
-        before=operation.state(target),
-        after=operation.outlook(target),
-        risk=proposal.risk,
-        reversible=operation.is_reversible(target),
-        why=proposal.why,
-        codes=list(proposal.codes),
-    )
-
-
-def _facts(places: Sequence[Place], ledger_file_id: str) -> Facts:
+def _facts(places: Sequence[Place], plan: models.RepairPlan) -> Facts:
     ids = {place.conversation_id for place in places if place.conversation_id is not None}
     summaries = {place.id for place in places if place.id.startswith("sum_")}
     messages = [int(place.id[4:]) for place in places if place.id.startswith("msg_")]
     known = frozenset(Conversation.objects.filter(pk__in=ids).values_list("pk", flat=True))
     held = Quarantine.objects.filter(conversation_id__in=ids, released_at__isnull=True)
     return Facts(
-        restorable=_restorable(places, known, ledger_file_id) if ledger_file_id else frozenset(),
+        restorable=frozenset(_restorable(places, known, plan)) if plan.ledger_file_id else frozenset(),
         relinkable=frozenset(
             each.pk for each in Summary.objects.filter(pk__in=summaries) if relinkable_sources(each) is not None
         ),
@@ -146,16 +133,13 @@ def _facts(places: Sequence[Place], ledger_file_id: str) -> Facts:
 
 
 def _restorable(
-    places: Sequence[Place], conversation_ids: frozenset[int], ledger_file_id: str
-) -> frozenset[tuple[int, str]]:
-    """Return those damaged places that the ledger has with matching hashes."""
-    restore = OPERATIONS[Step.RESTORE_FROM_LEDGER]
-    found = set()
+    places: Sequence[Place], conversation_ids: frozenset[int], plan: models.RepairPlan
+) -> Iterator[tuple[int | None, str]]:
+    """Yield those damaged places that the ledger has with matching hashes."""
     for conversation_id, id in restorable_places(places):
         if conversation_id in conversation_ids:
-            try:
-                restore.outlook(Target(conversation_id, id, "", ledger_file_id))
-            except CannotRepair:
-                continue
-            found.add((conversation_id, id))
-    return frozenset(found)
+            with suppress(CannotRepair):
+                OPERATIONS[Step.RESTORE_FROM_LEDGER].outlook(
+                    models.RepairStep(plan=plan, conversation_id=conversation_id, target=id)
+                )
+                yield conversation_id, id

@@ -14,48 +14,51 @@ from compaction.types import JobState, Outcome
 from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary
-from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
+from integrity.models import RepairStep
+from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
 
 
 class UpdateRow(Operation):
     """Update columns of one row; undoing writes the values before."""
 
+    # Named, not imported: grants are in a room that is not imported here.
     model: ClassVar[str]
     # The columns that the step depends on, and the values that it writes, besides the time.
     columns: ClassVar[tuple[str, ...]]
-    values: ClassVar[Values]
+    values: ClassVar[Values] = {}
     written_at: ClassVar[str]
 
-    def state(self, target: Target) -> Values:
-        row = self.row(target)
+    def state(self, step: RepairStep) -> Values:
+        row = self.row(step)
         values = {name: getattr(row, name) for name in self.columns}
         return {name: each.isoformat() if isinstance(each, datetime) else each for name, each in values.items()}
 
-    def outlook(self, target: Target) -> Values:
-        return {**self.state(target), **self.values}
+    def outlook(self, step: RepairStep) -> Values:
+        return {**self.state(step), **self.values}
 
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        before = self.state(target)
-        self.update(target, {**self.values, self.written_at: timezone.now()})
+    def apply(self, step: RepairStep, log: AuditLog) -> Values:
+        before = self.state(step)
+        self._rows(step).update(**self.written(step))
         return before
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        self.update(target, undo)
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
+        self._rows(step).update(**undo)
 
-    def row(self, target: Target) -> Any:
+    def written(self, step: RepairStep) -> Values:
+        """Return the values that the step writes."""
+        return {**self.values, self.written_at: timezone.now()}
+
+    def row(self, step: RepairStep) -> Any:
         """Return the row of the target; CannotRepair if there is none."""
-        model: Any = apps.get_model(self.model)
-        row = model.objects.filter(pk=target.number if self.model.endswith("Job") else target.id).first()
+        row = self._rows(step).first()
         if row is None:
-            raise CannotRepair(f"{target.id} does not exist.")
+            raise CannotRepair(f"{step.target} does not exist.")
         return row
 
-    def update(self, target: Target, values: Values) -> None:
-        row = self.row(target)
-        for name, value in values.items():
-            setattr(row, name, value)
-        row.save(update_fields=[*values])
+    def _rows(self, step: RepairStep) -> Any:
+        model: Any = apps.get_model(self.model)
+        return model.objects.filter(pk=step.number if self.kind is Step.CLOSE_JOB else step.target)
 
 
 class CloseJob(UpdateRow):
@@ -64,21 +67,21 @@ class CloseJob(UpdateRow):
     The sweep requests another one if there is still work.
     """
 
-    step = Step.CLOSE_JOB
+    kind = Step.CLOSE_JOB
     model = "compaction.CompactionJob"
     columns = ("state", "fence", "last_error", "finished_at")
     values: ClassVar = {"state": JobState.FAILED.value, "last_error": "orphaned"}
     written_at = "finished_at"
 
-    def update(self, target: Target, values: Values) -> None:
+    def written(self, step: RepairStep) -> Values:
         # A new fence: the worker that held it can no longer write.
-        super().update(target, {"fence": self.row(target).fence + 1, **values})
+        return {**super().written(step), "fence": self.row(step).fence + 1}
 
 
 class CloseRun(UpdateRow):
     """Close the record of a run that no worker is running; what it wrote stays."""
 
-    step = Step.CLOSE_RUN
+    kind = Step.CLOSE_RUN
     model = "compaction.CompactionRun"
     columns = ("outcome", "finished_at")
     values: ClassVar = {"outcome": Outcome.ABANDONED.value}
@@ -88,55 +91,48 @@ class CloseRun(UpdateRow):
 class ExpireGrant(UpdateRow):
     """Revoke a grant that should have ended."""
 
-    step = Step.EXPIRE_GRANT
-    # Named, not imported: the rooms beside this one are not imported here.
+    kind = Step.EXPIRE_GRANT
     model = "retrieval.Grant"
     columns = ("revoked_at",)
-    values: ClassVar = {}
     written_at = "revoked_at"
 
-    def outlook(self, target: Target) -> Values:
+    def outlook(self, step: RepairStep) -> Values:
         return {"is_revoked": True}
 
 
-class MendRun(Operation):
+class MendRun(UpdateRow):
     """Correct a run's token counts, and keep the recorded ones in its details.
 
     The saving is correct, because it was added up summary by summary, and stays. The context after the run cost at
     least as much as the run's own summaries in it; the cost of the other items at that time is not recorded.
     """
 
-    step = Step.MEND_RUN
+    kind = Step.MEND_RUN
+    model = "compaction.CompactionRun"
+    columns = ("tokens_before", "tokens_after", "details")
 
-    def state(self, target: Target) -> Values:
-        run = CompactionRun.objects.get(pk=target.id)
-        return {"tokens_before": run.tokens_before, "tokens_after": run.tokens_after, "details": run.details}
+    def outlook(self, step: RepairStep) -> Values:
+        run = self.row(step)
+        recorded = {"tokens_before": run.tokens_before, "tokens_after": run.tokens_after}
+        before, after = mended_figures(
+            *recorded.values(), at_least=_cost_of_summaries(run), may_grow=run.redone_summaries > 0
+        )
+        mended = {"tokens_before": before, "tokens_after": after}
+        if mended == recorded:
+            raise CannotRepair(f"The figures of {step.target} add up.")
+        return {**mended, "details": {**run.details, "recorded_before_repair": recorded}}
 
-    def outlook(self, target: Target) -> Values:
-        run = CompactionRun.objects.get(pk=target.id)
-        before, after = run.tokens_before, run.tokens_after
-        mended = mended_figures(before, after, at_least=_cost_of_summaries(run), may_grow=run.redone_summaries > 0)
-        if mended == (before, after):
-            raise CannotRepair(f"The figures of {target.id} add up.")
-        recorded = {"tokens_before": before, "tokens_after": after}
-        return {
-            "tokens_before": mended[0],
-            "tokens_after": mended[1],
-            "details": {**run.details, "recorded_before_repair": recorded},
-        }
-
-    def is_reversible(self, target: Target) -> bool:
+    def is_reversible(self, step: RepairStep) -> bool:
         """Never: the database refuses the recorded figures, which the details keep."""
         return False
 
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        before = self.state(target)
-        CompactionRun.objects.filter(pk=target.id).update(**self.outlook(target))
-        return before
+    def written(self, step: RepairStep) -> Values:
+        return self.outlook(step)
 
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+    def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         raise CannotRepair(
-            f"The database refuses the figures that {target.id} had, so they cannot be restored. Its details keep them."
+            f"The database refuses the figures that {step.target} had, so they cannot be restored. "
+            "Its details keep them."
         )
 
 

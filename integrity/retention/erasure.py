@@ -25,13 +25,12 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import STORAGE_FAILURES
 from conversations.humanize import counted
-from conversations.models import ContextItem, LargeFile, Message
+from conversations.models import ContextItem, Message
 from conversations.scope import EVERYTHING, Scope
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
 from integrity.retention.erasure_extent import Extent
 from integrity.retention.types import ErasurePreview, ErasureResult
-from integrity.types import record
 
 logger = structlog.get_logger(__name__)
 
@@ -80,8 +79,8 @@ class Erasures:
         is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
         named = self._named(conversation.pk, from_seq, to_seq, message_ids)
         self._require_files(conversation.pk, file_ids)
-        extent = self._extent(conversation.pk, named, file_ids, is_whole=is_whole)
-        if not extent.message_ids and not extent.files:
+        extent = Extent.of(conversation.pk, named, file_ids, is_whole=is_whole)
+        if not extent.messages and not extent.files:
             raise Invalid("Nothing of this is left to erase.", code="nothing_to_erase")
         with transaction.atomic():
             erasure = Erasure.objects.create(
@@ -89,11 +88,11 @@ class Erasures:
                 conversation_id=conversation.pk,
                 requested_by=self.scope.actor,
                 expires_at=self.now() + timedelta(minutes=self.policy.erasure_minutes),
-                message_ids=list(extent.message_ids),
+                message_ids=[message.message_id for message in extent.messages],
                 file_ids=list(file_ids),
                 is_whole=is_whole,
                 fingerprint=extent.fingerprint,
-                confirmation=_confirmation(extent, is_whole=is_whole),
+                confirmation=_confirmation(extent),
             )
             AuditLog(self.scope).record(
                 Act.PREVIEW_ERASURE,
@@ -122,7 +121,7 @@ class Erasures:
             conversation = self.scope.conversation(erasure.conversation_id, locked=True)
             erasure = Erasure.objects.select_for_update().get(pk=erasure.pk)
             self._require_open(erasure)
-            extent = self._extent(conversation.pk, erasure.message_ids, erasure.file_ids, is_whole=erasure.is_whole)
+            extent = Extent.of(conversation.pk, erasure.message_ids, erasure.file_ids, is_whole=erasure.is_whole)
             if extent.fingerprint != erasure.fingerprint:
                 raise Conflict(
                     "The conversation has changed since the preview, and the erasure would differ. Preview again.",
@@ -147,7 +146,7 @@ class Erasures:
             conversation_id=erasure.conversation_id,
             audit_id=act.pk,
             erased_at=act.recorded_at,
-            message_count=len(extent.message_ids),
+            message_count=len(extent.messages),
             summary_count=len(extent.summaries),
             file_count=len(extent.files),
             job_id=job_id,
@@ -187,19 +186,6 @@ class Erasures:
                 logger.error("erased_bytes_left", erasure_id=erasure.erasure_id, error=type(refusal).__name__)
         if left != erasure.bytes_left:
             Erasure.objects.filter(pk=erasure.pk).update(bytes_left=left)
-
-    def _extent(
-        self, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool
-    ) -> Extent:
-        """Compute the extent as of now.
-
-        That of a whole conversation includes what was added since the preview.
-        """
-        if is_whole:
-            own = {"conversation_id": conversation_id, "erased_by": None}
-            message_ids = list(Message.objects.filter(**own).values_list("pk", flat=True))
-            file_ids = list(LargeFile.objects.filter(**own).values_list("pk", flat=True))
-        return Extent.of(conversation_id, message_ids=message_ids, file_ids=file_ids, is_whole=is_whole)
 
     def _named(
         self, conversation_id: int, from_seq: int | None, to_seq: int | None, message_ids: Sequence[int]
@@ -242,18 +228,19 @@ class Erasures:
             raise Conflict("This preview has expired. Preview again.", code="erasure_expired")
 
 
-def _confirmation(extent: Extent, *, is_whole: bool) -> str:
-    what = [counted(len(extent.message_ids), "message")] if extent.message_ids else []
-    what += [counted(len(extent.files), "file")] if extent.files else []
-    all_of_it = " (all of it)" if is_whole else ""
-    return f"erase {' and '.join(what)} of conversation {extent.conversation_id}{all_of_it} for good"
+def _confirmation(extent: Extent) -> str:
+    counts = {"message": len(extent.messages), "file": len(extent.files)}
+    what = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
+    all_of_it = " (all of it)" if extent.is_whole else ""
+    return f"erase {what} of conversation {extent.conversation_id}{all_of_it} for good"
 
 
 def _figures(extent: Extent) -> dict[str, object]:
+    first_seq, last_seq = extent.seqs
     return {
-        "messages": len(extent.message_ids),
-        "first_seq": extent.first_seq,
-        "last_seq": extent.last_seq,
+        "messages": len(extent.messages),
+        "first_seq": first_seq,
+        "last_seq": last_seq,
         "summaries": [summary.summary_id for summary in extent.summaries[:MOST_LISTED]],
         "summary_count": len(extent.summaries),
         "files": [file.file_id for file in extent.files],
@@ -261,16 +248,24 @@ def _figures(extent: Extent) -> dict[str, object]:
 
 
 def _preview(erasure: Erasure, extent: Extent) -> ErasurePreview:
-    return record(
-        ErasurePreview,
-        extent,
+    first_seq, last_seq = extent.seqs
+    return ErasurePreview(
         erasure_id=erasure.erasure_id,
+        conversation_id=extent.conversation_id,
+        is_whole=extent.is_whole,
         expires_at=erasure.expires_at,
         confirmation=erasure.confirmation,
-        message_count=len(extent.message_ids),
+        message_count=len(extent.messages),
+        first_seq=first_seq,
+        last_seq=last_seq,
+        part_count=sum(message.part_count for message in extent.messages),
+        token_count=sum(message.token_count for message in extent.messages),
+        cold_messages=sum(message.cold_block_id is not None for message in extent.messages),
         summary_count=len(extent.summaries),
         summary_tokens=sum(summary.token_count for summary in extent.summaries),
         active_summaries=sum(summary.active for summary in extent.summaries),
         summaries=extent.summaries[:MOST_LISTED],
+        files=extent.files,
+        file_ids_kept=extent.file_ids_kept,
         texts_elsewhere=extent.texts_elsewhere(),
     )

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from django.db import connection
 from django.db.models import F
@@ -17,8 +17,8 @@ from django.db.models import F
 from compaction.rendering import context_cost_of
 from conversations.cold_storage.archiving import leave_out
 from conversations.content.tokens import TokenEstimator
-from conversations.models import AuditEntry, ContextItem, Conversation, MessagePart, Summary
-from conversations.sql import array, load, rows
+from conversations.models import AuditEntry, ContextItem, Conversation, LargeFile, Message, MessagePart, Summary
+from conversations.sql import array, first_row, load, rows
 from integrity.models import RepairStep
 from integrity.retention.types import ErasedFile, ErasedSummary, TextElsewhere
 
@@ -34,6 +34,27 @@ _ERASE_OF_A_WHOLE_CONVERSATION = (
 )
 _ERASE_OF_NAMED_ITEMS = ("erase_quarantine_reasons", "erase_grant_questions", "erase_upload_labels")
 
+# Other texts that may quote what is erased: those that go with a whole conversation, and those that go in any case.
+_GO_WITH_ALL = (
+    "title of the conversation",
+    "metadata of the conversation",
+    "summary_instructions of the conversation",
+    "summary_instructions kept with a plan",
+    "metadata of a boundary",
+)
+_ALWAYS_GO = ("reason of a quarantine", "question of a grant", "file name of an upload")
+
+
+class ErasedMessage(NamedTuple):
+    """A message that is erased."""
+
+    message_id: int
+    seq: int
+    token_count: int
+    chain_hash: str
+    cold_block_id: int | None
+    part_count: int
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -41,30 +62,24 @@ class Extent:
 
     conversation_id: int
     is_whole: bool
-    message_ids: tuple[int, ...]
-    first_seq: int | None
-    last_seq: int | None
-    part_count: int
-    token_count: int
-    block_ids: tuple[int, ...]
-    # Messages that are in these blocks.
-    cold_messages: int
+    messages: tuple[ErasedMessage, ...]
     summaries: tuple[ErasedSummary, ...]
     files: tuple[ErasedFile, ...]
     file_ids_kept: tuple[str, ...]
-    fingerprint: str
 
     @classmethod
-    def of(
-        cls, conversation_id: int, *, message_ids: Sequence[int], file_ids: Sequence[str], is_whole: bool = False
-    ) -> Extent:
-        """Find everything that erasing these messages and files removes.
+    def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
+        """Find everything that erasing these messages and files, or with `is_whole` all, removes.
 
         What is erased already is left out.
         """
-        messages = rows(SQL["messages_to_erase"], [conversation_id, array(message_ids)])
-        ids = [row[0] for row in messages]
-        summaries = tuple(ErasedSummary(*row) for row in rows(SQL["summaries_to_erase"], [array(ids)]))
+        if is_whole:
+            own = {"conversation_id": conversation_id, "erased_by": None}
+            message_ids = list(Message.objects.filter(**own).values_list("pk", flat=True))
+            file_ids = list(LargeFile.objects.filter(**own).values_list("pk", flat=True))
+        found = rows(SQL["messages_to_erase"], [conversation_id, array(message_ids)])
+        messages = tuple(ErasedMessage(*row) for row in found)
+        ids = [message.message_id for message in messages]
         files, kept = [], []
         named = {"id": conversation_id, "messages": ids, "files": list(file_ids)}
         for file_id, size, is_needed, is_shared in rows(SQL["files_to_erase"], named):
@@ -72,89 +87,73 @@ class Extent:
                 kept.append(file_id)
             else:
                 files.append(ErasedFile(file_id, size, bytes_stay=is_shared))
-        fingerprinted = [
-            [[message_id, chain_hash, parts] for message_id, _, _, chain_hash, _, parts in messages],
-            [summary.summary_id for summary in summaries],
-            [file.file_id for file in files],
-        ]
-        seqs = [row[1] for row in messages]
-        blocks = [row[4] for row in messages if row[4] is not None]
         return cls(
             conversation_id=conversation_id,
             is_whole=is_whole,
-            message_ids=tuple(ids),
-            first_seq=min(seqs, default=None),
-            last_seq=max(seqs, default=None),
-            part_count=sum(row[5] for row in messages),
-            token_count=sum(row[2] for row in messages),
-            block_ids=tuple(sorted(set(blocks))),
-            cold_messages=len(blocks),
-            summaries=summaries,
+            messages=messages,
+            summaries=tuple(ErasedSummary(*row) for row in rows(SQL["summaries_to_erase"], [array(ids)])),
             files=tuple(files),
             file_ids_kept=tuple(kept),
-            fingerprint=hashlib.sha256(json.dumps(fingerprinted).encode()).hexdigest(),
         )
 
     @property
-    def ids(self) -> tuple[str, ...]:
+    def fingerprint(self) -> str:
+        """A hash of everything that would be removed."""
+        contents = [
+            [[each.message_id, each.chain_hash, each.part_count] for each in self.messages],
+            [summary.summary_id for summary in self.summaries],
+            [file.file_id for file in self.files],
+        ]
+        return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
+
+    @property
+    def seqs(self) -> tuple[int | None, int | None]:
+        """The first and the last seq; None without messages."""
+        return (self.messages[0].seq, self.messages[-1].seq) if self.messages else (None, None)
+
+    @property
+    def ids(self) -> list[str]:
         """The ids of all messages, summaries and files that are erased."""
-        return (
-            *(f"msg_{message_id}" for message_id in self.message_ids),
+        return [
+            *(f"msg_{message.message_id}" for message in self.messages),
             *(summary.summary_id for summary in self.summaries),
             *(file.file_id for file in self.files),
-        )
+        ]
 
     def erase(self, act: AuditEntry, *, tokens: TokenEstimator) -> list[str]:
         """Remove all of it, and return the paths of its files' bytes.
 
         The caller holds the conversation's lock and its row.
         """
-        ids, file_ids = list(self.message_ids), [file.file_id for file in self.files]
-        summary_ids = [summary.summary_id for summary in self.summaries]
+        ids = [message.message_id for message in self.messages]
+        blocks = {message.cold_block_id for message in self.messages if message.cold_block_id is not None}
+        file_ids = [file.file_id for file in self.files]
         with connection.cursor() as cursor:
             cursor.execute(SQL["erase_messages"], [act.pk, ids])
             cursor.execute(SQL["erase_parts"], [ids])
             cursor.execute(SQL["erase_files"], [act.pk, file_ids])
-        leave_out(self.conversation_id, message_ids=set(ids), block_ids=self.block_ids)
-        Summary.objects.filter(pk__in=summary_ids).update(content="", erased_by=act)
+        leave_out(self.conversation_id, message_ids=set(ids), block_ids=blocks)
+        Summary.objects.filter(pk__in=[each.summary_id for each in self.summaries]).update(content="", erased_by=act)
         self._recount(tokens)
         # A repair step may hold a text that it restored or replaced.
         part_ids = MessagePart.objects.filter(message_id__in=ids).values_list("pk", flat=True)
         RepairStep.objects.filter(conversation_id=self.conversation_id, target__in=[*self.ids, *part_ids]).update(
             before={}, after={}, undo=None
         )
-        self._erase_elsewhere()
+        with connection.cursor() as cursor:
+            for name in (*(_ERASE_OF_A_WHOLE_CONVERSATION if self.is_whole else ()), *_ERASE_OF_NAMED_ITEMS):
+                cursor.execute(SQL[name], self._values())
         return [path for (path,) in rows(_PATHS, [file_ids])]
 
     def texts_elsewhere(self) -> tuple[TextElsewhere, ...]:
         """Find other texts that may quote what is erased."""
-        [counts] = rows(SQL["texts_elsewhere"], self._values())
-        title, metadata, instructions, plans, of_boundaries, reasons, all_reasons, questions, *others = counts
-        labels, unfinished, boundaries = others
-        found = (
-            TextElsewhere("title of the conversation", title, self.is_whole),
-            TextElsewhere("metadata of the conversation", metadata, self.is_whole),
-            TextElsewhere("summary_instructions of the conversation", instructions, self.is_whole),
-            TextElsewhere("summary_instructions kept with a plan", plans, self.is_whole),
-            TextElsewhere("metadata of a boundary", of_boundaries, self.is_whole),
-            TextElsewhere("reason of a quarantine", reasons, True),
-            TextElsewhere("reason of a quarantine of something else", all_reasons - reasons, False),
-            TextElsewhere("question of a grant", questions, True),
-            TextElsewhere("file name of an upload", labels, True),
-            TextElsewhere("unfinished upload", unfinished, False),
-            TextElsewhere("host_reference of a boundary", boundaries, False),
-            TextElsewhere("session_id of the conversation", 1, False),
-        )
-        return tuple(each for each in found if each.count)
-
-    def _erase_elsewhere(self) -> None:
-        names = (*(_ERASE_OF_A_WHOLE_CONVERSATION if self.is_whole else ()), *_ERASE_OF_NAMED_ITEMS)
-        with connection.cursor() as cursor:
-            for name in names:
-                cursor.execute(SQL[name], self._values())
+        counts = first_row(SQL["texts_elsewhere"], self._values())
+        assert counts is not None, "the conversation is there"
+        erased = {*_ALWAYS_GO, *(_GO_WITH_ALL if self.is_whole else ())}
+        return tuple(TextElsewhere(what, count, what in erased) for what, count in counts.items() if count)
 
     def _values(self) -> dict[str, Any]:
-        return {"conversation": self.conversation_id, "whole": self.is_whole, "ids": list(self.ids)}
+        return {"conversation": self.conversation_id, "whole": self.is_whole, "ids": self.ids}
 
     def _recount(self, tokens: TokenEstimator) -> None:
         """Update the context costs of erased summaries, now shown as placeholders."""

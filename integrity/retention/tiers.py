@@ -6,8 +6,8 @@ Retention never deletes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import structlog
 from django.db import transaction
@@ -24,7 +24,6 @@ from conversations.sql import load, rows
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy
 from integrity.retention.types import RetentionRecord, Tier, TierMove
-from integrity.types import record
 
 logger = structlog.get_logger(__name__)
 
@@ -32,24 +31,6 @@ logger = structlog.get_logger(__name__)
 _AT_ONCE = 500
 
 SQL = load("integrity/retention.sql")
-
-
-@dataclass
-class _Moves:
-    """The texts that one call has moved so far."""
-
-    messages: int = 0
-    blocks: int = 0
-    bytes_in_rows: int = 0
-    bytes_in_blocks: int = 0
-    damaged_ids: list[str] = field(default_factory=list)
-
-    def add(self, moved: Moved) -> None:
-        self.messages += moved.messages
-        self.blocks += bool(moved.messages)
-        self.bytes_in_rows += moved.bytes_before
-        self.bytes_in_blocks += moved.bytes_packed
-        self.damaged_ids += [f"msg_{message_id}" for message_id in moved.damaged]
 
 
 @dataclass(frozen=True)
@@ -82,14 +63,14 @@ class Retention:
         """
         self.scope.conversation(conversation_id)
         deadline = self._deadline()
-        log, moves = AuditLog(self.scope), _Moves()
+        log, moves = AuditLog(self.scope), list[Moved]()
         with compaction_lock(conversation_id):
             with transaction.atomic():
                 # The sweep must not archive it again tomorrow, and must start from its first message later.
                 Conversation.objects.filter(pk=conversation_id).update(last_used_on=today())
                 ColdProgress.objects.filter(pk=conversation_id).delete()
             while (moved := thaw_block(conversation_id, log=log)) is not None:
-                moves.add(moved)
+                moves.append(moved)
                 if self.clock() >= deadline:
                     break
         more = ColdBlock.objects.filter(conversation_id=conversation_id).exists()
@@ -138,12 +119,12 @@ class Retention:
         return messages
 
     def _archive(self, conversation_id: int, *, after_seq: int, deadline: float) -> TierMove:
-        log, moves = AuditLog(self.scope), _Moves()
+        log, moves = AuditLog(self.scope), list[Moved]()
         newest = Conversation.objects.values_list("next_seq", flat=True).get(pk=conversation_id) - 1
         more = False
         with compaction_lock(conversation_id):
             while (moved := archive_stretch(conversation_id, after_seq=after_seq, log=log)) is not None:
-                moves.add(moved)
+                moves.append(moved)
                 after_seq = moved.last_seq
                 if more := self.clock() >= deadline:
                     break
@@ -177,6 +158,15 @@ class Retention:
         )
 
 
-def _move(conversation_id: int, tier: Tier, moves: _Moves, *, more: bool) -> TierMove:
-    cold = Conversation.objects.values_list("cold_messages", flat=True).get(pk=conversation_id)
-    return record(TierMove, moves, conversation_id=conversation_id, tier=tier, cold_messages=cold, more=more)
+def _move(conversation_id: int, tier: Tier, moves: Sequence[Moved], *, more: bool) -> TierMove:
+    return TierMove(
+        conversation_id=conversation_id,
+        tier=tier,
+        messages=sum(moved.messages for moved in moves),
+        blocks=sum(moved.messages > 0 for moved in moves),
+        bytes_in_rows=sum(moved.bytes_before for moved in moves),
+        bytes_in_blocks=sum(moved.bytes_packed for moved in moves),
+        cold_messages=Conversation.objects.get(pk=conversation_id).cold_messages,
+        more=more,
+        damaged_ids=tuple(f"msg_{message_id}" for moved in moves for message_id in moved.damaged),
+    )

@@ -16,11 +16,6 @@ from integrity.models import ConversationCheck
 _VERSION = RawSQL("conversations.xmin::text || ' ' || conversations.ctid::text", (), output_field=TextField())
 
 
-def not_looked_at_since(moment: datetime, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Return those of `since_last_clean` that were not checked since this moment."""
-    return conversations.exclude(integrity_check__checked_at__gte=moment, integrity_check__row_version=F("row_version"))
-
-
 def since_last_clean(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Return those that were never found clean, or have changed since."""
     return conversations.annotate(row_version=_VERSION).exclude(

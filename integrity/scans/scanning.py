@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
-from conversations.models import Conversation
+from conversations.models import Conversation, Workspace
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.work.queue import Lease
@@ -62,12 +62,10 @@ class ScanWorker:
         scans.QUEUE.wake_due()
         now = self.now()
         if self.policy.scan_interval_minutes:
-            before = now - timedelta(minutes=self.policy.scan_interval_minutes)
-            # Each of a workspace, so that its people see the report.
-            for workspace_id in scans.workspaces_unscanned_since(before, ScanMode.INCREMENTAL):
-                scans.request(Scope(workspace_id), conversation_id=None, mode=ScanMode.INCREMENTAL)
+            interval = timedelta(minutes=self.policy.scan_interval_minutes)
+            self._request_each(ScanMode.INCREMENTAL, unless_since=now - interval)
         if now.hour == self.policy.full_scan_hour:
-            self._request_everything(now - timedelta(hours=2))
+            self._request_everything(unless_since=now - timedelta(hours=2))
         self._forget(now - timedelta(days=self.policy.kept_report_days))
 
     def _forget(self, before: datetime) -> None:
@@ -78,21 +76,33 @@ class ScanWorker:
         for old in (reports, over):
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])).delete()
 
-    def _request_everything(self, unless_since: datetime) -> None:
+    def _request_each(self, mode: ScanMode, *, unless_since: datetime) -> None:
+        """Request a scan for each workspace, so that its people see the report."""
+        requested = models.IntegrityScan.objects.filter(
+            workspace=OuterRef("pk"), conversation=None, mode=mode, requested_at__gt=unless_since
+        )
+        for workspace in Workspace.objects.filter(~Exists(requested)).order_by("pk"):
+            scans.request(Scope(workspace.pk), conversation_id=None, mode=mode)
+
+    def _request_everything(self, *, unless_since: datetime) -> None:
         """Request a full scan of each workspace, and of what belongs to none.
 
         Behind them, what belongs to no workspace any more: only a scan of the whole site looks for that, and it passes
         over what the others have just looked through.
         """
-        for workspace_id in scans.workspaces_unscanned_since(unless_since, ScanMode.FULL):
-            scans.request(Scope(workspace_id), conversation_id=None, mode=ScanMode.FULL)
-        last = scans.last_request(ScanMode.INCREMENTAL)
-        if last is None or last <= unless_since:
-            scans.request(EVERYTHING, conversation_id=None, mode=ScanMode.INCREMENTAL)
+        self._request_each(ScanMode.FULL, unless_since=unless_since)
+        mode = ScanMode.INCREMENTAL
+        requested = models.IntegrityScan.objects.filter(workspace=None, conversation=None, mode=mode)
+        if not requested.filter(requested_at__gt=unless_since).exists():
+            scans.request(EVERYTHING, conversation_id=None, mode=mode)
 
     def _carry_out(self, lease: Lease[models.IntegrityScan]) -> None:
         scan = lease.row
-        report = scan.report or self._begun(lease)
+        report = scan.report
+        if report is None:
+            with transaction.atomic():
+                report = reports.begin(ScanMode(scan.mode), scan.workspace_id, scan.conversation_id, self.now())
+                lease.renew(position=0, report=report, attempts=1)
         deadline = time.monotonic() + self.policy.scan_seconds
         for batch in batches_of(self._left(scan)):
             self._look_at(batch, report, lease)
@@ -108,18 +118,6 @@ class ScanWorker:
         reports.finish(report)
         lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
-    def _begun(self, lease: Lease[models.IntegrityScan]) -> models.IntegrityReport:
-        scan = lease.row
-        with transaction.atomic():
-            report = reports.begin(
-                mode=ScanMode(scan.mode),
-                workspace_id=scan.workspace_id,
-                conversation_id=scan.conversation_id,
-                started_at=self.now(),
-            )
-            lease.renew(position=0, report=report, attempts=1)
-        return report
-
     def _left(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
         """The conversations behind the scan's position."""
         rows = Scope(scan.workspace_id).narrow(Conversation.objects.filter(pk__gt=scan.position))
@@ -128,8 +126,12 @@ class ScanWorker:
         if scan.mode != ScanMode.INCREMENTAL:
             return rows
         left = changes.since_last_clean(rows)
+        if scan.workspace_id is not None:
+            return left
         # What the workspaces' own scans have found is in their reports, and counted once.
-        return changes.not_looked_at_since(scan.requested_at, left) if scan.workspace_id is None else left
+        return left.exclude(
+            integrity_check__checked_at__gte=scan.requested_at, integrity_check__row_version=F("row_version")
+        )
 
     def _look_at(
         self, batch: Mapping[int, int], report: models.IntegrityReport, lease: Lease[models.IntegrityScan]

@@ -57,29 +57,36 @@ UPDATE large_files SET file_name = NULL, mime_type = NULL, exploration_summary =
 WHERE file_id = ANY(%s)
 
 -- name: texts_elsewhere
--- How many texts outside of messages, summaries and files may quote the erased ones.
-SELECT (c.title IS NOT NULL)::int, (c.metadata <> '{}')::int,
-       (coalesce(c.overrides ->> 'summary_instructions', '') <> '')::int,
+-- How many texts outside of messages, summaries and files may quote the erased ones, by what they are.
+WITH reasons AS (
+    SELECT %(whole)s OR q.target = ANY(%(ids)s) OR EXISTS (
+               SELECT FROM message_parts p JOIN messages m USING (message_id)
+               WHERE p.part_id = q.target AND 'msg_' || m.message_id = ANY(%(ids)s)
+           ) AS is_about_it
+    FROM quarantines q WHERE q.conversation_id = %(conversation)s AND q.reason <> ''
+)
+SELECT (c.title IS NOT NULL)::int AS "title of the conversation",
+       (c.metadata <> '{}')::int AS "metadata of the conversation",
+       (coalesce(c.overrides ->> 'summary_instructions', '') <> '')::int AS "summary_instructions of the conversation",
        (SELECT count(*) FROM compaction_plans p
-        WHERE p.conversation_id = c.conversation_id AND coalesce(p.policy ->> 'summary_instructions', '') <> ''),
+        WHERE p.conversation_id = c.conversation_id AND coalesce(p.policy ->> 'summary_instructions', '') <> ''
+       ) AS "summary_instructions kept with a plan",
        (SELECT count(*) FROM compaction_boundaries b
-        WHERE b.conversation_id = c.conversation_id AND b.metadata <> '{}'),
-       (SELECT count(*) FROM quarantines q
-        WHERE q.conversation_id = %(conversation)s AND q.reason <> ''
-          AND (%(whole)s OR q.target = ANY(%(ids)s) OR EXISTS (
-            SELECT FROM message_parts p JOIN messages m USING (message_id)
-            WHERE p.part_id = q.target AND 'msg_' || m.message_id = ANY(%(ids)s)
-        ))),
-       (SELECT count(*) FROM quarantines q WHERE q.conversation_id = c.conversation_id AND q.reason <> ''),
+        WHERE b.conversation_id = c.conversation_id AND b.metadata <> '{}') AS "metadata of a boundary",
+       (SELECT count(*) FROM reasons WHERE is_about_it) AS "reason of a quarantine",
+       (SELECT count(*) FROM reasons WHERE NOT is_about_it) AS "reason of a quarantine of something else",
        (SELECT count(*) FROM grants g
         WHERE g.workspace_id = c.workspace_id AND g.question <> '' AND EXISTS (
             SELECT FROM unnest(g.item_ids) AS item(id) JOIN unnest(%(ids)s::text[]) AS erased(id) USING (id)
-        )),
+        )) AS "question of a grant",
        (SELECT count(*) FROM uploads u
         WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
-          AND (%(whole)s OR u.file_id = ANY(%(ids)s))),
-       (SELECT count(*) FROM uploads u WHERE u.conversation_id = c.conversation_id AND u.file_id IS NULL),
-       (SELECT count(*) FROM compaction_boundaries b WHERE b.conversation_id = c.conversation_id)
+          AND (%(whole)s OR u.file_id = ANY(%(ids)s))) AS "file name of an upload",
+       (SELECT count(*) FROM uploads u WHERE u.conversation_id = c.conversation_id AND u.file_id IS NULL
+       ) AS "unfinished upload",
+       (SELECT count(*) FROM compaction_boundaries b WHERE b.conversation_id = c.conversation_id
+       ) AS "host_reference of a boundary",
+       1 AS "session_id of the conversation"
 FROM conversations c WHERE c.conversation_id = %(conversation)s
 
 -- name: erase_conversation_labels

@@ -121,21 +121,16 @@ SELECT chain_hash = lcm_next_link(decode(%(chain_hash)s, 'hex'), ''::bytea, entr
                                   created_at, recorded_at)
 FROM messages WHERE conversation_id = %(conversation_id)s AND seq = %(seq)s
 
--- name: leaves_over
--- Leaf summaries over a seq without gaps: there an ordinal plus the first seq is a seq.
-SELECT summary_id, first_seq FROM summaries
-WHERE conversation_id = %(conversation_id)s AND depth = 0 AND %(seq)s BETWEEN first_seq AND last_seq
-  AND source_count = last_seq - first_seq + 1
-
 -- name: lost_number
--- The message id of a lost message, if context items or links still name it.
+-- The message id of a lost message, if context items or links still name it. In a leaf summary over a range without
+-- gaps, an ordinal plus the first seq is a seq.
 SELECT message_id FROM (
     SELECT c.message_id FROM context_items c
     WHERE c.conversation_id = %(conversation_id)s AND c.ordinal = %(seq)s
     UNION ALL
     SELECT l.message_id FROM summary_messages l JOIN summaries s USING (summary_id)
-    WHERE s.conversation_id = %(conversation_id)s AND (l.summary_id, l.ordinal) IN (
-        SELECT summary_id, ordinal FROM json_to_recordset(%(links)s) AS t(summary_id text, ordinal integer))
+    WHERE s.conversation_id = %(conversation_id)s AND s.depth = 0 AND %(seq)s BETWEEN s.first_seq AND s.last_seq
+      AND s.source_count = s.last_seq - s.first_seq + 1 AND l.ordinal = %(seq)s - s.first_seq
 ) AS named
 WHERE message_id IS NOT NULL AND NOT EXISTS (SELECT FROM messages m WHERE m.message_id = named.message_id)
 LIMIT 1

@@ -323,11 +323,5 @@ def test_what_is_written_is_what_is_read():
 
     anchor = anchor_file.parse(content, name="a file")
 
-    again = anchor_file.body_of(
-        site=anchor.site,
-        made_at=anchor.made_at,
-        public_key=anchor.public_key,
-        chains=anchor.chains.values(),
-        acts=anchor.acts,
-    )
+    again = anchor_file.body_of(anchor.header, anchor.chains.values(), anchor.acts)
     assert anchor_file.signed(again, anchor.signature) == content

@@ -12,7 +12,7 @@ KNOWN = frozenset({7, 8})
 
 def steps(*places: Place, **facts: object) -> list[tuple[Step, str]]:
     proposals, _ = propose(places, Facts(conversations=KNOWN, **facts))
-    return [(proposal.step, proposal.target) for proposal in proposals]
+    return [(proposal.operation, proposal.target) for proposal in proposals]
 
 
 def left(*places: Place, **facts: object) -> list[str]:
@@ -30,8 +30,8 @@ def test_one_step_mends_many_findings_and_names_them():
         Facts(conversations=KNOWN),
     )
 
-    assert (proposal.step, proposal.target) == (Step.REBUILD_CONTEXT, "conv_7")
-    assert proposal.codes == ("messages_are_reachable_once", "context_is_what_lineage_says")
+    assert (proposal.operation, proposal.target) == (Step.REBUILD_CONTEXT, "conv_7")
+    assert proposal.codes == ["messages_are_reachable_once", "context_is_what_lineage_says"]
 
 
 def test_no_context_is_made_of_a_lineage_that_is_wrong_itself():

@@ -17,7 +17,7 @@ from conversations.types import NewMessage, Role
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import RepairOvertaken, Repairs
-from integrity.repairs.repair_operation import Operation, Target, Values
+from integrity.repairs.repair_operation import Operation, Values
 from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS
 from integrity.types import PlanState, Risk, StepState
@@ -81,9 +81,9 @@ def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conve
     recount = OPERATIONS[Step.RECOUNT]
     apply = type(recount).apply
 
-    def clumsy(self: Operation, target: Target, log: AuditLog) -> Values:
+    def clumsy(self: Operation, step: models.RepairStep, log: AuditLog) -> Values:
         breaking("DELETE FROM context_items WHERE message_id = %s", conversation.message_ids[30])
-        return apply(self, target, log)
+        return apply(self, step, log)
 
     monkeypatch.setattr(type(recount), "apply", clumsy)
     done = Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
