@@ -36,10 +36,13 @@ QUEUE = WorkQueue(
 
 def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_plan: bool = False) -> IntegrityScan:
     """Return the scan that will be carried out; a queued one for the same is enough."""
-    wanted: dict[str, Any] = {"conversation_id": conversation_id, "mode": mode, "with_plan": with_plan}
-    scan, is_new = IntegrityScan.objects.get_or_create(
-        workspace_id=scope.workspace_id, state=ScanState.QUEUED, **wanted
-    )
+    wanted: dict[str, Any] = {
+        "workspace_id": scope.workspace_id,
+        "conversation_id": conversation_id,
+        "mode": mode,
+        "with_plan": with_plan,
+    }
+    scan, is_new = IntegrityScan.objects.get_or_create(state=ScanState.QUEUED, **wanted)
     if is_new:
         scan.refresh_from_db()
         wake(scan.pk, 0.0)

@@ -13,14 +13,11 @@ from django.db import connection
 Value = tuple[str, tuple[Any, ...]]
 
 
-def another_value(kind: str, text: str | None, labels: list[str], chance: random.Random) -> Value:
+def another_value(kind: str, text: str | None, enums: Mapping[str, list[str]], chance: random.Random) -> Value:
     """An expression of this type (`udt_name`) that is not NULL; `text` is the value there, as PostgreSQL writes it."""
-    if labels:
-        return f"%s::{kind}", (chance.choice([label for label in labels if label != text]),)
-    make = _KINDS.get(kind)
-    if make is None:
-        raise LookupError(f"no other value is known for {kind}")
-    return make(text, chance)
+    if kind in enums:
+        return f"%s::{kind}", (chance.choice([label for label in enums[kind] if label != text]),)
+    return _KINDS[kind](text, chance)
 
 
 def _text(text: str | None, chance: random.Random) -> Value:

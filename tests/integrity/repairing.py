@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.db import connection
@@ -15,15 +14,8 @@ from integrity.repairs.applying import Repairs
 from integrity.types import RepairPlanRecord
 from tests.factories import a_conversation
 from tests.integrity.breaking import Compacted
-from tests.integrity.corruptions import CORRUPTIONS
-
-Break = Callable[[Compacted], object]
 
 ADMIN = Scope(actor="key 7")
-
-
-def corrupting(kind: str, number: int = 0) -> Break:
-    return lambda conversation: CORRUPTIONS[kind].corrupt(conversation, number)
 
 
 def a_plan(ledger: str | None = None) -> RepairPlanRecord:

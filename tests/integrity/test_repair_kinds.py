@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -20,35 +20,8 @@ from integrity.types import PlanState, RepairPlanRecord, StepState
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
 from tests.integrity.breaking import Compacted, breaking, forging, found, without_checking
-from tests.integrity.repairing import (
-    ADMIN,
-    Break,
-    a_ledger,
-    a_plan,
-    applied,
-    as_ledger,
-    corrupting,
-    everything,
-    operations,
-)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A way to break it, the steps against it, and whether the report is clean afterwards."""
-
-    broken: Break
-    steps: list[str]
-    is_clean: bool = True
-    is_reversible: bool = True
-
-
-def sql(statement: str, seq: int | None = None, summary: str = "") -> Break:
-    def broken(conversation: Compacted) -> None:
-        value = conversation.message_ids[seq] if seq else getattr(conversation, summary).summary_id
-        breaking(statement, value)
-
-    return broken
+from tests.integrity.breaks import BREAKS
+from tests.integrity.repairing import ADMIN, a_ledger, a_plan, applied, as_ledger, everything, operations
 
 
 def a_left_job(conversation: Compacted) -> None:
@@ -98,74 +71,61 @@ def a_quarantine_of_nothing(conversation: Compacted) -> None:
     breaking("UPDATE conversations SET quarantined = 1 WHERE conversation_id = %s", conversation.id)
 
 
-WITHHELD = {"is_clean": False}
-CASES = {
-    "altered text": Case(corrupting("flipped byte", 29), ["quarantine"], **WITHHELD),
-    "altered metadata": Case(
-        sql('UPDATE messages SET metadata = \'{"by": "Eve"}\' WHERE message_id = %s', 3), ["quarantine"], **WITHHELD
+def an_altered_cold_block(conversation: Compacted) -> None:
+    archive_stretch(conversation.id, after_seq=0, log=AuditLog())
+    breaking("UPDATE cold_blocks SET packed = 'no block' WHERE conversation_id = %s", conversation.id)
+
+
+ALSO: dict[str, Callable[[Compacted], object]] = {
+    "a left job": a_left_job,
+    "a left run": a_left_run,
+    "a run that does not add up": a_run_that_does_not_add_up,
+    "a left grant": a_left_grant,
+    "a quarantine of nothing": a_quarantine_of_nothing,
+    "an altered cold block": an_altered_cold_block,
+    "a wrong token count": lambda conversation: breaking(
+        "UPDATE messages SET token_count = 1000 WHERE message_id = %s", conversation.message_ids[5]
     ),
-    "altered part": Case(
-        sql("UPDATE message_parts SET tool_name = 'other' WHERE message_id = %s", 38), ["quarantine"], **WITHHELD
-    ),
-    "altered seal": Case(
-        sql("UPDATE messages SET entry_hash = sha256('x') WHERE message_id = %s", 30), ["quarantine"], **WITHHELD
-    ),
-    "altered time": Case(
-        sql("UPDATE messages SET recorded_at = recorded_at - interval '1 day' WHERE message_id = %s", 30),
-        ["quarantine"],
-        **WITHHELD,
-    ),
-    "wrong token count": Case(
-        sql("UPDATE messages SET token_count = 1000 WHERE message_id = %s", 5), ["quarantine", "recount"], **WITHHELD
-    ),
-    "dropped row": Case(corrupting("dropped row", 29), ["quarantine", "recount"], **WITHHELD),
-    "swapped seq": Case(corrupting("swapped seq", 29), ["quarantine", "rebuild_context"], **WITHHELD),
-    "cut tail": Case(corrupting("cut tail", 0), ["quarantine", "recount"], **WITHHELD),
-    "altered summary": Case(corrupting("altered summary", 5), ["quarantine", "redo_summary"], **WITHHELD),
-    "re-parented summary": Case(corrupting("re-parented summary"), ["quarantine"], **WITHHELD),
-    "cycle": Case(corrupting("cycle"), ["quarantine"], **WITHHELD),
-    "wrong range": Case(
-        sql("UPDATE summaries SET last_seq = 29 WHERE summary_id = %s", summary="late"), ["quarantine"], **WITHHELD
-    ),
-    "lost links": Case(
-        sql("DELETE FROM summary_messages WHERE summary_id = %s", summary="late"),
-        ["relink"],
-        is_reversible=False,
-    ),
-    "lost lineage": Case(
-        sql("DELETE FROM summary_parents WHERE summary_id = %s", summary="top"),
-        ["relink"],
-        is_reversible=False,
-    ),
-    "stolen context item": Case(corrupting("stolen context item", 2), ["rebuild_context"]),
-    "moved context item": Case(
-        sql("UPDATE context_items SET ordinal = 100 WHERE summary_id = %s", summary="top"), ["rebuild_context"]
-    ),
-    "context item of nothing": Case(
-        sql("UPDATE context_items SET message_id = 10^12 WHERE message_id = %s", 30),
-        ["rebuild_context"],
-        is_reversible=False,
-    ),
-    "wrong counter": Case(corrupting("wrong counter", 0), ["recount"]),
-    "wrong count of the context": Case(corrupting("wrong counter", 2), ["recount"]),
-    "wrong chain head": Case(
-        lambda conversation: breaking(
-            "UPDATE conversations SET chain_head = sha256('x') WHERE conversation_id = %s", conversation.id
-        ),
-        ["recount"],
-    ),
-    "left job": Case(a_left_job, ["close_job"]),
-    "left run": Case(a_left_run, ["close_run"]),
-    "run that does not add up": Case(a_run_that_does_not_add_up, ["mend_run"], is_reversible=False),
-    "left grant": Case(a_left_grant, ["expire_grant"]),
-    "quarantine of nothing": Case(a_quarantine_of_nothing, ["release"]),
+}
+STEPS = {
+    "an altered message": ["quarantine"],
+    "altered metadata": ["quarantine"],
+    "an altered part: tool_name = 'other'": ["quarantine"],
+    "an altered entry hash": ["quarantine"],
+    "a message recorded before its predecessor": ["quarantine"],
+    "a wrong token count": ["quarantine", "recount"],
+    "a removed message": ["quarantine", "recount"],
+    "two messages in each other's place": ["quarantine", "rebuild_context"],
+    "removed newest messages": ["quarantine", "recount"],
+    "an altered late summary": ["quarantine", "redo_summary"],
+    "a summary with the sources of another": ["quarantine"],
+    "a summary that is a source of itself": ["quarantine"],
+    "a wrong last_seq of a summary": ["quarantine"],
+    "a summary without a source": ["relink"],
+    "a summary that is left out of its lineage": ["relink"],
+    "a message that is missing from the context": ["rebuild_context"],
+    "a context item that has moved": ["rebuild_context"],
+    "a context item that points at nothing": ["rebuild_context"],
+    "a wrong total_tokens": ["recount"],
+    "a wrong active_tokens": ["recount"],
+    "a wrong chain head": ["recount"],
+    "a left job": ["close_job"],
+    "a left run": ["close_run"],
+    "a run that does not add up": ["mend_run"],
+    "a left grant": ["expire_grant"],
+    "a quarantine of nothing": ["release"],
+}
+IRREVERSIBLE = {
+    "a summary without a source",
+    "a summary that is left out of its lineage",
+    "a context item that points at nothing",
+    "a run that does not add up",
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_every_kind_of_finding_has_steps_that_end_well_and_can_be_undone(conversation, name):
-    case = CASES[name]
-    case.broken(conversation)
+@pytest.mark.parametrize(("name", "steps"), STEPS.items(), ids=STEPS)
+def test_every_kind_of_finding_has_steps_that_end_well_and_can_be_undone(conversation, name, steps):
+    (BREAKS | ALSO)[name](conversation)
     before = everything()
     plan = a_plan()
     assert everything() == before
@@ -173,23 +133,23 @@ def test_every_kind_of_finding_has_steps_that_end_well_and_can_be_undone(convers
     done = applied(plan)
 
     report = IntegrityChecker.from_settings().run()
-    assert sorted(set(operations(plan)), key=operations(plan).index) == case.steps
+    assert sorted(set(operations(plan)), key=operations(plan).index) == steps
     assert (done.state, {step.state for step in done.steps}) == (PlanState.APPLIED, {StepState.APPLIED})
-    if case.is_clean:
-        assert found(report) == {}
-    else:
+    if "quarantine" in steps:
         assert not report.is_clean
         assert_withheld(plan, report.report_id)
-    if case.is_reversible:
-        undone = Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
-        assert undone.state is PlanState.UNDONE
-        assert everything() == before
     else:
-        assert not all(step.reversible for step in plan.steps)
-        after = everything()
+        assert found(report) == {}
+    assert all(step.reversible for step in plan.steps) == (name not in IRREVERSIBLE)
+    after = everything()
+    if name in IRREVERSIBLE:
         with pytest.raises(CannotRepair):
             Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
         assert everything() == after
+    else:
+        undone = Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
+        assert undone.state is PlanState.UNDONE
+        assert everything() == before
 
 
 def assert_withheld(plan: RepairPlanRecord, report_id: str) -> None:
@@ -206,37 +166,30 @@ def assert_withheld(plan: RepairPlanRecord, report_id: str) -> None:
         )
 
 
-def an_altered_cold_block(conversation: Compacted) -> None:
-    archive_stretch(conversation.id, after_seq=0, log=AuditLog())
-    breaking("UPDATE cold_blocks SET packed = 'no block' WHERE conversation_id = %s", conversation.id)
+REWRITTEN = (
+    "an altered message",
+    "an altered message with characters that a column cannot hold",
+    "altered metadata",
+    "an altered part: tool_output = 'contents'",
+    "an altered author",
+    "an altered late summary",
+    "an altered top summary",
+)
+INSERTED = (
+    "a removed message",
+    "a removed message below a summary",
+    "a removed message with a part",
+    "removed newest messages",
+    "an altered cold block",
+    "a removed part",
+)
 
 
-RESTORABLE = {
-    "altered text": (corrupting("flipped byte", 29), True),
-    "altered text with characters that a column cannot hold": (
-        sql("UPDATE messages SET content = 'x', exact = NULL WHERE message_id = %s", 2),
-        True,
-    ),
-    "altered metadata": (sql('UPDATE messages SET metadata = \'{"by": "Eve"}\' WHERE message_id = %s', 3), True),
-    "altered part": (sql("UPDATE message_parts SET tool_output = 'x' WHERE message_id = %s", 38), True),
-    "altered author": (sql("UPDATE messages SET author = 'bob' WHERE message_id = %s", 2), True),
-    "altered summary": (corrupting("altered summary", 5), True),
-    "altered summary of summaries": (corrupting("altered summary", 4), True),
-    "dropped row": (corrupting("dropped row", 29), False),
-    "dropped row below a summary": (corrupting("dropped row", 14), False),
-    "dropped row with a part": (corrupting("dropped row", 37), False),
-    "cut tail": (corrupting("cut tail", 6), False),
-    "altered cold block": (an_altered_cold_block, False),
-    "dropped part": (sql("DELETE FROM message_parts WHERE message_id = %s", 37), False),
-}
-
-
-@pytest.mark.parametrize("name", RESTORABLE)
+@pytest.mark.parametrize("name", (*REWRITTEN, *INSERTED))
 def test_what_a_ledger_has_is_put_back_as_it_was_sealed(conversation, name):
-    broken, is_reversible = RESTORABLE[name]
     ledger = a_ledger(conversation)
     whole = as_ledger(conversation)
-    broken(conversation)
+    (BREAKS | ALSO)[name](conversation)
     before = everything()
     plan = a_plan(ledger)
 
@@ -248,6 +201,6 @@ def test_what_a_ledger_has_is_put_back_as_it_was_sealed(conversation, name):
     assert found(IntegrityChecker.from_settings().run()) == {}
     assert as_ledger(conversation) == whole
     assert [entry.act for entry in AuditLog().list_acts(conversation_id=conversation.id, act=Act.RESTORE)]
-    if is_reversible:
+    if name in REWRITTEN:
         Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
         assert everything() == before

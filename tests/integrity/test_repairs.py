@@ -23,20 +23,20 @@ from integrity.repairs.repair_plans import OPERATIONS
 from integrity.types import PlanState, Risk, StepState
 from tests.factories import a_store, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking, found
+from tests.integrity.breaks import BREAKS
 from tests.integrity.repairing import (
     ADMIN,
     a_ledger,
     a_plan,
     applied,
     approved,
-    corrupting,
     everything,
     operations,
 )
 
 
 def test_without_approval_nothing_is_done(conversation):
-    corrupting("wrong counter")(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
     plan = a_plan()
     before = everything()
 
@@ -47,8 +47,8 @@ def test_without_approval_nothing_is_done(conversation):
 
 
 def test_only_the_approved_steps_are_carried_out(conversation):
-    corrupting("wrong counter", 0)(conversation)
-    corrupting("wrong counter", 4)(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
+    BREAKS["a wrong number of cold_messages"](conversation)
     plan = a_plan()
 
     Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1], refused=[2])
@@ -61,8 +61,8 @@ def test_only_the_approved_steps_are_carried_out(conversation):
 
 
 def test_a_step_that_was_made_for_something_else_is_stale_and_nothing_is_done(conversation):
-    corrupting("wrong counter", 0)(conversation)
-    corrupting("wrong counter", 4)(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
+    BREAKS["a wrong number of cold_messages"](conversation)
     plan = approved(a_plan())
     breaking("UPDATE conversations SET total_tokens = total_tokens + 1 WHERE conversation_id = %s", conversation.id)
     before = everything()
@@ -75,7 +75,7 @@ def test_a_step_that_was_made_for_something_else_is_stale_and_nothing_is_done(co
 
 
 def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conversation, monkeypatch):
-    corrupting("wrong counter", 0)(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
     plan = approved(a_plan())
     before = everything()
     recount = OPERATIONS[Step.RECOUNT]
@@ -94,7 +94,7 @@ def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conve
 
 
 def test_a_repair_waits_for_no_compaction(conversation):
-    corrupting("wrong counter")(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
     plan = approved(a_plan())
 
     with ThreadPoolExecutor(1) as pool:
@@ -117,7 +117,7 @@ def hold_the_lock(conversation_id: int, taken: threading.Event, release: threadi
 
 
 def test_what_has_changed_since_is_not_undone(conversation):
-    corrupting("stolen context item", 2)(conversation)
+    BREAKS["a message that is missing from the context"](conversation)
     plan = applied(a_plan())
     a_store().append_messages(conversation_id=conversation.id, messages=[NewMessage(Role.USER, "more")])
     before = everything()
@@ -129,7 +129,7 @@ def test_what_has_changed_since_is_not_undone(conversation):
 
 
 def test_a_plan_is_applied_and_undone_once(conversation):
-    corrupting("wrong counter")(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
     plan = applied(a_plan())
     repairs = Repairs(ADMIN)
 
@@ -143,7 +143,7 @@ def test_a_plan_is_applied_and_undone_once(conversation):
 
 
 def test_every_deed_is_in_the_audit_log_with_who_did_it(conversation):
-    corrupting("flipped byte", 29)(conversation)
+    BREAKS["an altered message"](conversation)
     plan = applied(a_plan())
     Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
 
@@ -155,7 +155,7 @@ def test_every_deed_is_in_the_audit_log_with_who_did_it(conversation):
 
 
 def test_a_chain_head_that_may_tell_of_lost_messages_is_a_risk(conversation):
-    corrupting("cut tail", 3)(conversation)
+    BREAKS["removed newest messages with their counters"](conversation)
 
     plan = a_plan()
 
@@ -165,13 +165,13 @@ def test_a_chain_head_that_may_tell_of_lost_messages_is_a_risk(conversation):
 
 def test_a_ledger_of_other_messages_is_not_put_back(conversation):
     other = a_ledger(a_compacted_conversation())
-    corrupting("flipped byte", 29)(conversation)
+    BREAKS["an altered message"](conversation)
 
     assert operations(a_plan(other)) == ["quarantine"]
 
 
 def test_a_file_that_is_no_ledger_is_refused(conversation):
-    corrupting("flipped byte", 29)(conversation)
+    BREAKS["an altered message"](conversation)
     file = LargeFileService.from_settings().store(conversation_id=conversation.id, content=b"a,b\n1,2\n")
 
     with pytest.raises(Invalid, match="is not a ledger"):
@@ -188,7 +188,7 @@ def test_a_plan_is_a_secret_of_its_workspace(conversation):
 
 
 def test_a_step_that_is_not_there_cannot_be_approved(conversation):
-    corrupting("wrong counter")(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
     plan = a_plan()
 
     with pytest.raises(Invalid, match="has no step 2"):
@@ -196,8 +196,8 @@ def test_a_step_that_is_not_there_cannot_be_approved(conversation):
 
 
 def test_plans_are_listed_newest_first_in_figures_and_a_page_at_a_time(conversation):
-    corrupting("wrong counter", 0)(conversation)
-    corrupting("wrong counter", 4)(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
+    BREAKS["a wrong number of cold_messages"](conversation)
     first, second, third = a_plan(), a_plan(), a_plan()
     Repairs(ADMIN).approve_steps(repair_id=second.repair_id, ordinals=[1])
     repairs = Repairs(Scope(a_workspace().pk))
@@ -213,7 +213,7 @@ def test_plans_are_listed_newest_first_in_figures_and_a_page_at_a_time(conversat
 
 
 def test_plans_of_another_workspace_are_not_listed(conversation):
-    corrupting("wrong counter")(conversation)
+    BREAKS["a wrong total_tokens"](conversation)
     plan = a_plan()
     models.IntegrityReport.objects.update(workspace=a_workspace())
     stranger = Repairs(Scope(a_workspace("elsewhere").pk))
