@@ -9,14 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from django.conf import settings
+
 from conversations.models import Workspace
 from conversations.types import NewMessage
 from lcmsite.access import keys
+from lcmsite.server.serving import bound_socket
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
@@ -57,7 +60,10 @@ def our_site(*scopes: KeyScope) -> Iterator[tuple[int, str]]:
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="bench", scopes=scopes).key
     port = free_port()
-    with _served(port, "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)):
+    with bound_socket("127.0.0.1", port) as shared, ExitStack() as running:
+        for _ in range(settings.DEPLOYMENT.web_workers):
+            serving = ("lcmsite.ops.processes", str(os.getpid()), "web", str(shared.fileno()))
+            running.enter_context(_served(port, *serving, descriptors=[shared.fileno()]))
         yield port, key
 
 
@@ -70,11 +76,15 @@ def sites() -> Iterator[tuple[Site, Site]]:
 
 
 @contextmanager
-def _served(port: int, *module: str) -> Iterator[None]:
+def _served(port: int, *module: str, descriptors: Sequence[int] = ()) -> Iterator[None]:
     # Its log as everybody has it, a line a request, though nobody reads it here.
     environment = {**os.environ, "LCM_LOG_LEVEL": "INFO", "LCM_RATE_LIMIT": "0"}
     server = subprocess.Popen(
-        [sys.executable, "-m", *module], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", *module],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=descriptors,
     )
     try:
         wait_for(port)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psutil
@@ -15,6 +15,7 @@ from compaction.engine import CompactionEngine
 from compaction.types import JobState
 from conversations.models import Workspace
 from lcmsite.access import keys
+from lcmsite.server.serving import bound_socket
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.http import Site, free_port, wait_for
@@ -33,7 +34,11 @@ def resident() -> list[Line]:
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="memory", scopes=[KeyScope.WRITE]).key
     port = free_port()
-    with process("web", "127.0.0.1", str(port)) as web, process("worker", "compaction") as worker:
+    with (
+        bound_socket("127.0.0.1", port) as bound,
+        process("web", str(bound.fileno()), descriptors=[bound.fileno()]) as web,
+        process("worker", "compaction") as worker,
+    ):
         wait_for(port)
         time.sleep(2)
         idle = largest(web), largest(worker)
@@ -67,12 +72,13 @@ def _compact() -> None:
 
 
 @contextmanager
-def process(*kind: str) -> Iterator[psutil.Process]:
+def process(*kind: str, descriptors: Sequence[int] = ()) -> Iterator[psutil.Process]:
     """A process of LCM's, as `lcm up` starts it."""
     running = subprocess.Popen(
         [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), *kind],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        pass_fds=descriptors,
     )
     try:
         yield psutil.Process(running.pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from django.db import connection
 
 from lcmsite.environment import variables
+from lcmsite.server.serving import bound_socket
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -49,6 +51,20 @@ def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+def start_server(kind: str, port: int, environment: dict[str, str], **streams: int | None) -> subprocess.Popen[bytes]:
+    """A process of `lcm up` that serves this port: `web`, or `mcp`."""
+    with bound_socket("127.0.0.1", port) as bound:
+        descriptor = bound.fileno()
+        command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), kind, str(descriptor)]
+        return subprocess.Popen(command, cwd=PROJECT, env=environment, pass_fds=[descriptor], **streams)
+
+
+def stop_server(running: subprocess.Popen[bytes]) -> None:
+    """Have it answer what is at work, and end."""
+    running.terminate()
+    assert running.wait(timeout=60) == -signal.SIGTERM
 
 
 def start_worker(queue: str = "compaction", **settings: object) -> subprocess.Popen[bytes]:
