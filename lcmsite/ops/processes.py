@@ -1,20 +1,20 @@
 """Run one process of `lcm up`.
 
-`python -m lcmsite.ops.processes PARENT web HOST PORT`, `... PARENT mcp HOST PORT`, or `... PARENT worker QUEUE`.
+`python -m lcmsite.ops.processes PARENT web SOCKET`, `... PARENT mcp SOCKET`, or `... PARENT worker QUEUE`; a socket
+is the number of an open descriptor.
 
 Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
 """
 
 import gc
-import logging.config
 import os
 import signal
+import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 # Python's default of 700 makes a page of 45,000 records cost hundreds of collections.
 YOUNGEST_GENERATION = 50_000
@@ -48,21 +48,8 @@ def end_with_parent(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def serve(*, host: str, port: int, parent: int) -> None:
-    """Serve requests until it is stopped."""
-    with loading():
-        from django.conf import settings
-
-        from lcmsite.server.workers import Server
-
-        logging.config.dictConfig(settings.LOGGING)
-    workers = settings.DEPLOYMENT.web_workers
-    Server(_application, host=host, port=port, workers=workers, lifespan="off", parent=parent).run()
-
-
-def _application() -> Callable[..., Any]:
-    """The site as an ASGI application; called in each web worker."""
-    end_with_parent(os.getppid())
+def serve_site(listener: socket.socket) -> None:
+    """Serve pages and the API until it is stopped."""
     with loading():
         from django.urls import get_resolver
 
@@ -73,30 +60,20 @@ def _application() -> Callable[..., Any]:
 
         # Imports models, for which Django must be set up.
         from lcmsite.server.front import Front
-    return Front(application)
+        from lcmsite.server.serving import serve
+    serve(Front(application), listener, lifespan="off")
 
 
-def serve_agents(*, host: str, port: int, parent: int) -> None:
+def serve_agents(listener: socket.socket) -> None:
     """Serve the calls of agents, over MCP, until it is stopped."""
-    with loading():
-        from django.conf import settings
-
-        from lcmsite.server.workers import Server
-
-        logging.config.dictConfig(settings.LOGGING)
-    Server(_agents_application, host=host, port=port, workers=1, lifespan="on", parent=parent).run()
-
-
-def _agents_application() -> Callable[..., Any]:
-    """The ASGI application; called in the one process that answers."""
-    end_with_parent(os.getppid())
     with loading():
         import django
 
         django.setup()
         # Imports models, for which Django must be set up.
         from lcmsite.mcp.http_app import application
-    return application()
+        from lcmsite.server.serving import serve
+    serve(application(), listener, lifespan="on")
 
 
 def work(*, queue: str) -> None:
@@ -109,18 +86,18 @@ def work(*, queue: str) -> None:
     call_command("djangohuey", queue=queue)
 
 
-def main(parent: str, kind: str, *arguments: str) -> None:
+def main(parent: str, kind: str, argument: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
-    match kind, arguments:
-        case "web", (host, port):
-            serve(host=host, port=int(port), parent=int(parent))
-        case "mcp", (host, port):
-            serve_agents(host=host, port=int(port), parent=int(parent))
-        case "worker", (queue,):
-            end_with_parent(int(parent))
-            work(queue=queue)
+    end_with_parent(int(parent))
+    match kind:
+        case "web":
+            serve_site(socket.socket(fileno=int(argument)))
+        case "mcp":
+            serve_agents(socket.socket(fileno=int(argument)))
+        case "worker":
+            work(queue=argument)
         case _:
-            sys.exit(f"{kind} with {len(arguments)} arguments is no process of LCM's.")
+            sys.exit(f"{kind} is no process of LCM's.")
 
 
 if __name__ == "__main__":

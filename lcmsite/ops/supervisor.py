@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +31,8 @@ class Process:
 
     name: str
     arguments: Sequence[str]
+    # The socket that a server shares with others, passed on as one more argument.
+    listener: socket.socket | None = None
     # Where it writes; the terminal of this process without one.
     output: IO[str] | None = None
     running: "subprocess.Popen[bytes] | None" = None
@@ -38,11 +41,13 @@ class Process:
     bad_starts: int = 0
 
     def start(self) -> None:
+        descriptors = [self.listener.fileno()] if self.listener else []
         command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), *self.arguments]
         python_path = filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")])
         self.started_at = time.monotonic()
         self.running = subprocess.Popen(
-            command,
+            [*command, *map(str, descriptors)],
+            pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             stdout=self.output,
             stderr=self.output,
@@ -68,6 +73,8 @@ class Process:
             self.start_at = time.monotonic() + FIRST_PAUSE * 2**self.bad_starts
 
     def ask_to_stop(self) -> None:
+        if self.listener is not None:
+            self.listener.close()
         if self.running is not None:
             self.running.terminate()
 

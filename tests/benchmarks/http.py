@@ -6,14 +6,17 @@ import os
 import socket
 import statistics
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from django.conf import settings
+
 from conversations.models import Workspace
 from conversations.types import NewMessage
 from lcmsite.access import keys
+from lcmsite.server.serving import bound_socket
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
@@ -56,8 +59,14 @@ def our_site(*scopes: KeyScope) -> Iterator[Site]:
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="bench", scopes=scopes).key
     port = free_port()
-    with served(port, "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)) as pid:
-        yield Site(port, "/api/v1/conversations/{}/messages/", key, pid)
+    with bound_socket("127.0.0.1", port) as shared, ExitStack() as running:
+        descriptor = shared.fileno()
+        command = ("lcmsite.ops.processes", str(os.getpid()), "web", str(descriptor))
+        pids = [
+            running.enter_context(served(port, *command, descriptors=[descriptor]))
+            for _ in range(settings.DEPLOYMENT.web_workers)
+        ]
+        yield Site(port, "/api/v1/conversations/{}/messages/", key, pids[0])
 
 
 @contextmanager
@@ -69,10 +78,10 @@ def sites() -> Iterator[tuple[Site, Site]]:
 
 
 @contextmanager
-def served(port: int, *module: str) -> Iterator[int]:
+def served(port: int, *module: str, descriptors: Sequence[int] = ()) -> Iterator[int]:
     """The id of a process that serves on this port, once it does."""
     # Its log as everybody has it, a line a request, though nobody reads it here.
-    server = start("-m", *module, log_level="INFO", rate_limit="0")
+    server = start("-m", *module, descriptors=descriptors, log_level="INFO", rate_limit="0")
     try:
         wait_until(lambda: is_open(port), seconds=60, what="the server takes connections")
         yield server.pid

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from django.db import connection
 
 from lcmsite.environment import variables
+from lcmsite.server.serving import bound_socket
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,15 +41,30 @@ def environment(**settings: object) -> dict[str, str]:
     return {**os.environ, **own, "DJANGO_SETTINGS_MODULE": module, "OWN_POLICY": json.dumps(policy)}
 
 
-def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
+def start(*arguments: str, descriptors: Sequence[int] = (), **settings: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=PROJECT,
         env=environment(**settings),
+        pass_fds=descriptors,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+def start_server(kind: str, port: int, environment: dict[str, str], **streams: int | None) -> subprocess.Popen[bytes]:
+    """A process of `lcm up` that serves this port: `web`, or `mcp`."""
+    with bound_socket("127.0.0.1", port) as bound:
+        descriptor = bound.fileno()
+        command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), kind, str(descriptor)]
+        return subprocess.Popen(command, cwd=PROJECT, env=environment, pass_fds=[descriptor], **streams)
+
+
+def stop_server(running: subprocess.Popen[bytes]) -> None:
+    """Have it answer what is at work, and end."""
+    running.terminate()
+    assert running.wait(timeout=60) == -signal.SIGTERM
 
 
 def start_worker(queue: str = "compaction", **settings: object) -> subprocess.Popen[bytes]:

@@ -19,7 +19,7 @@ import pytest
 from conversations.models import LargeFile, UploadChunk
 from tests.conversations.file_samples import HOSTILE, KINDS, LIES
 from tests.factories import a_conversation
-from tests.flows.processes import PROJECT, environment, stop, wait_until
+from tests.flows.processes import PROJECT, environment, start_server, stop, wait_until
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.operating import free_port
 
@@ -43,10 +43,8 @@ class Site:
     _before: dict[int, int] = field(default_factory=dict)
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(self.port)],
-            cwd=PROJECT, env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = start_server("web", self.port, self.environment(), **quiet)
         wait_until(self.answers, seconds=60, what="the server answers")
         self._before = self._resident()
 

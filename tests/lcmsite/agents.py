@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
 from lcmsite.catalogue.operation import Operation
-from tests.flows.processes import PROJECT, environment
+from tests.flows.processes import PROJECT, environment, start_server, stop_server
 from tests.lcmsite.operating import agents_are_served, eventually, free_port
 
 LCM_MCP = [sys.executable, "-c", "import sys; from lcmsite.cli import main; sys.exit(main())", "mcp"]
@@ -117,15 +117,13 @@ def serving(data_dir: Path) -> Iterator[str]:
     """A server on the test database, as `lcm up` starts it; its address."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
-    command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "mcp", "127.0.0.1", str(port)]
-    environment = own(SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, "")
-    running = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
+    given = own(SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, "")
+    running = start_server("mcp", port, given, stderr=subprocess.DEVNULL)
     try:
         eventually(lambda: agents_are_served(port), seconds=60)
         yield url
     finally:
-        running.terminate()
-        assert running.wait(timeout=30) == 0
+        stop_server(running)
 
 
 def own(settings: dict[str, str], key: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from django.http import HttpResponse
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected, Limits, Share
 from lcmsite.server.connection import Connection, most_connections
 from lcmsite.server.front import Front
-from lcmsite.server.workers import listening
+from lcmsite.server.serving import bound_socket
 from tests.lcmsite.operating import eventually, free_port
 
 Site = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -61,7 +61,7 @@ def serve(settings: Any) -> Iterator[Callable[..., int]]:
             front, http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
         )
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listening("127.0.0.1", port)],))
+        thread = threading.Thread(target=server.run, args=([bound_socket("127.0.0.1", port)],))
         thread.start()
         servers.append((server, thread))
         eventually(lambda: server.started)

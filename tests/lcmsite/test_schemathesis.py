@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.processes import PROJECT, environment
+from tests.flows.processes import PROJECT, environment, start_server, stop_server
 from tests.lcmsite.fuzzing.world import two_workspaces
 from tests.lcmsite.operating import answers, eventually, free_port
 
@@ -25,20 +25,14 @@ def site(committed_db, settings, data_dir):
     settings.MEDIA_ROOT = data_dir / "files"
     keys = two_workspaces()
     port = free_port()
-    names = {"LCM_DATA_DIR": str(data_dir), "LCM_SECRET_KEY": settings.SECRET_KEY, "LCM_WEB_WORKERS": "1"}
-    running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)],
-        cwd=PROJECT,
-        env=environment() | names,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    names = {"LCM_DATA_DIR": str(data_dir), "LCM_SECRET_KEY": settings.SECRET_KEY}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = start_server("web", port, environment() | names, **quiet)
     try:
         eventually(lambda: answers(port), seconds=60)
         yield port, keys
     finally:
-        running.terminate()
-        assert running.wait(timeout=30) == 0
+        stop_server(running)
 
 
 def asked(site, tmp_path, *options):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.committed import committed
 from tests.factories import a_workspace
-from tests.flows.processes import PROJECT, database_url
+from tests.flows.processes import database_url, start_server, stop_server
 from tests.lcmsite.agents import a_call, own
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port
@@ -89,7 +86,7 @@ def a_site(data_dir: Path, blocker: DjangoDbBlocker, **given: str) -> Iterator[R
         workspace = a_workspace()
         write, read, *slow = (an_api_key(workspace, scope) for scope in ("write", "read", "write", "read"))
         with (
-            served("web", data_dir, LCM_WEB_WORKERS="2", **given) as port,
+            served("web", data_dir, **given) as port,
             served("mcp", data_dir, **given) as mcp_port,
         ):
             eventually(lambda: answers(port) and agents_are_served(mcp_port), seconds=90)
@@ -99,16 +96,11 @@ def a_site(data_dir: Path, blocker: DjangoDbBlocker, **given: str) -> Iterator[R
 @contextmanager
 def served(kind: str, data_dir: Path, **given: str) -> Iterator[int]:
     port = free_port()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), kind, "127.0.0.1", str(port)],
-        cwd=PROJECT,
-        env=own({"LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "ERROR"} | given, ""),
-    )
+    running = start_server(kind, port, own({"LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "ERROR"} | given, ""))
     try:
         yield port
     finally:
-        running.terminate()
-        assert running.wait(timeout=60) == 0
+        stop_server(running)
 
 
 def with_a_long_ledger(site: Site) -> int:
@@ -194,7 +186,7 @@ def test_headers_without_an_end_are_refused(running):
 
 
 def test_more_connections_than_allowed_close_those_that_waited_longest(running):
-    with served("web", running.data_dir, LCM_WEB_WORKERS="1", LCM_MAX_CONNECTIONS="16") as port:
+    with served("web", running.data_dir, LCM_MAX_CONNECTIONS="16") as port:
         eventually(lambda: answers(port))
         silent = Slow("silent", 100, Target(port, "", ""))
 
@@ -209,7 +201,7 @@ def test_more_connections_than_allowed_close_those_that_waited_longest(running):
 
 def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
     request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
-    limits = {"LCM_WEB_WORKERS": "1", "LCM_WEB_THREADS": "1", "LCM_MAX_WAITING_REQUESTS": "2"}
+    limits = {"LCM_WEB_THREADS": "1", "LCM_MAX_WAITING_REQUESTS": "2"}
     with served("web", running.data_dir, **limits) as port:
         eventually(lambda: answers(port))
 
@@ -231,7 +223,7 @@ def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
 
 def test_a_request_at_work_is_answered_before_its_server_ends(running):
     request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
-    with served("web", running.data_dir, LCM_WEB_WORKERS="1") as port:
+    with served("web", running.data_dir) as port:
         eventually(lambda: answers(port))
 
         async def go() -> int:
@@ -239,9 +231,8 @@ def test_a_request_at_work_is_answered_before_its_server_ends(running):
                 lock.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
                 asked = asyncio.create_task(ask(port, request))
                 await asyncio.to_thread(eventually, lambda: waits_for_a_lock(lock))
-                for process in psutil.Process().children(recursive=True):
-                    if str(port) in process.cmdline():
-                        process.terminate()
+                newest = max(psutil.Process().children(), key=lambda process: process.create_time())
+                newest.terminate()
                 await asyncio.sleep(0.5)
             return (await asked)[0]
 
@@ -250,7 +241,7 @@ def test_a_request_at_work_is_answered_before_its_server_ends(running):
 
 def test_a_search_is_cancelled_at_the_database_when_its_client_disconnects(running):
     search = f"/api/v1/conversations/{running.conversation_id}/matches/?query=word.*long&mode=regex"
-    with served("web", running.data_dir, LCM_WEB_WORKERS="1", LCM_SEARCH_TIMEOUT_MS="600000") as port:
+    with served("web", running.data_dir, LCM_SEARCH_TIMEOUT_MS="600000") as port:
         eventually(lambda: answers(port))
         with psycopg.connect(database_url()) as lock:
             lock.execute("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")
@@ -263,7 +254,7 @@ def test_a_search_is_cancelled_at_the_database_when_its_client_disconnects(runni
 
 def test_ledgers_that_are_broken_off_leave_their_database_connections_to_others(running):
     ledger = running.request("GET", f"/api/v1/conversations/{running.conversation_id}/ledger/", key=running.read_key)
-    few = {"LCM_WEB_WORKERS": "1", "LCM_POOL_SIZE": "2", "LCM_POOL_TIMEOUT_SECONDS": "2"}
+    few = {"LCM_POOL_SIZE": "2", "LCM_POOL_TIMEOUT_SECONDS": "2"}
     with served("web", running.data_dir, **few) as port:
         eventually(lambda: answers(port))
         for _ in range(6):

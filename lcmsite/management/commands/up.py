@@ -31,6 +31,7 @@ from lcmsite.ops.metrics.directory import held
 from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
+from lcmsite.server.serving import bound_socket
 
 logger = structlog.get_logger(__name__)
 
@@ -85,15 +86,15 @@ class Command(BaseCommand):
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
         database = own_database() if settings.EMBEDDED_DATABASE else None
-        processes = [] if no_web else [Process("web", ("web", host, str(port)))]
+        processes = []
+        if not no_web:
+            shared = _listener(host, port, named=("--port", "LCM_PORT"))
+            processes += [Process("web", ("web",), shared) for _ in range(settings.DEPLOYMENT.web_workers)]
         processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
         serves_agents = mcp_port != 0 and not (no_web or no_mcp)
         if serves_agents:
-            processes.append(Process("mcp", ("mcp", host, str(mcp_port))))
-        if not no_web:
-            _require_free(host, port, named=("--port", "LCM_PORT"))
-        if serves_agents:
-            _require_free(host, mcp_port, named=("--mcp-port", "LCM_MCP_PORT"), taken=port)
+            of_agents = _listener(host, mcp_port, named=("--mcp-port", "LCM_MCP_PORT"), taken=port)
+            processes.append(Process("mcp", ("mcp",), of_agents))
         require_servers()
         # Who asks for a format of the log reads it where it is written.
         is_quiet = not verbose and settings.DEPLOYMENT.log_format == "auto"
@@ -223,22 +224,19 @@ def _alone(name: str) -> Iterator[None]:
         time.sleep(0.1)
 
 
-def _require_free(host: str, port: int, *, named: tuple[str, str], taken: int | None = None) -> None:
-    """A clear word now instead of a web server that ends as soon as it starts."""
+def _listener(host: str, port: int, *, named: tuple[str, str], taken: int | None = None) -> socket.socket:
+    """The socket of this address; a sentence that names the option where there is none."""
     option, setting = named
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            if port == taken:
-                raise OSError(errno.EADDRINUSE, "It is the port of the site")
-            probe.bind((host, port))
-        except (OSError, OverflowError) as refusal:
-            why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
-            sentence = f"Cannot listen on {host} port {port}: {why}."
-            if getattr(refusal, "errno", None) == errno.EADDRINUSE:
-                raise Unavailable(f"{sentence} Choose another port with {option} or {setting}.") from refusal
-            raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
+    try:
+        if port == taken:
+            raise OSError(errno.EADDRINUSE, "It is the port of the site")
+        return bound_socket(host, port)
+    except (OSError, OverflowError) as refusal:
+        why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
+        sentence = f"Cannot listen on {host} port {port}: {why}."
+        if getattr(refusal, "errno", None) == errno.EADDRINUSE:
+            raise Unavailable(f"{sentence} Choose another port with {option} or {setting}.") from refusal
+        raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
 
 
 def _url(host: str, port: int) -> str:

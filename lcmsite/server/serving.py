@@ -1,0 +1,76 @@
+"""Serve an ASGI application on a socket that other processes may share."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+
+SECONDS_TO_FINISH = 10
+# More than the clients that come while all processes are busy for a moment; the system may allow fewer.
+BACKLOG = 2048
+ACCEPTED_AT_ONCE = 32
+SEND_BUFFER_BYTES = 256 * 1024
+SECONDS_BETWEEN_SWITCHES = 0.0005
+
+
+def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan: str) -> None:
+    """Serve until SIGTERM; requests at work are then answered first."""
+    _raise_limit()
+    # The event loop gives up the interpreter's lock at every send, and waits for it beside threads at work.
+    sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
+    # Not imported above: `lcm up` imports this module to bind its ports, and has no use for them.
+    import uvicorn
+
+    from lcmsite.server.connection import Connection
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            # uvicorn has bounded the system's queue by its `backlog`.
+            listener.listen(BACKLOG)
+
+    config = uvicorn.Config(
+        application,
+        http=Connection,
+        loop="asyncio",
+        ws="none",
+        lifespan=lifespan,  # type: ignore[arg-type]  # "on" or "off"
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        # `settings` decides what is believed of a proxy.
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=settings.DEPLOYMENT.idle_timeout_seconds,
+        timeout_graceful_shutdown=SECONDS_TO_FINISH,
+        # As many new connections are accepted before any other event is looked at.
+        backlog=ACCEPTED_AT_ONCE,
+    )
+    Server(config).run(sockets=[listener])
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A TCP socket at this address that refuses clients until it is served."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    # asyncio sets TCP_NODELAY only with this protocol.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # For each connection. The system's own bound is megabytes, which a client that does not read could fill.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    try:
+        bound.bind((host, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def _raise_limit() -> None:
+    """Raise the soft limit of open files to the hard one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
