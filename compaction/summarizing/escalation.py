@@ -127,7 +127,7 @@ class Escalation:
 
 
 def _require_acceptable(text: str, request: SummaryRequest) -> int:
-    """The tokens of a text; Rejected if it is empty, too long, or no less than its sources."""
+    """Count the tokens of a text; Rejected if it is empty or not short enough."""
     if not text.strip():
         raise Rejected(Refusal.EMPTY)
     tokens = request.count_tokens(text)

@@ -62,9 +62,9 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     again was worked on, what stood once in a listing was not.
     """
     counted = [Counter(chain.from_iterable(kind)) for kind in zip(*map(_facts_of, sources), strict=True)]
-    said = _said_in(summary)
+    present = _facts_in(summary)
     whole, saved = [], []
-    for counts, kept, weight in zip(counted, said, _WEIGHTS, strict=False):
+    for counts, kept, weight in zip(counted, present, _WEIGHTS, strict=False):
         for fact, count in counts.items():
             worth = weight * (1 + math.log(count))
             whole.append(worth)
@@ -83,13 +83,13 @@ def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> 
     names = frozenset(chain.from_iterable(each.names for each in facts))
     if len(names) < of_at_least:
         return False
-    said = _said_in(summary)
-    return not any(_common(each, said) for each in facts)
+    present = _facts_in(summary)
+    return not any(_common(each, present) for each in facts)
 
 
 def survivors(source: str, summary: str) -> frozenset[str]:
     """The facts of a source that its summary still says, letter by letter."""
-    return _common(_facts_of(source), _said_in(summary))
+    return _common(_facts_of(source), _facts_in(summary))
 
 
 def _facts_of(text: str) -> _Facts:
@@ -104,10 +104,10 @@ def _facts_of(text: str) -> _Facts:
     )
 
 
-def _said_in(summary: str) -> _Facts:
+def _facts_in(summary: str) -> _Facts:
     """The facts of a summary; any word of it may be a person's name."""
     return _facts_of(summary)._replace(people=frozenset(_WORD.findall(summary)))
 
 
-def _common(facts: _Facts, said: _Facts) -> frozenset[str]:
-    return (facts.names & said.names) | (facts.numbers & said.numbers) | (facts.people & said.people)
+def _common(facts: _Facts, present: _Facts) -> frozenset[str]:
+    return (facts.names & present.names) | (facts.numbers & present.numbers) | (facts.people & present.people)

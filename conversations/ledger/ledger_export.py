@@ -64,7 +64,7 @@ class LedgerExporter:
         yield pen.write({"type": "trailer", "conversations": conversations, "counts": counts, "lines": lines})
 
     def lines(self, conversation_id: int, pen: Pen) -> Iterator[Line]:
-        """Yield what the pen must still write of a conversation, each line before the next is read.
+        """Yield the lines of a conversation that are not written yet, one at a time.
 
         The first line and the messages never change; everything behind them may after an append.
         """

@@ -258,12 +258,12 @@ class _Digests:
     """The lines of a conversation, as one hash for each of their types."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, Any] = defaultdict(hashlib.sha256)
+        self.digests: dict[str, Any] = defaultdict(hashlib.sha256)
 
     def note(self, line: Line, body: bytes) -> None:
-        self._digests[line["type"]].update(body + b"\n")
+        self.digests[line["type"]].update(body + b"\n")
 
     def difference(self, other: _Digests) -> str | None:
         """Return a type of which the lines differ, the first in the alphabet."""
-        ours, theirs = ({kind: digest.hexdigest() for kind, digest in each._digests.items()} for each in (self, other))
+        ours, theirs = ({kind: digest.hexdigest() for kind, digest in each.digests.items()} for each in (self, other))
         return min({kind for kind, _ in ours.items() ^ theirs.items()}, default=None)

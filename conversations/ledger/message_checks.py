@@ -8,10 +8,11 @@ from decimal import Decimal
 
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import misplaced
-from conversations.ledger.line_shapes import PART_COLUMNS, actor_of, kind_of
+from conversations.ledger.line_shapes import actor_of, kind_of
 from conversations.ledger.lines import as_moment, microseconds
 from conversations.ledger.types import Findings, Line
 from conversations.ledger.verification_memory import Remembered, VerificationMemory
+from conversations.types import PART_COLUMNS
 
 
 def part_hash_of(part: Line) -> str:

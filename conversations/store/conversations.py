@@ -1,4 +1,4 @@
-"""The store as other rooms know it: conversations, and the summaries in their contexts."""
+"""The store: conversations, and the summaries in their contexts."""
 
 from __future__ import annotations
 

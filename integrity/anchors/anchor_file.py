@@ -57,7 +57,7 @@ class AnchorHeader:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class AnchoredChain:
-    """A conversation's chain: its length and its last chain_hash, None without messages."""
+    """The length and the last hash of a conversation's chain; None without messages."""
 
     type: Literal["conversation"] = "conversation"
     workspace: str

@@ -183,7 +183,7 @@ class Repairs:
         return plan, list(plan.steps.filter(state=of_steps).order_by("ordinal"))
 
     def _carried_out(self, steps: Sequence[models.RepairStep], conversation_ids: Sequence[int]) -> dict[str, Any]:
-        """Apply steps that add no findings; return the outcome, with `after` if they stay."""
+        """Apply steps that add no findings; the outcome has `after` if they stay."""
         before = _examined(conversation_ids)
         try:
             with transaction.atomic():

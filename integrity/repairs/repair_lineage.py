@@ -23,7 +23,7 @@ Sources = tuple[list[int], list[str]]
 
 
 def relinkable_sources(summary: Summary) -> Sources | None:
-    """Return the unused messages and summaries in a summary's range, if they prove its loss.
+    """Return the unused sources in a summary's range, if they prove what it lost.
 
     They do if they give its hash, and it has links to only some of them.
     """

@@ -69,7 +69,7 @@ class Extent:
 
     @classmethod
     def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
-        """Find everything that erasing these messages and files, or with `is_whole` all, removes.
+        """Find everything that erasing these messages and files (or all) removes.
 
         What is erased already is left out.
         """

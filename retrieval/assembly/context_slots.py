@@ -66,7 +66,7 @@ class ContextSlots(Protocol):
         """Whose context it is; None for the present."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
-        """The newest slots before an ordinal that the tokens reach, and a margin; at most `size`.
+        """The newest slots before an ordinal, as far as the tokens reach; at most `size`.
 
         `is_all`: these are all there is, so that nothing before them is read.
         """

@@ -112,7 +112,7 @@ def write(
     lines: list[str] = []
     shown: date | None = None
     for run in runs(kept):
-        if run.day in days and run.day != shown:
+        if run.day and run.day in days and run.day != shown:
             lines.append(days[run.day])
             shown = run.day
         lines.append(render(run))
@@ -127,7 +127,7 @@ def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) 
 
 
 def days_of(passages: Sequence[Passage]) -> dict[date, str]:
-    """How each day is written, with its year where there are several; one alone is not."""
+    """The heading of each day, with the year if there are several; none for one day."""
     days = {passage.day for passage in passages if passage.day is not None}
     if len(days) < 2:
         return {}

@@ -126,7 +126,7 @@ class _Translation:
         self._literal(piece[0], written=piece[0])
 
     def _literal(self, character: str, *, written: str) -> None:
-        """Take a character that stands for itself; a quantifier ends the literal."""
+        """Take a literal character; a quantifier ends the literal."""
         self.out.append(written)
         follows = self.source[self.place : self.place + 1]
         if not self.open and follows not in ("*", "?", "{"):
@@ -237,7 +237,7 @@ class _Translation:
 
 
 def _escaped(letter: str) -> str:
-    """A character behind a backslash that stands for itself, or refuse it."""
+    """The literal character behind a backslash; refuse any other escape."""
     if not (letter.isascii() and letter.isalnum()):
         return "\\" + letter if letter.isascii() else letter
     if letter in "pPX":

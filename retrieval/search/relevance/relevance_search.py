@@ -113,7 +113,7 @@ class RelevanceSearch:
         )
 
     def _found(self, rows: RankedRows, queries: Sequence[ParsedQuery]) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
-        """The first attempt that finds enough; else the last at the query as it stands."""
+        """The first attempt that finds enough; else the last with the whole query."""
         last = None
         for parsed in queries:
             tried = None
