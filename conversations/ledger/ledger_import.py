@@ -18,8 +18,7 @@ from psycopg.errors import UniqueViolation
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
-from conversations.files.large_files import LargeFileService
-from conversations.files.shared_locks import SharedBytes
+from conversations.files.large_files import LargeFileService, hold_bytes
 from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter, first_line, last_line
 from conversations.ledger.lines import COUNTED, body_of
@@ -282,7 +281,7 @@ class _Copy:
             with storing("A file cannot be stored"):
                 if not self.importer.files.storage.exists(path):
                     self.importer.files.storage.save(path, File(content))
-            SharedBytes(self.importer.files.storage, path).hold()
+            hold_bytes(self.importer.files.storage, path)
         return path
 
     def _end(self, conversation: Conversation, last: Line) -> None:

@@ -12,8 +12,8 @@ from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation
 from conversations.store import derived_context as rebuilding
 from integrity.checker import IntegrityChecker
-from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store
+from tests.integrity.breaking import breaking
 from tests.summaries import a_summary_of
 
 cost_of = context_cost_of(TokenEstimator.from_settings())
@@ -39,6 +39,10 @@ def codes(conversation_id: int | None = None) -> list[str]:
     return [broken.code for broken in IntegrityChecker.from_settings().run(conversation_id=conversation_id).broken]
 
 
+def rebuilt(conversation_id: int) -> tuple[rebuilding.ContextChange, rebuilding.CountsChange]:
+    return rebuilding.rebuild_context(conversation_id, cost_of=cost_of), rebuilding.recount(conversation_id)
+
+
 @pytest.fixture
 def conversation_id(db) -> int:
     return a_compacted_conversation()
@@ -47,8 +51,7 @@ def conversation_id(db) -> int:
 def test_where_nothing_is_wrong_nothing_is_written(conversation_id):
     before = context_of(conversation_id, with_times=True), row_of(conversation_id)
 
-    context = rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
-    counts = rebuilding.recount(conversation_id)
+    context, counts = rebuilt(conversation_id)
 
     assert not context.is_needed and not counts.is_needed
     assert (context_of(conversation_id, with_times=True), row_of(conversation_id)) == before
@@ -72,25 +75,11 @@ def test_what_was_lost_or_altered_is_as_before(conversation_id, damage):
     breaking(damage, conversation_id)
     assert (context_of(conversation_id), row_of(conversation_id)) != before
 
-    context = rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
-    counts = rebuilding.recount(conversation_id)
+    context, counts = rebuilt(conversation_id)
 
     assert context.is_needed or counts.is_needed
     assert (context_of(conversation_id), row_of(conversation_id)) == before
     assert codes() == []
-
-
-def test_a_change_turned_round_gives_back_the_very_rows(conversation_id):
-    breaking("DELETE FROM context_items WHERE conversation_id = %s AND ordinal > 38", conversation_id)
-    breaking("UPDATE context_items SET token_count = 1 WHERE conversation_id = %s AND ordinal = 36", conversation_id)
-    damaged = context_of(conversation_id, with_times=True), row_of(conversation_id)
-    context = rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
-    counts = rebuilding.recount(conversation_id)
-
-    rebuilding.change_counts(counts.reversed()) if counts.is_needed else None
-    rebuilding.change_context(context.reversed())
-
-    assert (context_of(conversation_id, with_times=True), row_of(conversation_id)) == damaged
 
 
 def test_what_another_conversation_shows_of_this_one_comes_back(conversation_id):
