@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -40,67 +39,108 @@ conversation = links_to("conversation", Conversation)
 message = links_to("message", Message)
 
 
-@admin.register(Conversation)
-class ConversationAdmin(RowsAdmin):
-    list_display = ("__str__", "workspace", "message_count", "total_tokens", "active_tokens", "updated_at")
-    list_select_related = ("workspace",)
-    search_fields = ("session_id", "title")
-    ordering = ("-conversation_id",)
-
-    @admin.display(description="messages")
-    def message_count(self, obj: Conversation) -> int:
-        return obj.counters.message_count
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [*super().get_fields(request, obj), _contents, _context]
-
-    def view_on_site(self, obj: Conversation) -> str:
-        return page_of(obj)
+@admin.display(description="contents")
+def _contents(row: Conversation) -> SafeString:
+    """Links to the tables filtered by this conversation."""
+    return format_html_join(
+        " · ",
+        '<a class="text-link" href="{}?conversation__conversation_id__exact={}">{}</a>',
+        (
+            (reverse(f"admin:conversations_{name}_changelist"), row.pk, label)
+            for name, label in (("message", "messages"), ("summary", "summaries"), ("largefile", "files"))
+        ),
+    )
 
 
-@admin.register(Message)
-class MessageAdmin(RowsAdmin):
-    long_texts = ("content",)
-    list_display = ("__str__", conversation, "seq", "role", "token_count", "created_at")
-    list_filter = ("role",)
-    search_fields = ("content",)
-    search_help_text = "An id, or words of a message"
-    ordering = ("-message_id",)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [*super().get_fields(request, obj), _summaries]
-
-    def view_on_site(self, obj: Message) -> str:
-        return f"{page_of(obj.conversation)}?seq={obj.seq}#m{obj.seq}"
+@admin.display(description="active context")
+def _context(row: Conversation) -> SafeString | str:
+    """The active context, whose table has no page: its key has two columns."""
+    items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")[: MOST_LISTED + 1]
+    return _listed(
+        link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id) for each in items
+    )
 
 
-@admin.register(Summary)
-class SummaryAdmin(RowsAdmin):
-    long_texts = ("content",)
-    list_display = ("summary_id", conversation, "kind", "depth", "first_seq", "last_seq", "token_count", "level")
-    list_filter = ("kind", "level", "is_degraded")
-    search_fields = ("content",)
-    search_help_text = "An id, or words of a summary"
-    ordering = ("-created_at", "summary_id")
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [*super().get_fields(request, obj), _sources, _derived]
-
-    def view_on_site(self, obj: Summary) -> str:
-        return f"{page_of(obj.conversation, 'lineage')}?summary={obj.summary_id}"
+@admin.display(description="summarized in")
+def _summaries(row: Message) -> SafeString | str:
+    return _listed(
+        _links(Summary, SummaryMessage.objects.filter(message_id=row.pk).order_by("summary_id"), "summary_id")
+    )
 
 
-@admin.register(LargeFile)
-class LargeFileAdmin(RowsAdmin):
-    long_texts = ("exploration_summary",)
-    list_display = ("file_id", conversation, "file_name", "mime_type", "byte_size", "created_at")
-    search_fields = ("file_name",)
-    ordering = ("-created_at", "file_id")
-
-    def view_on_site(self, obj: LargeFile) -> str:
-        return reverse("file", kwargs={"workspace": obj.conversation.workspace.name, "file_id": obj.file_id})
+@admin.display(description="sources")
+def _sources(row: Summary) -> SafeString | str:
+    of_messages = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal")
+    of_summaries = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal")
+    return _listed([*_links(Message, of_messages, "message_id"), *_links(Summary, of_summaries, "source_id")])
 
 
+@admin.display(description="derived")
+def _derived(row: Summary) -> SafeString | str:
+    return _listed(_links(Summary, SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id"), "summary_id"))
+
+
+def _links(model: Any, rows: QuerySet[Any], name: str) -> list[SafeString | str]:
+    return [link_to(model, key) for key in rows.values_list(name, flat=True)[: MOST_LISTED + 1]]
+
+
+def _listed(links: Iterable[SafeString | str]) -> SafeString | str:
+    shown = list(links)
+    if len(shown) > MOST_LISTED:
+        shown[MOST_LISTED:] = ["more (see the dashboard)"]
+    return format_html_join(", ", "{}", ((each,) for each in shown)) or "–"
+
+
+@admin.display(description="messages")
+def _message_count(row: Conversation) -> int:
+    return row.counters.message_count
+
+
+admin.site.register(
+    Conversation,
+    RowsAdmin,
+    list_display=("__str__", "workspace", _message_count, "total_tokens", "active_tokens", "updated_at"),
+    list_select_related=("workspace",),
+    search_fields=("session_id", "title"),
+    ordering=("-conversation_id",),
+    more_fields=(_contents, _context),
+    view_on_site=lambda self, obj: page_of(obj),
+)
+admin.site.register(
+    Message,
+    RowsAdmin,
+    long_texts=("content",),
+    list_display=("__str__", conversation, "seq", "role", "token_count", "created_at"),
+    list_filter=("role",),
+    search_fields=("content",),
+    search_help_text="An id, or words of a message",
+    ordering=("-message_id",),
+    more_fields=(_summaries,),
+    view_on_site=lambda self, obj: f"{page_of(obj.conversation)}?seq={obj.seq}#m{obj.seq}",
+)
+admin.site.register(
+    Summary,
+    RowsAdmin,
+    long_texts=("content",),
+    list_display=("summary_id", conversation, "kind", "depth", "first_seq", "last_seq", "token_count", "level"),
+    list_filter=("kind", "level", "is_degraded"),
+    search_fields=("content",),
+    search_help_text="An id, or words of a summary",
+    ordering=("-created_at", "summary_id"),
+    more_fields=(_sources, _derived),
+    view_on_site=lambda self, obj: f"{page_of(obj.conversation, 'lineage')}?summary={obj.summary_id}",
+)
+admin.site.register(
+    LargeFile,
+    RowsAdmin,
+    long_texts=("exploration_summary",),
+    list_display=("file_id", conversation, "file_name", "mime_type", "byte_size", "created_at"),
+    search_fields=("file_name",),
+    ordering=("-created_at", "file_id"),
+    view_on_site=lambda self, obj: reverse(
+        "file", kwargs={"workspace": obj.conversation.workspace.name, "file_id": obj.file_id}
+    ),
+)
 admin.site.register(
     Workspace,
     RowsAdmin,
@@ -157,55 +197,3 @@ admin.site.register(
     list_filter=(("released_at", admin.EmptyFieldListFilter),),
     search_fields=("target", "reason"),
 )
-
-
-@admin.display(description="contents")
-def _contents(row: Conversation) -> SafeString:
-    """Links to the tables filtered by this conversation."""
-    return format_html_join(
-        " · ",
-        '<a class="text-link" href="{}?conversation__conversation_id__exact={}">{}</a>',
-        (
-            (reverse(f"admin:conversations_{name}_changelist"), row.pk, label)
-            for name, label in (("message", "messages"), ("summary", "summaries"), ("largefile", "files"))
-        ),
-    )
-
-
-@admin.display(description="active context")
-def _context(row: Conversation) -> SafeString | str:
-    """The active context, whose table has no page: its key has two columns."""
-    items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")[: MOST_LISTED + 1]
-    return _listed(
-        link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id) for each in items
-    )
-
-
-@admin.display(description="summarized in")
-def _summaries(row: Message) -> SafeString | str:
-    return _listed(
-        _links(Summary, SummaryMessage.objects.filter(message_id=row.pk).order_by("summary_id"), "summary_id")
-    )
-
-
-@admin.display(description="sources")
-def _sources(row: Summary) -> SafeString | str:
-    of_messages = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal")
-    of_summaries = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal")
-    return _listed([*_links(Message, of_messages, "message_id"), *_links(Summary, of_summaries, "source_id")])
-
-
-@admin.display(description="derived")
-def _derived(row: Summary) -> SafeString | str:
-    return _listed(_links(Summary, SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id"), "summary_id"))
-
-
-def _links(model: Any, rows: QuerySet[Any], name: str) -> list[SafeString | str]:
-    return [link_to(model, key) for key in rows.values_list(name, flat=True)[: MOST_LISTED + 1]]
-
-
-def _listed(links: Iterable[SafeString | str]) -> SafeString | str:
-    shown = list(links)
-    if len(shown) > MOST_LISTED:
-        shown[MOST_LISTED:] = ["more (see the dashboard)"]
-    return format_html_join(", ", "{}", ((each,) for each in shown)) or "–"

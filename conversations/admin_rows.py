@@ -38,10 +38,11 @@ Column = Callable[[Any], Any]
 class RowsAdmin(ModelAdmin):
     """A read-only table.
 
-    `long_texts` are columns that may hold megabytes.
+    `long_texts` are columns that may hold megabytes, `more_fields` what a row's page shows behind its columns.
     """
 
     long_texts: tuple[str, ...] = ()
+    more_fields: tuple[Column, ...] = ()
     paginator = InfinitePaginator
     show_full_result_count = False
     list_disable_select_all = True
@@ -72,7 +73,8 @@ class RowsAdmin(ModelAdmin):
         return row
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [self._shown(each) for each in self.opts.concrete_fields if not isinstance(each, _HIDDEN)]
+        shown = [self._shown(each) for each in self.opts.concrete_fields if not isinstance(each, _HIDDEN)]
+        return [*shown, *self.more_fields]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_fields(request, obj)

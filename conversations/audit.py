@@ -96,11 +96,9 @@ class AuditLog:
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
             entries = entries.filter(conversation_id=conversation_id)
-        if act is not None:
-            entries = entries.filter(act=act)
-        if target is not None:
-            # Nothing is called after what PostgreSQL's texts cannot hold, and it would refuse the question.
-            entries = entries.filter(target=target) if target.isprintable() else entries.none()
-        if before_id is not None:
-            entries = entries.filter(audit_id__lt=before_id)
+        # Nothing is called after what PostgreSQL's texts cannot hold, and it would refuse the question.
+        if target is not None and not target.isprintable():
+            return []
+        wanted = {"act": act, "target": target, "audit_id__lt": before_id}
+        entries = entries.filter(**{name: value for name, value in wanted.items() if value is not None})
         return [entry.as_record() for entry in entries[:limit]]

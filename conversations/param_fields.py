@@ -26,7 +26,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from conversations.content.json_values import noun_of, whole_number
+from conversations.content.json_values import NOUNS, noun_of, whole_number
 from conversations.content.lossless_values import MAX_NAME, NO_NUL
 from conversations.errors import Invalid
 from conversations.policy import conversation_knobs
@@ -106,49 +106,36 @@ def path_of(error: ErrorDetails) -> str:
     return path.removeprefix(".")
 
 
+# What a field takes, by the type of pydantic's error; the braces are filled from its context and what was given.
+_SENTENCES = {
+    "missing": "This is required.",
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "This must be a whole number{instead}."),
+    "float_type": "This must be a number{instead}.",
+    "bool_type": "This must be true or false, not {shown}.",
+    "string_type": "This must be a text, not {noun}.",
+    **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type"), "This must be an object, not {noun}."),
+    **dict.fromkeys(("list_type", "tuple_type"), "This must be a list, not {noun}."),
+    "greater_than_equal": "This must be {ge} at least.",
+    "greater_than": "This must be above {gt}.",
+    "less_than_equal": "This may be {le} at most.",
+    "string_too_short": "This must not be empty.",
+    "string_too_long": "This may have {max_length} characters at most.",
+    "too_long": "This may have {max_length} values at most.",
+    "string_unicode": "This must not hold half of a surrogate pair.",
+    **dict.fromkeys(("enum", "literal_error"), "{shown} is none of {choices}."),
+    "value_error": "{error}",
+}
+
+
 def sentence_of(error: ErrorDetails) -> str:
     """The sentence of one of pydantic's errors, with what was given where that helps."""
     given, context = error["input"], error.get("ctx", {})
-    match error["type"]:
-        case "missing":
-            return "This is required."
-        case "int_type" | "int_from_float" | "int_parsing":
-            return f"This must be a whole number{_instead(given)}."
-        case "float_type":
-            return f"This must be a number{_instead(given)}."
-        case "bool_type":
-            return f"This must be true or false, not {_shown(given)}."
-        case "string_type":
-            return f"This must be a text, not {noun_of(given)}."
-        case "dict_type" | "mapping_type":
-            return f"This must be an object, not {noun_of(given)}."
-        case "list_type" | "tuple_type":
-            return f"This must be a list, not {noun_of(given)}."
-        case "dataclass_type":
-            return f"This must be an object, not {noun_of(given)}."
-        case "greater_than_equal":
-            return f"This must be {context['ge']} at least."
-        case "greater_than":
-            return f"This must be above {context['gt']}."
-        case "less_than_equal":
-            return f"This may be {context['le']} at most."
-        case "string_too_short":
-            return "This must not be empty."
-        case "string_too_long":
-            return f"This may have {context['max_length']} characters at most."
-        case "too_long":
-            return f"This may have {context['max_length']} values at most."
-        case "string_pattern_mismatch" if context["pattern"] == NO_NUL:
-            return "This must not hold NUL characters."
-        case "string_unicode":
-            return "This must not hold half of a surrogate pair."
-        case "enum" | "literal_error":
-            choices = context["expected"].replace(" or ", ", ").replace("'", "")
-            return f"{_shown(given)} is none of {choices}."
-        case "value_error":
-            return str(context["error"])
-        case _:
-            return f"{error['msg']}."
+    if context.get("pattern") == NO_NUL:
+        return "This must not hold NUL characters."
+    values = {"shown": _shown(given), "noun": noun_of(given), "instead": _instead(given), **context}
+    if "expected" in context:
+        values["choices"] = context["expected"].replace(" or ", ", ").replace("'", "")
+    return _SENTENCES.get(error["type"], "{msg}.").format(**values, msg=error["msg"])
 
 
 def _shown(given: Any) -> str:
@@ -230,13 +217,11 @@ def _bytes(value: Any) -> Any:
 
 
 def _overrides(value: dict[str, Any]) -> dict[str, Any]:
-    for name, (_, kind) in conversation_knobs().items():
+    for name, policy in conversation_knobs().items():
+        kind = policy.kinds()[name]
         if name in value and not _is_of(kind, value[name]):
-            raise ValueError(f"{name} must be {_KINDS[kind]}, not {noun_of(value[name])}.")
+            raise ValueError(f"{name} must be {NOUNS[kind]}, not {noun_of(value[name])}.")
     return value
-
-
-_KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def _is_of(kind: type, value: Any) -> bool:
@@ -252,7 +237,8 @@ class _OverridesSchema:
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         properties = {}
-        for name, (knob, kind) in sorted(conversation_knobs().items()):
+        for name, policy in sorted(conversation_knobs().items()):
+            knob, kind = policy.__dataclass_fields__[name], policy.kinds()[name]
             low, high = knob.metadata["low"], knob.metadata["high"]
             bounds = {"maxLength": high, "pattern": NO_NUL} if kind is str else {"minimum": low, "maximum": high}
             properties[name] = {

@@ -63,10 +63,6 @@ def conversation_knob(default: Any, help: str, **bounds: Any) -> Any:
     return knob(default, help, per_conversation=True, in_environment=False, **bounds)
 
 
-def environment_name(knob_field: Field[Any]) -> str:
-    return f"LCM_{knob_field.name.upper()}"
-
-
 def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
     """Return the value as the knob's type; ValueError says what it takes."""
     low, high = knob_field.metadata.get("low"), knob_field.metadata.get("high")
@@ -209,12 +205,8 @@ class FilePolicy(Policy):
     upload_hours: int = 24
 
 
-def conversation_knobs() -> dict[str, tuple[Field[Any], type]]:
-    """What a conversation may set for itself, by name: the knob and its type."""
-    return {name: (policy.__dataclass_fields__[name], policy.kinds()[name]) for name, policy in _owners().items()}
-
-
-def _owners() -> dict[str, type[Policy]]:
+def conversation_knobs() -> dict[str, type[Policy]]:
+    """What a conversation may set for itself, by name: the policy that has it."""
     return {
         each.name: policy
         for policy in Policy.__subclasses__()
@@ -228,7 +220,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
     Invalid, too, where they cannot be satisfied together with the settings of this site.
     """
-    owners, values = _owners(), typed_overrides(overrides)
+    owners, values = conversation_knobs(), typed_overrides(overrides)
     for policy in {owners[name] for name in values}:
         policy.from_settings().overridden(values).require_possible()
     return values
@@ -236,7 +228,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 def typed_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The same without the settings of this site, for values accepted before."""
-    owners = _owners()
+    owners = conversation_knobs()
     for name in overrides:
         if name not in owners:
             known = ", ".join(sorted(owners))

@@ -17,9 +17,6 @@ class RunSQLFile(RunSQL):
         super().__init__((ROOMS / path).read_text(), reverse_sql=RunSQL.noop, **options)  # type: ignore[arg-type]
         self.path = path
 
-    def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
-        raise TypeError("Migrations with SQL files are written by hand.")
-
     def describe(self) -> str:
         return f"Run {self.path}"
 
@@ -42,9 +39,6 @@ class SealRows(RunSQL):
         statements = load("conversations/seal_table.sql")
         self.table = table
         super().__init__(statements["seal_table"].format(**parts), statements["unseal_table"].format(**parts))
-
-    def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
-        raise TypeError("Migrations that seal rows are written by hand.")
 
     def describe(self) -> str:
         return f"Seal the rows of {self.table}"

@@ -75,11 +75,15 @@ class Scope:
         narrow = self.workspace_id is not None
         values = [model._meta.pk.get_prep_value(key), *([self.workspace_id] if narrow else [])]
         found = None if _unaskable(key) else _by_key(model, narrow).get(values)
-        return _seen(found, noun, key if shown is None else shown)
+        if found is None:
+            raise unseen(noun, key if shown is None else shown)
+        return found
 
     def _locked(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
         found = None if _unaskable(*lookup.values()) else self.narrow(rows.filter(**lookup)).first()
-        return _seen(found, noun, shown)
+        if found is None:
+            raise unseen(noun, shown)
+        return found
 
 
 # All workspaces.
@@ -92,12 +96,6 @@ def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
     # Of the example only the question is kept, not what it asks for.
     row = model._default_manager.filter(pk="0")
     return OneRow.like(Scope(0).narrow(row) if narrow else row)
-
-
-def _seen(found: M | None, noun: str, shown: Any) -> M:
-    if found is None:
-        raise unseen(noun, shown)
-    return found
 
 
 def unseen(noun: str, shown: Any) -> NotFound:

@@ -14,7 +14,7 @@ from django.db.models.functions import Collate
 from compaction.ledger_sections import SECTIONS
 from compaction.rendering import context_cost_of
 from conversations.audit import Act, AuditLog
-from conversations.cold_storage.cold_texts import ColdBlockDamaged, ReadableTexts
+from conversations.cold_storage.cold_texts import ColdBlockDamaged, readable_texts
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
@@ -163,7 +163,7 @@ class Ledgers:
                     damaged.add(damage.context["cold_block_id"])
                     verifier.findings.add(damage.code, damage.detail)
 
-            exporter = replace(self._exporter(with_files=True), cold=lambda: ReadableTexts(on_damage=add_once))
+            exporter = replace(self._exporter(with_files=True), cold=lambda: readable_texts(on_damage=add_once))
             lines = exporter.export(self._workspace.name, self._conversations(conversation_id))
             return expected.verify(verifier, lines, source="the database", has_all=conversation_id is None)
 

@@ -23,7 +23,6 @@ from conversations.policy import (
     Secret,
     StorePolicy,
     checked,
-    environment_name,
     knob,
     typed_overrides,
 )
@@ -261,7 +260,7 @@ class Variable:
 
     @property
     def name(self) -> str:
-        return environment_name(self.knob) if self.in_environment else self.knob.name
+        return f"LCM_{self.knob.name.upper()}" if self.in_environment else self.knob.name
 
     @property
     def default(self) -> Any:

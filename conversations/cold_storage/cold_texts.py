@@ -117,6 +117,7 @@ class ColdTexts:
     """The blocks that one call needs, each read and unpacked once."""
 
     blocks: dict[int, dict[int, ColdMessage]] = field(default_factory=dict)
+    on_damage: Callable[[ColdBlockDamaged], object] | None = None
 
     def read(self, block_ids: Iterable[int]) -> None:
         """Read those of these blocks that are missing here, in one query.
@@ -128,7 +129,9 @@ class ColdTexts:
             return
         self.keep(rows(_BLOCKS, [array(missing)]))
         for block_id in sorted(missing - self.blocks.keys()):
-            self.blocks[block_id] = self._gone(block_id)
+            if self.on_damage is None:
+                raise BlockGone(block_id)
+            self.blocks[block_id] = self._lacking(ColdBlockDamaged(block_id, "it is missing"))
 
     def keep(self, found: Iterable[tuple[Any, ...]]) -> None:
         """Unpack blocks from rows of `BLOCK`; raises ColdBlockDamaged as above."""
@@ -150,39 +153,21 @@ class ColdTexts:
     def message(self, block_id: int, message_id: int) -> ColdMessage:
         """Return the texts of a message from a block that was read."""
         found = self.blocks[block_id].get(message_id)
-        return self._absent(block_id, message_id) if found is None else found
-
-    def values_of(
-        self, mark: Mapping[str, Any], message_id: int, part_id: str
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the columns and exact values of a part with this mark."""
-        return self.message(mark[MARK], message_id).values_of(part_id)
+        if found is None and self.on_damage is None:
+            problem = f"it does not hold msg_{message_id}, which it should"
+            raise ColdBlockDamaged(block_id, problem, message_id=message_id)
+        return found or ColdMessage(message_id, content="")
 
     def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
-        raise damage
-
-    def _gone(self, block_id: int) -> dict[int, ColdMessage]:
-        raise BlockGone(block_id)
-
-    def _absent(self, block_id: int, message_id: int) -> ColdMessage:
-        raise ColdBlockDamaged(block_id, f"it does not hold msg_{message_id}, which it should", message_id=message_id)
-
-
-@dataclass(frozen=True)
-class ReadableTexts(ColdTexts):
-    """The same for checks: an unreadable block is empty, and passed to `on_damage`."""
-
-    on_damage: Callable[[ColdBlockDamaged], object] = field(default=lambda damage: None, kw_only=True)
-
-    def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
+        if self.on_damage is None:
+            raise damage
         self.on_damage(damage)
         return {}
 
-    def _gone(self, block_id: int) -> dict[int, ColdMessage]:
-        return self._lacking(ColdBlockDamaged(block_id, "it is missing"))
 
-    def _absent(self, block_id: int, message_id: int) -> ColdMessage:
-        return ColdMessage(message_id, content="")
+def readable_texts(on_damage: Callable[[ColdBlockDamaged], object] = lambda damage: None) -> ColdTexts:
+    """For checks: what cannot be read is empty, and passed to `on_damage`."""
+    return ColdTexts(on_damage=on_damage)
 
 
 def messages_in(block: bytes, stored_hash: bytes) -> dict[int, ColdMessage] | str:

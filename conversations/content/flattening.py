@@ -121,15 +121,11 @@ def _beside_texts(message: NewMessage) -> Iterator[tuple[str, int]]:
     if message.metadata:
         yield "metadata", _size(message.metadata)
     for place, part in enumerate(message.parts):
-        yield from _beside_texts_of(part, f"parts[{place}]")
-
-
-def _beside_texts_of(part: NewPart, where: str) -> Iterator[tuple[str, int]]:
-    counted = _COUNTED.get(part.part_type, ())
-    for name, value in vars(part).items():
-        # Numbers and flags are short.
-        if value is not None and name not in counted and name != "part_type" and type(value) not in (bool, int):
-            yield f"{where}.{name}", _size(value)
+        counted = ("part_type", *_COUNTED.get(part.part_type, ()))
+        for name, value in vars(part).items():
+            # Numbers and flags are short.
+            if value is not None and name not in counted and type(value) not in (bool, int):
+                yield f"parts[{place}].{name}", _size(value)
 
 
 def _size(value: Any) -> int:

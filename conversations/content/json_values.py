@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -39,13 +40,11 @@ def price(value: Any) -> Any:
         return value
     if type(value) not in (int, float, str):
         raise ValueError(f"This must be a number, not {noun_of(value)}.")
-    try:
+    with suppress(InvalidOperation):
         amount = Decimal(str(value))
-    except InvalidOperation:
-        raise ValueError(f"{str(value)[:80]!r} is not a number.") from None
-    if not amount.is_finite():
-        raise ValueError(f"{str(value)[:80]!r} is not a number.")
-    return amount
+        if amount.is_finite():
+            return amount
+    raise ValueError(f"{str(value)[:80]!r} is not a number.")
 
 
 def zoned_moment(value: Any) -> Any:

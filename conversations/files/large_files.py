@@ -7,8 +7,10 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, BinaryIO, Self, cast
 
+import pglock
 from django.conf import settings
 from django.core.files.base import File
 from django.core.files.storage import Storage, default_storage
@@ -16,9 +18,8 @@ from django.db import transaction
 from django.utils.module_loading import import_string
 
 from conversations.content.lossless_values import require_names
-from conversations.errors import Conflict, Invalid, TooLarge
+from conversations.errors import Conflict, TooLarge
 from conversations.files.reading import FileBytes, FileText, file_text, open_stored
-from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
@@ -29,7 +30,13 @@ from conversations.types import LargeFileRecord
 CHUNK_BYTES = 1024 * 1024
 # Files larger than this are collected on disk, not in memory, until their hash is known.
 SPOOL_BYTES = 8 * CHUNK_BYTES
-MOST_LINES_READ = 10_000
+
+
+class BytesErased(Conflict):
+    """The bytes were erased between storing them and writing their row."""
+
+    code = "bytes_erased"
+    retryable = True
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class LargeFileService:
         ).first()
         if same is not None:
             return same
-        SharedBytes(self.storage, file.storage_uri).hold()
+        hold_bytes(self.storage, file.storage_uri)
         file.file_id = f"file_{secrets.token_hex(8)}"
         file.save(force_insert=True)
         return file
@@ -137,8 +144,6 @@ class LargeFileService:
 
         Raises NotFound, or Unavailable if the storage fails.
         """
-        if offset < 0 or (length is not None and length < 0):
-            raise Invalid("offset and length must not be negative.")
         row = self.scope.file(file_id)
         with open_stored(self.storage, row) as file, storing(f"The bytes of {file_id} cannot be read"):
             # A disk can seek past the end of a file; other storages cannot.
@@ -151,8 +156,6 @@ class LargeFileService:
         `next_line` continues, or is null at the end; `is_cut` marks a line longer than an answer. Bytes that are not
         UTF-8 become replacement characters. NotFound, or Unavailable if the storage fails.
         """
-        if first_line < 1 or not 1 <= line_count <= MOST_LINES_READ:
-            raise Invalid(f"first_line must be at least 1, and line_count from 1 to {MOST_LINES_READ:,}.")
         row = self.scope.file(file_id)
         with open_stored(self.storage, row) as file, storing(f"The lines of {file_id} cannot be read"):
             return file_text(file_id, file, first_line=first_line, line_count=line_count)
@@ -160,7 +163,10 @@ class LargeFileService:
     def stream(self, *, file_id: str, offset: int = 0, length: int | None = None) -> FileBytes:
         """Stream the bytes of a file, with its record; raises as `read` does."""
         row = self.scope.file(file_id)
-        return FileBytes.opened(row.as_record(), open_stored(self.storage, row), offset=offset, length=length)
+        file = open_stored(self.storage, row)
+        offset = min(offset, file.size)
+        rest = file.size - offset
+        return FileBytes(row.as_record(), offset, rest if length is None else min(length, rest), file.size, file)
 
     def list_files(
         self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
@@ -185,6 +191,32 @@ class LargeFileService:
                 self.storage.save(path, File(content))
 
 
+def hold_bytes(storage: Storage, path: str) -> None:
+    """Hold stored bytes until the transaction ends; BytesErased if just removed.
+
+    Equal bytes of a workspace are stored once. Who writes a row for them shares a lock; an erasure takes it alone.
+    """
+    _lock(path, shared=True)
+    with storing("The file cannot be stored"):
+        is_there = storage.exists(path)
+    if not is_there:
+        raise BytesErased("The same content was erased at this moment, so nothing was stored; store it again.")
+
+
+@transaction.atomic
+def remove_bytes_unless_needed(storage: Storage, path: str) -> None:
+    """Remove stored bytes unless a row that is not erased needs them."""
+    _lock(path, shared=False)
+    # After the holders have committed, so that a file stored since the erasure counts.
+    if not LargeFile.objects.filter(storage_uri=path, erased_by=None).exists():
+        storage.delete(path)
+
+
+def _lock(path: str, *, shared: bool) -> None:
+    # A transaction's lock, which a broken connection releases.
+    pglock.advisory(f"lcm.bytes.{path}", shared=shared, xact=True).acquire()
+
+
 def too_large(policy: FilePolicy) -> TooLarge:
     return TooLarge(
         f"A file may have at most {policy.max_file_bytes:,} bytes (LCM_MAX_FILE_BYTES).",
@@ -195,12 +227,7 @@ def too_large(policy: FilePolicy) -> TooLarge:
 
 def _chunks(content: bytes | IO[bytes] | Iterator[bytes]) -> Iterator[bytes]:
     if isinstance(content, bytes):
-        yield content
-        return
-    if not hasattr(content, "read"):
-        yield from content
-        return
-    while chunk := content.read(CHUNK_BYTES):
-        if not isinstance(chunk, bytes):
-            raise Invalid("The content must be bytes, or a file opened to read bytes.")
-        yield chunk
+        return iter([content])
+    if isinstance(content, Iterator) and not hasattr(content, "read"):
+        return content
+    return iter(partial(content.read, CHUNK_BYTES), b"")

@@ -42,18 +42,6 @@ class FileBytes:
     file_size: int
     file: File[Any]
 
-    @classmethod
-    def opened(cls, record: LargeFileRecord, file: File[Any], *, offset: int, length: int | None) -> FileBytes:
-        offset = min(offset, file.size)
-        rest = file.size - offset
-        return cls(
-            record=record,
-            offset=offset,
-            length=rest if length is None else min(length, rest),
-            file_size=file.size,
-            file=file,
-        )
-
     def reader(self) -> FileRange:
         """Return the range as a file object."""
         self.file.seek(self.offset)
@@ -91,7 +79,7 @@ def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
 
 def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int) -> FileText:
     """Return lines from `first_line` on; everything before is read in pieces."""
-    _pass_over(file, first_line - 1)
+    _skip_lines(file, first_line - 1)
     lines: list[bytes] = []
     room = MOST_TEXT_BYTES
     is_cut = False
@@ -106,8 +94,8 @@ def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int
             break
         is_cut = len(line) > room
         lines.append(line[:room])
-        if is_cut:
-            _finish_line(file, line)
+        if is_cut and not line.endswith(b"\n"):
+            _skip_lines(file, 1)
         room -= len(line)
     last_line = first_line + len(lines) - 1
     return FileText(
@@ -120,22 +108,7 @@ def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int
     )
 
 
-def _finish_line(file: File[Any], line: bytes) -> None:
-    while line and not line.endswith(b"\n"):
-        line = file.readline(PIECE_BYTES)
-
-
-def _pass_over(file: File[Any], newlines: int) -> None:
-    """Skip a number of line ends."""
-    at = 0
-    while newlines > 0 and (piece := file.read(PIECE_BYTES)):
-        found = piece.count(b"\n")
-        if found < newlines:
-            newlines -= found
-            at += len(piece)
-            continue
-        end = -1
-        for _ in range(newlines):
-            end = piece.index(b"\n", end + 1)
-        file.seek(at + end + 1)
-        return
+def _skip_lines(file: File[Any], count: int) -> None:
+    """Read past this many line ends, a piece of a long line at a time."""
+    while count > 0 and (piece := file.readline(PIECE_BYTES)):
+        count -= piece.endswith(b"\n")

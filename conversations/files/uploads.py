@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
@@ -40,11 +40,10 @@ class UploadService:
     """Receives files in chunks, with one chunk in memory at a time."""
 
     files: LargeFileService
-    scope: Scope = field(default=EVERYTHING)
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
-        return cls(files=LargeFileService.from_settings(scope), scope=scope)
+        return cls(files=LargeFileService.from_settings(scope))
 
     def begin(
         self,
@@ -60,7 +59,7 @@ class UploadService:
         Raises NotFound, Invalid, and TooLarge for more than LCM_MAX_FILE_BYTES.
         """
         require_names(file_name=file_name, mime_type=mime_type)
-        conversation = self.scope.conversation(conversation_id)
+        conversation = self.files.scope.conversation(conversation_id)
         if byte_size > self.files.policy.max_file_bytes:
             raise too_large(self.files.policy)
         upload = Upload.objects.create(
@@ -70,7 +69,7 @@ class UploadService:
             mime_type=mime_type,
             byte_size=byte_size,
             chunk_bytes=max(self.files.policy.upload_chunk_bytes, -(-byte_size // MOST_CHUNKS)),
-            content_hash=None if sha256 is None else _hash_of(sha256),
+            content_hash=None if sha256 is None else bytes.fromhex(sha256),
         )
         return self._record(self._upload(upload.upload_id))
 
@@ -93,7 +92,8 @@ class UploadService:
         chunk = UploadChunk(upload=upload, number=number, content_hash=hashlib.sha256(content).digest())
         known = UploadChunk.objects.filter(upload=upload, number=number).first()
         if known is None:
-            _require_unfinished(upload)
+            if upload.file_id is not None:
+                raise Conflict(f"The upload is finished: it is {upload.file_id}.")
             self._keep(chunk, content)
             known = self._write(chunk)
         if bytes(known.content_hash) != bytes(chunk.content_hash):
@@ -115,7 +115,7 @@ class UploadService:
 
         NotFound if the conversation does not exist.
         """
-        self.scope.conversation(conversation_id)
+        self.files.scope.conversation(conversation_id)
         waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
         if before_upload is not None:
             last = self._upload(before_upload)
@@ -155,7 +155,9 @@ class UploadService:
     def sweep(self) -> int:
         """Delete uploads without progress for 24 hours, and return their number."""
         limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
-        left = self.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[:SWEPT_AT_ONCE]
+        left = self.files.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[
+            :SWEPT_AT_ONCE
+        ]
         count = 0
         for upload in left:
             self._forget(upload)
@@ -170,7 +172,7 @@ class UploadService:
 
     def _upload(self, upload_id: str) -> Upload:
         storable = upload_id.isprintable() and "\x00" not in upload_id
-        found = self.scope.narrow(Upload.objects.filter(pk=upload_id)).first() if storable else None
+        found = self.files.scope.narrow(Upload.objects.filter(pk=upload_id)).first() if storable else None
         if found is None:
             raise NotFound(f"There is no upload {upload_id[:80]!r} that you may see; unfinished uploads expire.")
         return found
@@ -186,12 +188,10 @@ class UploadService:
             "lasts": [upload.chunk_count - 1 for upload in uploads],
             "most_missing": MOST_MISSING,
         }
-        return [
-            self._with_progress(upload, received=received, lacking=lacking)
-            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, values), strict=True)
-        ]
+        found = zip(uploads, rows(_PROGRESS, values), strict=True)
+        return [self._with_progress(upload, received, lacking) for upload, (received, lacking) in found]
 
-    def _with_progress(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
+    def _with_progress(self, upload: Upload, received: int, lacking: Sequence[int]) -> UploadRecord:
         missing = 0 if upload.file_id else upload.chunk_count - received
         return UploadRecord(
             upload_id=upload.upload_id,
@@ -271,18 +271,3 @@ class UploadService:
     @property
     def _storage(self) -> Storage:
         return self.files.storage
-
-
-def _require_unfinished(upload: Upload) -> None:
-    if upload.file_id is not None:
-        raise Conflict(f"The upload is finished: it is {upload.file_id}.")
-
-
-def _hash_of(sha256: str) -> bytes:
-    try:
-        digest = bytes.fromhex(sha256)
-    except ValueError:
-        digest = b""
-    if len(digest) != 32:
-        raise Invalid("sha256 must be 64 hexadecimal digits.")
-    return digest

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -10,12 +9,10 @@ from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Now
 
-from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
-from conversations.content.lossless_values import overlaid
-from conversations.models.columns import EnumField, ExactJSONField, record_of
+from conversations.models.columns import EnumField, ExactJSONField
 from conversations.models.conversation import Conversation
 from conversations.models.querysets import MessageQuerySet
-from conversations.types import MessageRecord, PartRecord, PartType, Role
+from conversations.types import PartType, Role
 
 
 class Message(models.Model):
@@ -72,14 +69,6 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"msg_{self.message_id}"
-
-    def as_record(self, parts: tuple[PartRecord, ...] = (), cold: ColdTexts | None = None) -> MessageRecord:
-        """The message with its exact values; `cold` has texts that are read already."""
-        values = overlaid({"content": self.content, "metadata": self.metadata}, self.exact)
-        if self.cold_block_id is not None and (cold := cold or cold_texts([self.cold_block_id])) is not None:
-            texts = cold.message(self.cold_block_id, self.message_id)
-            values = overlaid({"content": texts.content, "metadata": json.loads(texts.metadata)}, texts.exactly)
-        return record_of(MessageRecord, self, role=Role(self.role), parts=parts, **values)
 
 
 class MessagePart(models.Model):

@@ -15,10 +15,11 @@ from conversations.content.flattening import require_metadata
 from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable, require_names
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
+from conversations.models.columns import record_of
 from conversations.policy import check_overrides
 from conversations.sql import array, first_row
 from conversations.store.messages import as_json, part_row_of
-from conversations.store.pages import Page, conversations_that_fit
+from conversations.store.pages import Page, fitting
 from conversations.store.spec_api import SpecificationStore, ordinal_of
 from conversations.types import (
     ContextItemRecord,
@@ -80,9 +81,10 @@ class ConversationStore(SpecificationStore):
 
     def list_conversations(self, *, after_id: int = 0, limit: int = 100) -> list[ConversationRecord]:
         """List conversations, oldest first; a page has 8 MiB at most."""
-        fitting, more = conversations_that_fit(workspace_id=self.scope.workspace_id, after_id=after_id, limit=limit)
+        page = {"workspace_id": self.scope.workspace_id, "after_id": after_id, "limit": limit}
+        fit, more = fitting("conversations_that_fit", **page)
         rows = self.scope.narrow(Conversation.objects.filter(conversation_id__gt=after_id)).order_by("conversation_id")
-        return Page([conversation.as_record() for conversation in rows[: min(limit, fitting)]], more=more)
+        return Page([conversation.as_record() for conversation in rows[: min(limit, fit)]], more=more)
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:
@@ -138,15 +140,7 @@ class ConversationStore(SpecificationStore):
             rows = rows.filter(ordinal__gt=after_ordinal)
         found = list(rows[: limit + 1])
         items = [
-            ContextItemRecord(
-                conversation_id=conversation_id,
-                ordinal=item.ordinal,
-                item_type=ContextItemType(item.item_type),
-                token_count=item.token_count,
-                message_id=item.message_id,
-                summary_id=item.summary_id,
-            )
-            for item in found[:limit]
+            record_of(ContextItemRecord, item, item_type=ContextItemType(item.item_type)) for item in found[:limit]
         ]
         return Page(items, more=len(found) > limit)
 

@@ -145,16 +145,7 @@ def change_context(change: ContextChange) -> None:
         if not gone:
             raise Conflict(f"The context of conversation {row.conversation_id} has changed at {row.ordinal} meanwhile.")
     made = [
-        ContextItem(
-            conversation_id=row.conversation_id,
-            ordinal=row.ordinal,
-            item_type=row.item_type,
-            message_id=row.message_id,
-            summary_id=row.summary_id,
-            token_count=row.token_count,
-            **({} if row.created_at is None else {"created_at": row.created_at}),
-        )
-        for row in change.added
+        ContextItem(**{name: value for name, value in vars(row).items() if value is not None}) for row in change.added
     ]
     ContextItem.objects.bulk_create(made, batch_size=1_000)
 

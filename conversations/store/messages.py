@@ -17,7 +17,6 @@ import orjson
 from django.db import DataError, transaction
 from prometheus_client import Counter
 
-from conversations.cold_storage.cold_texts import cold_texts, until_settled
 from conversations.content import hashing
 from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
 from conversations.content.large_texts.file_references import FileEntry
@@ -31,8 +30,8 @@ from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
-from conversations.store.pages import Page, messages_that_fit
-from conversations.store.read import messages_after, parts_of
+from conversations.store.pages import Page, fitting
+from conversations.store.read import messages_after, messages_of
 from conversations.types import (
     AppendedMessage,
     AppendResult,
@@ -166,13 +165,8 @@ class MessageStore:
 
         `whole` puts back, byte for byte, what was too long for it and became a file; Unavailable if that cannot be had.
         """
-
-        def read() -> MessageRecord:
-            message = self.scope.message(message_id)
-            cold = cold_texts([message.cold_block_id])
-            return message.as_record(tuple(parts_of([message_id], cold=cold)[message_id]), cold)
-
-        message = until_settled(read)
+        self.scope.message(message_id)
+        [message] = messages_of([message_id])
         return put_together(message, files=LargeFileService.from_settings(self.scope)) if whole else message
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
@@ -182,9 +176,10 @@ class MessageStore:
         Their seqs follow each other without a gap, also where a message was erased: a seq that is left out is a message
         whose row is gone from the database, which `lcm check` reports. NotFound if there is no such conversation.
         """
-        fitting, more = messages_that_fit(conversation_id=conversation_id, after_seq=after_seq, limit=limit)
+        page = {"conversation_id": conversation_id, "after_seq": after_seq, "limit": limit}
+        fit, more = fitting("messages_that_fit", **page)
         found = messages_after(
-            conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=min(limit, fitting)
+            conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=min(limit, fit)
         )
         if not found:
             # Where there are messages, there is a conversation that may be seen.

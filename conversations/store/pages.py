@@ -28,19 +28,10 @@ class Page(list[T]):
         self.more = more
 
 
-def messages_that_fit(*, conversation_id: int, after_seq: int, limit: int) -> tuple[int, bool]:
-    """How many messages after `after_seq` fit a page, and whether more follow."""
-    return _fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
-
-
-def conversations_that_fit(*, workspace_id: int | None, after_id: int, limit: int) -> tuple[int, bool]:
-    """The same of conversations behind `after_id`."""
-    return _fitting("conversations_that_fit", workspace_id=workspace_id, after_id=after_id, limit=limit)
-
-
-def _fitting(name: str, **values: Any) -> tuple[int, bool]:
-    [(there, fitting)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
-    return max(1, fitting), fitting < there and there > 1
+def fitting(name: str, **values: Any) -> tuple[int, bool]:
+    """How many rows of a statement in `pages.sql` fit a page, and whether more follow."""
+    [(there, fit)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
+    return max(1, fit), fit < there and there > 1
 
 
 def behind(*, field: str, moment: datetime, key: str | int) -> Q:

@@ -25,6 +25,11 @@ _USUAL = (
     "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
+# What the statements of `messages.sql` read of a message.
+_MESSAGE = (
+    "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at",
+    "content_hash", "chain_hash", "author", "idempotency_key", "metadata", "erased_by_id", "exact", "cold_block_id"
+)  # fmt: skip
 _UNUSUAL = tuple(name for name in PartRecord.__dataclass_fields__ if name not in _USUAL)
 
 # Columns that are read as another type.
@@ -96,30 +101,15 @@ def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts
     parts = parts_of((row[0] for row in found), cold=cold) if found and with_parts else {}
     messages = []
     for row in found:
-        (
-            message_id, conversation_id, seq, role, content, tokens, counter, created_at, content_hash, chain_hash,
-            author, key, metadata, erased_by_id, exact, block_id,
-        ) = row  # fmt: skip
+        stored: dict[str, Any] = dict(zip(_MESSAGE, row, strict=True))
+        message_id, exact, block_id = stored["message_id"], stored.pop("exact"), stored.pop("cold_block_id")
         if block_id is not None and cold is not None:
             texts = cold.message(block_id, message_id)
-            content, metadata, exact = texts.content, texts.metadata, texts.exactly
-        stored: dict[str, Any] = {
-            "message_id": message_id,
-            "conversation_id": conversation_id,
-            "seq": seq,
-            "role": ROLES[role],
-            "content": content,
-            "token_count": tokens,
-            "token_counter": counter,
-            "created_at": datetime.fromisoformat(created_at),
-            "content_hash": content_hash,
-            "chain_hash": chain_hash,
-            "author": author,
-            "idempotency_key": key,
-            "metadata": metadata_of(metadata),
-            "parts": tuple(parts.get(message_id, ())),
-            "erased_by_id": erased_by_id,
-        }
+            stored["content"], stored["metadata"], exact = texts.content, texts.metadata, texts.exactly
+        stored["role"] = ROLES[stored["role"]]
+        stored["created_at"] = datetime.fromisoformat(stored["created_at"])
+        stored["metadata"] = metadata_of(stored["metadata"])
+        stored["parts"] = tuple(parts.get(message_id, ()))
         if exact:
             stored.update(exact)
         messages.append(record(MessageRecord, stored))
@@ -131,7 +121,8 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
 
     `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
     """
-    return parts_in(part_rows_of(message_ids), cold=cold)
+    # Sorted here: the server would carry all texts around for it.
+    return parts_in(sorted(rows(_PARTS, [array(message_ids)], binary=True)), cold=cold)
 
 
 def files_of(message_ids: Iterable[int]) -> dict[int, list[FileEntry]]:
@@ -154,35 +145,22 @@ def record_hash_of(message: MessageRecord, *, chained_parts: int, files: Sequenc
     )
 
 
-def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
-    """The parts of these messages as rows of `PART`, by message, in order."""
-    # Sorted here: the server would carry all texts around for it.
-    return sorted(rows(_PARTS, [array(message_ids)], binary=True))
-
-
 def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
     """The parts of these rows of `PART`, by message; raises BlockGone."""
     found: dict[int, list[PartRecord]] = defaultdict(list)
     cold = _with_blocks(fetched, cold)
     for row in fetched:
-        message_id, ordinal, part_id, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
-        stored: dict[str, Any] = {
-            "part_type": PART_TYPES[kind],
-            "text_content": text,
-            "tool_call_id": call_id,
-            "tool_name": tool,
-            "tool_status": status,
-            "tool_input": None if given is None else _decode(given)[0],
-            "tool_output": output,
-            "metadata": None if metadata is None else _decode(metadata)[0],
-            "part_id": part_id,
-            "message_id": message_id,
-            "ordinal": ordinal,
-        }
+        *usual, exact, more = row
+        stored: dict[str, Any] = dict(zip(_USUAL, usual, strict=True))
+        message_id = stored["message_id"]
+        stored["part_type"] = PART_TYPES[stored["part_type"]]
+        for name in ("tool_input", "metadata"):
+            if stored[name] is not None:
+                stored[name] = _decode(stored[name])[0]
         if more is not None:
             stored.update(_unusual(more))
         if cold is not None and is_cold(exact):
-            texts, exact = cold.values_of(exact, message_id, part_id)
+            texts, exact = cold.message(exact[MARK], message_id).values_of(stored["part_id"])
             if texts.get("patch_files") is not None:
                 texts["patch_files"] = tuple(texts["patch_files"])
             stored.update(texts)

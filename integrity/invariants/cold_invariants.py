@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conversations.cold_storage.cold_texts import LONGEST_URL, Block, ReadableTexts, blocks_of
+from conversations.cold_storage.cold_texts import LONGEST_URL, Block, blocks_of, readable_texts
 from conversations.content import hashing
 from conversations.sql import array, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
@@ -44,7 +44,7 @@ def _damaged(block: Block) -> Iterator[Finding]:
     part_hashes = {id: bytes(part_hash) for id, part_hash in rows(_PART_HASHES, [array(readable)])} if readable else {}
     files = files_of(readable) if readable else {}
     # A part whose text is missing does not match its hash; the damage itself is a finding of its block.
-    for message in messages_of(readable, cold=ReadableTexts()):
+    for message in messages_of(readable, cold=readable_texts()):
         metadata_hash, chained, record_hash = stored[message.message_id]
         is_whole = (
             hashing.content_hash(message.content).hex() == message.content_hash

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from django.core.exceptions import SuspiciousOperation
 from django.core.files.storage import default_storage
 
-from conversations.cold_storage.cold_texts import ReadableTexts
+from conversations.cold_storage.cold_texts import readable_texts
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import misplaced
 from conversations.sql import load, rows
@@ -41,7 +41,7 @@ def _misplaced(conversation_ids: Sequence[int]) -> Iterator[Finding]:
         named = {entry[0] for entries in files.values() for entry in entries}
         sizes = dict(rows(_SIZES, [list(named)]))
         # Texts that do not match their hash, or cannot be read, are findings of other invariants.
-        for message in messages_of(ids, cold=ReadableTexts()):
+        for message in messages_of(ids, cold=readable_texts()):
             if hashing.content_hash(message.content).hex() != message.content_hash:
                 continue
             parts = {p.ordinal: vars(p) for p in message.parts if p.ordinal < chained[message.message_id]}

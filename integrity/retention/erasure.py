@@ -22,7 +22,7 @@ from compaction.types import Reason
 from conversations.audit import Act, AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.files.shared_locks import SharedBytes
+from conversations.files.large_files import remove_bytes_unless_needed
 from conversations.files.storage import STORAGE_FAILURES
 from conversations.humanize import counted
 from conversations.models import ContextItem, Message
@@ -180,7 +180,7 @@ class Erasures:
         left = []
         for path in erasure.bytes_left:
             try:
-                SharedBytes(self.storage, path).remove_unless_needed()
+                remove_bytes_unless_needed(self.storage, path)
             except STORAGE_FAILURES as refusal:
                 left.append(path)
                 logger.error("erased_bytes_left", erasure_id=erasure.erasure_id, error=type(refusal).__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 
@@ -26,28 +28,20 @@ def test_an_act_names_who_did_it_and_to_what():
 
 
 @pytest.mark.django_db
-def test_acts_come_newest_first_a_page_at_a_time():
-    log = AuditLog(Scope(a_workspace().pk))
-    ids = [log.record(Act.BACKUP).pk for _ in range(5)]
-
-    first = log.list_acts(limit=3)
-    rest = log.list_acts(limit=3, before_id=first[-1].audit_id)
-
-    assert [entry.audit_id for entry in first + rest] == ids[::-1]
-    assert log.list_acts(act=Act.THAW) == []
-
-
-@pytest.mark.django_db
-def test_acts_upon_one_thing_are_found_by_its_name():
+def test_acts_come_newest_first_a_page_at_a_time_and_by_what_they_were_done_to():
     log = AuditLog(Scope(a_workspace().pk))
     held = log.record(Act.QUARANTINE, target="msg_1").pk
-    log.record(Act.QUARANTINE, target="msg_11")
+    other = log.record(Act.QUARANTINE, target="msg_11").pk
     released = log.record(Act.RELEASE, target="msg_1").pk
 
-    assert [entry.audit_id for entry in log.list_acts(target="msg_1")] == [released, held]
-    assert [entry.audit_id for entry in log.list_acts(target="msg_1", act=Act.QUARANTINE)] == [held]
-    assert [entry.audit_id for entry in log.list_acts(target="msg_1", before_id=released)] == [held]
-    assert log.list_acts(target="msg_\x00") == []
+    def ids(**wanted: Any) -> list[int]:
+        return [entry.audit_id for entry in log.list_acts(**wanted)]
+
+    assert ids() == [released, other, held]
+    assert (ids(limit=2), ids(limit=2, before_id=other)) == ([released, other], [held])
+    assert ids(target="msg_1") == [released, held]
+    assert ids(target="msg_1", act=Act.QUARANTINE) == ids(target="msg_1", before_id=released) == [held]
+    assert ids(target="msg_\x00") == ids(act=Act.THAW) == []
 
 
 @pytest.mark.django_db

@@ -178,7 +178,10 @@ def test_acts_of_open_transactions_are_no_finding_and_hold_nobody_up(committed_d
     assert list(AuditLink.objects.order_by("number").values_list("entry__actor", flat=True)) == ["quick", "slow"]
 
 
-def archived_and_erased_and_keyed(rounds: int) -> None:
+@pytest.mark.parametrize(
+    "rounds", [3, pytest.param(25, marks=[pytest.mark.thorough, pytest.mark.timeout(600)])], ids=["short", "long"]
+)
+def test_administrators_at_work_at_once_make_one_chain_without_gaps(committed_db, rounds):
     scope = Scope(a_workspace().pk, actor="Ann")
     ids = [a_conversation(*(f"message {n}" for n in range(30))).conversation_id for _ in range(3)]
 
@@ -209,13 +212,3 @@ def archived_and_erased_and_keyed(rounds: int) -> None:
     assert acts >= 8 * rounds
     assert list(AuditLink.objects.order_by("number").values_list("number", flat=True)) == list(range(1, acts + 1))
     assert check() == {}
-
-
-def test_administrators_at_work_at_once_make_one_chain_without_gaps(committed_db):
-    archived_and_erased_and_keyed(rounds=3)
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(600)
-def test_administrators_at_work_at_once_make_one_chain_without_gaps_for_long(committed_db):
-    archived_and_erased_and_keyed(rounds=25)

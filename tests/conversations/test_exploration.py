@@ -53,7 +53,7 @@ def test_a_file_that_lies_about_what_it_is_is_named_as_such(lie):
 
     summary = explored(content, name)
 
-    assert told in summary
+    assert f"It is labelled {told}" in summary
 
 
 def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():

@@ -13,10 +13,12 @@ CALL = NewPart(PartType.TOOL, tool_name="grep", tool_input={"pattern": "für"})
 RESULT = NewPart(PartType.TOOL, tool_output="3 matches")
 
 
-def test_parts_stand_below_one_another_in_their_order():
-    parts = [NewPart(PartType.TEXT, text_content="Let me look."), CALL, RESULT]
+def test_parts_stand_below_one_another_and_those_that_say_nothing_leave_no_line():
+    empty = [NewPart(PartType.STEP_START), NewPart(PartType.TEXT, text_content="")]
+    parts = [NewPart(PartType.TEXT, text_content="Let me look."), *empty, CALL, RESULT]
 
     assert flattened(parts) == 'Let me look.\n[tool_call grep] {"pattern": "für"}\n3 matches'
+    assert flattened(empty) == ""
 
 
 @pytest.mark.parametrize(
@@ -45,14 +47,6 @@ def test_parts_stand_below_one_another_in_their_order():
 )
 def test_each_part_type_says_what_can_be_read_of_it(part, text):
     assert flattened([part]) == text
-
-
-def test_parts_that_say_nothing_leave_no_empty_line():
-    assert flattened([NewPart(PartType.STEP_START), RESULT, NewPart(PartType.TEXT, text_content="")]) == "3 matches"
-
-
-def test_nothing_flattens_to_nothing():
-    assert flattened([]) == ""
 
 
 # A caller may give a content that is not the text of the parts: what only these have must be found and counted.

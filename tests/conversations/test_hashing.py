@@ -101,25 +101,16 @@ def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_se
 
 
 def test_a_record_seals_key_tokens_order_of_keys_and_files_as_canonical_json():
-    sealed = (
-        b'{"files":[["file_1",null,0,"file_url",null,null]],"idempotency_key":"\\u00e9","keys":"00","token_count":3,'
-    )
-    sealed += b'"token_counter":"o200k_base"}'
+    counted = {"token_count": 3, "token_counter": "o200k_base"}
+    files = [["file_1", None, 0, "file_url", None, None]]
 
-    assert (
-        hashing.record_hash(
-            idempotency_key="\u00e9",
-            token_count=3,
-            token_counter="o200k_base",
-            keys="00",
-            files=[["file_1", None, 0, "file_url", None, None]],
-        )
-        == hashlib.sha256(sealed).digest()
-    )
-    assert (
-        hashing.record_hash(idempotency_key=None, token_count=3, token_counter="x")
-        == hashlib.sha256(b'{"token_count":3,"token_counter":"x"}').digest()
-    )
+    full = hashing.record_hash(idempotency_key="\u00e9", keys="00", files=files, **counted)
+    least = hashing.record_hash(idempotency_key=None, **counted)
+
+    text = '"token_count":3,"token_counter":"o200k_base"}'
+    entry = '{"files":[["file_1",null,0,"file_url",null,null]],"idempotency_key":"\\u00e9","keys":"00",'
+    assert full == hashlib.sha256((entry + text).encode()).digest()
+    assert least == hashlib.sha256(("{" + text).encode()).digest()
 
 
 def test_the_order_of_json_keys_is_sealed_where_it_is_not_the_sorted_one():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from conversations.audit import Act, AuditLog
 from conversations.files.large_files import LargeFileService
@@ -25,16 +25,16 @@ from tests.summaries import a_new_summary, a_summary_of
 
 RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent, AuditEntry, LargeFile, FileReference]
 TABLES = [model._meta.db_table for model in RECORDS]
-HARMLESS = {
-    "messages": "UPDATE messages SET author = author",
-    "message_parts": "UPDATE message_parts SET is_ignored = is_ignored",
-    "summaries": "UPDATE summaries SET quality = quality",
-    "summary_messages": "UPDATE summary_messages SET ordinal = ordinal",
-    "summary_parents": "UPDATE summary_parents SET ordinal = ordinal",
-    "audit_log": "UPDATE audit_log SET target = target",
-    "large_files": "UPDATE large_files SET file_name = file_name",
-    "file_references": "UPDATE file_references SET field = field",
-}
+# A change of nothing, by a column of each table.
+COLUMNS = ("author", "is_ignored", "quality", "ordinal", "ordinal", "target", "file_name", "field")
+UPSERT = "INSERT INTO summary_messages SELECT * FROM summary_messages ON CONFLICT (summary_id, message_id) DO"
+FORBIDDEN = [
+    *(f"UPDATE {table} SET {column} = {column}" for table, column in zip(TABLES, COLUMNS, strict=True)),
+    *(f"DELETE FROM {table}" for table in (*TABLES, "conversations", "workspaces")),
+    *(f"TRUNCATE {table}" for table in TABLES),
+    *(f"TRUNCATE {table} CASCADE" for table in (*TABLES, "conversations", "workspaces")),
+    f"{UPSERT} UPDATE SET ordinal = 99",
+]
 
 
 @pytest.fixture
@@ -65,64 +65,24 @@ def announce(conversation_id: int, act: str) -> None:
         AuditLog(Scope(actor="Ann")).record(Act(act), conversation_id=conversation_id)
 
 
-def refused(statement: str) -> str:
-    with pytest.raises(IntegrityError) as refusal, transaction.atomic():
+def refused(statement: str) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
         run(statement)
-    return str(refusal.value)
 
 
 def everything() -> list[list[dict[str, object]]]:
     return [list(model.objects.order_by("pk").values()) for model in RECORDS]
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_no_row_is_changed(conversation_id, table):
+@pytest.mark.parametrize("statement", FORBIDDEN)
+def test_no_row_is_changed_or_taken_away_by_any_statement(conversation_id, statement):
     before = everything()
 
-    assert refused(HARMLESS[table]).startswith(f"UPDATE on {table} refused")
-    assert everything() == before
+    with pytest.raises(DatabaseError, match=r"refused|cannot truncate|violates"), transaction.atomic():
+        run(statement)
 
-
-@pytest.mark.parametrize("table", TABLES)
-def test_no_row_is_deleted(conversation_id, table):
-    before = everything()
-
-    assert refused(f"DELETE FROM {table}").startswith(f"DELETE on {table} refused")
-    assert everything() == before
     assert all(before)
-
-
-@pytest.mark.parametrize("statement", ["TRUNCATE {}", "TRUNCATE {} CASCADE"])
-@pytest.mark.parametrize("table", TABLES)
-def test_no_table_is_emptied(conversation_id, table, statement):
-    before = everything()
-
-    with pytest.raises(Exception, match=r"refused|cannot truncate"), transaction.atomic():
-        run(statement.format(table))
-
     assert everything() == before
-
-
-@pytest.mark.parametrize("table", ["conversations", "workspaces"])
-@pytest.mark.parametrize("statement", ["DELETE FROM {}", "TRUNCATE {} CASCADE"])
-def test_no_container_is_taken_away_with_what_it_holds(conversation_id, table, statement):
-    before = everything()
-
-    with pytest.raises(IntegrityError), transaction.atomic():
-        run(statement.format(table))
-
-    assert everything() == before
-
-
-def test_not_even_a_replacement_that_a_conflict_would_make_goes_through(conversation_id):
-    refusal = refused(
-        """
-        INSERT INTO summary_messages SELECT * FROM summary_messages
-        ON CONFLICT (summary_id, message_id) DO UPDATE SET ordinal = 99
-        """
-    )
-
-    assert refusal.startswith("UPDATE on summary_messages refused")
 
 
 def test_a_summary_of_nothing_cannot_be_committed(committed_db):
@@ -133,15 +93,6 @@ def test_a_summary_of_nothing_cannot_be_committed(committed_db):
         store.insert_summary(summary=a_new_summary(conversation_id))
 
     assert not Summary.objects.exists()
-
-
-def test_a_summary_may_be_written_before_its_sources_in_one_transaction(committed_db):
-    conversation_id = a_conversation("one", "two").conversation_id
-
-    leaf = a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
-    condensed = a_summary_of(a_store(), conversation_id, summaries=[leaf])
-
-    assert set(Summary.objects.values_list("pk", flat=True)) == {leaf.summary_id, condensed.summary_id}
 
 
 @pytest.mark.django_db
@@ -213,17 +164,9 @@ def test_what_identifies_and_seals_a_row_never_changes(conversation_id, statemen
 
 
 @pytest.mark.parametrize("statement", TEXTS)
-def test_an_act_upon_one_conversation_does_not_open_another(conversation_id, statement):
-    other = a_conversation("other").conversation_id
-
-    announce(other, "erase")
-
-    refused(statement)
-
-
-@pytest.mark.parametrize("statement", TEXTS)
-def test_other_acts_open_nothing(conversation_id, statement):
+def test_another_act_opens_nothing_and_one_upon_another_conversation_neither(conversation_id, statement):
     announce(conversation_id, "quarantine")
+    announce(a_conversation("other").conversation_id, "erase")
 
     refused(statement)
 

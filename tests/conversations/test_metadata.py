@@ -8,7 +8,8 @@ import pytest
 
 from conversations.errors import TooLarge
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.factories import a_conversation, a_store
+from tests.conversations.appending import append, stored
+from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
 
 pytestmark = pytest.mark.django_db
@@ -36,57 +37,46 @@ TOO_MUCH = {
 }
 
 
+def posted(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    reply = Api(an_api_key()).post(path, body)
+    return reply.status, reply.body
+
+
 @pytest.mark.parametrize("field", TOO_MUCH)
-def test_an_append_with_too_much_beside_its_texts_is_refused_by_the_name_of_the_field(field):
-    conversation = a_conversation("first")
-    body = {"messages": [{"role": "user", "content": "good"}, TOO_MUCH[field]]}
+def test_an_append_with_too_much_beside_its_texts_is_refused_by_the_name_of_the_field(conversation_id, field):
+    messages = [{"role": "user", "content": "good"}, TOO_MUCH[field]]
 
-    refused = Api(an_api_key()).post(f"conversations/{conversation.conversation_id}/messages/", body)
+    status, problem = posted(f"conversations/{conversation_id}/messages/", {"messages": messages})
 
-    assert (refused.status, refused.body["code"]) == (413, "metadata_too_large")
-    assert refused.body["context"]["field"] == field and field in refused.body["detail"]
-    assert a_store().get_conversation(conversation_id=conversation.conversation_id).counters.message_count == 1
+    assert (status, problem["code"], problem["context"]["field"]) == (413, "metadata_too_large", field)
+    assert field in problem["detail"]
+    assert stored(conversation_id) == []
 
 
-def test_many_small_metadata_of_one_message_count_together():
+def test_many_small_metadata_of_one_message_count_together(conversation_id):
     parts = tuple(NewPart(PartType.TEXT, text_content="a", metadata={"x": "y" * 1000}) for _ in range(100))
-    conversation = a_conversation()
 
     with pytest.raises(TooLarge):
-        a_store().append_messages(
-            conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, parts=parts)]
-        )
+        append(conversation_id, NewMessage(Role.USER, parts=parts))
 
 
-def test_texts_calls_results_and_attachments_are_bounded_otherwise():
+def test_texts_calls_results_and_attachments_are_bounded_otherwise(conversation_id):
     parts = (
         NewPart(PartType.TEXT, text_content="word " * 20_000),
         NewPart(PartType.TOOL, tool_name="write", tool_call_id="1", tool_input={"text": "word " * 20_000}),
         NewPart(PartType.TOOL, tool_name="write", tool_call_id="1", tool_output="word " * 20_000),
         NewPart(PartType.FILE, file_url="data:image/png;base64," + "A" * 100_000),
     )
-    conversation = a_conversation()
 
-    appended = a_store().append_messages(
-        conversation_id=conversation.conversation_id,
-        messages=[NewMessage(Role.USER, parts=parts, metadata={"x": "y" * 60_000})],
-    )
+    appended = append(conversation_id, NewMessage(Role.USER, parts=parts, metadata={"x": "y" * 60_000}))
 
     assert appended.counters.message_count == 1
 
 
-def posted(path: str, body: dict[str, Any]) -> tuple[int, Any]:
-    reply = Api(an_api_key()).post(path, body)
-    return reply.status, reply.body.get("code")
-
-
 def test_metadata_of_a_conversation_and_of_a_boundary_have_the_same_bound():
-    conversation = a_conversation("a")
+    boundaries = f"conversations/{a_conversation('a').conversation_id}/boundaries/"
 
     opened = posted("conversations/", {"session_id": "new", "metadata": {"x": MUCH}})
-    bounded = posted(
-        f"conversations/{conversation.conversation_id}/boundaries/",
-        {"host_reference": "cut", "last_seq": 1, "metadata": {"x": MUCH}},
-    )
+    bounded = posted(boundaries, {"host_reference": "cut", "last_seq": 1, "metadata": {"x": MUCH}})
 
-    assert opened == bounded == (413, "metadata_too_large")
+    assert [(status, problem["code"]) for status, problem in (opened, bounded)] == [(413, "metadata_too_large")] * 2

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
-from conversations.models import Conversation, Workspace
+from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
-from conversations.store.pages import MOST_PAGE_BYTES, behind
+from conversations.store.pages import MOST_PAGE_BYTES
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.paging import Page
@@ -111,19 +110,3 @@ def test_the_slots_of_a_long_context_come_in_pages():
 
     assert [len(page) for page in pages] == [10, 10, 5]
     assert [each["ordinal"] for page in pages for each in page] == list(range(1, 26))
-
-
-def test_pages_of_one_row_give_each_row_once_though_all_are_of_one_moment():
-    moment = timezone.now()
-    names = [f"equal {number}" for number in range(5)]
-    for name in names:
-        row = Workspace.objects.create(name=name)
-        Workspace.objects.filter(pk=row.pk).update(created_at=moment)
-    rows = Workspace.objects.filter(name__in=names).order_by("-created_at", "-pk")
-
-    given, page = [], rows
-    while (row := page.first()) is not None:
-        given.append(row.name)
-        page = rows.filter(behind(field="created_at", moment=row.created_at, key=row.pk))
-
-    assert given == names[::-1]

@@ -12,8 +12,8 @@ from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation
 from conversations.store import derived_context as rebuilding
 from integrity.checker import IntegrityChecker
-from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store
+from tests.integrity.breaking import breaking
 from tests.summaries import a_summary_of
 
 cost_of = context_cost_of(TokenEstimator.from_settings())
@@ -39,6 +39,10 @@ def codes(conversation_id: int | None = None) -> list[str]:
     return [broken.code for broken in IntegrityChecker.from_settings().run(conversation_id=conversation_id).broken]
 
 
+def rebuilt(conversation_id: int) -> tuple[rebuilding.ContextChange, rebuilding.CountsChange]:
+    return rebuilding.rebuild_context(conversation_id, cost_of=cost_of), rebuilding.recount(conversation_id)
+
+
 @pytest.fixture
 def conversation_id(db) -> int:
     return a_compacted_conversation()
@@ -47,8 +51,7 @@ def conversation_id(db) -> int:
 def test_where_nothing_is_wrong_nothing_is_written(conversation_id):
     before = context_of(conversation_id, with_times=True), row_of(conversation_id)
 
-    context = rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
-    counts = rebuilding.recount(conversation_id)
+    context, counts = rebuilt(conversation_id)
 
     assert not context.is_needed and not counts.is_needed
     assert (context_of(conversation_id, with_times=True), row_of(conversation_id)) == before
@@ -72,25 +75,11 @@ def test_what_was_lost_or_altered_is_as_before(conversation_id, damage):
     breaking(damage, conversation_id)
     assert (context_of(conversation_id), row_of(conversation_id)) != before
 
-    context = rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
-    counts = rebuilding.recount(conversation_id)
+    context, counts = rebuilt(conversation_id)
 
     assert context.is_needed or counts.is_needed
     assert (context_of(conversation_id), row_of(conversation_id)) == before
     assert codes() == []
-
-
-def test_a_change_turned_round_gives_back_the_very_rows(conversation_id):
-    breaking("DELETE FROM context_items WHERE conversation_id = %s AND ordinal > 38", conversation_id)
-    breaking("UPDATE context_items SET token_count = 1 WHERE conversation_id = %s AND ordinal = 36", conversation_id)
-    damaged = context_of(conversation_id, with_times=True), row_of(conversation_id)
-    context = rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
-    counts = rebuilding.recount(conversation_id)
-
-    rebuilding.change_counts(counts.reversed()) if counts.is_needed else None
-    rebuilding.change_context(context.reversed())
-
-    assert (context_of(conversation_id, with_times=True), row_of(conversation_id)) == damaged
 
 
 def test_what_another_conversation_shows_of_this_one_comes_back(conversation_id):
@@ -111,23 +100,6 @@ def test_what_another_conversation_shows_of_this_one_comes_back(conversation_id)
     assert codes() == []
 
 
-def test_a_lost_end_still_shows_after_a_recount(conversation_id):
-    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq > 38", conversation_id)
-
-    counts = rebuilding.recount(conversation_id)
-
-    assert (counts.after.next_seq, counts.after.chain_head) == (counts.before.next_seq, counts.before.chain_head)
-    assert "messages_are_complete" in codes()
-
-
-def test_the_head_of_the_chain_is_not_moved_to_a_message_that_does_not_follow(conversation_id):
-    breaking("UPDATE messages SET chain_hash = '\\x00' WHERE conversation_id = %s AND seq = 40", conversation_id)
-
-    counts = rebuilding.recount(conversation_id)
-
-    assert counts.after.chain_head == counts.before.chain_head != "00"
-
-
 def test_a_lineage_that_contradicts_itself_gives_no_context(db):
     conversation_id = a_conversation("one", "two", "three").conversation_id
     first = a_summary_of(a_store(), conversation_id, seqs=[1])
@@ -143,22 +115,36 @@ def test_a_lineage_that_contradicts_itself_gives_no_context(db):
     assert first.summary_id not in rebuilding.misfit_ranges(conversation_id)
 
 
-def test_a_change_for_a_context_that_is_another_by_now_is_refused(conversation_id):
-    breaking("UPDATE context_items SET token_count = 1 WHERE conversation_id = %s AND ordinal = 36", conversation_id)
-    change = rebuilding.context_difference(conversation_id, cost_of=cost_of)
-    breaking("UPDATE context_items SET token_count = 2 WHERE conversation_id = %s AND ordinal = 36", conversation_id)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM messages WHERE conversation_id = %s AND seq > 38",
+        "UPDATE messages SET chain_hash = '\\x00' WHERE conversation_id = %s AND seq = 40",
+    ],
+)
+def test_a_lost_or_altered_end_still_shows_after_a_recount(conversation_id, damage):
+    breaking(damage, conversation_id)
 
-    with pytest.raises(Conflict, match="has changed at 36"), transaction.atomic():
-        rebuilding.change_context(change)
+    counts = rebuilding.recount(conversation_id)
+
+    assert (counts.after.next_seq, counts.after.chain_head) == (counts.before.next_seq, counts.before.chain_head)
+    assert codes() != []
 
 
-def test_counters_that_are_others_by_now_are_not_set(conversation_id):
-    breaking("UPDATE conversations SET total_tokens = 1 WHERE conversation_id = %s", conversation_id)
-    change = rebuilding.count_anew(conversation_id)
-    breaking("UPDATE conversations SET total_tokens = 2 WHERE conversation_id = %s", conversation_id)
+def test_a_change_for_what_is_another_by_now_is_refused(conversation_id):
+    counter = "UPDATE conversations SET total_tokens = %s WHERE conversation_id = %s"
+    item = "UPDATE context_items SET token_count = %s WHERE conversation_id = %s AND ordinal = 36"
+    for statement in (counter, item):
+        breaking(statement, 1, conversation_id)
+    counts = rebuilding.count_anew(conversation_id)
+    context = rebuilding.context_difference(conversation_id, cost_of=cost_of)
+    for statement in (counter, item):
+        breaking(statement, 2, conversation_id)
 
     with pytest.raises(Conflict, match="changed meanwhile"):
-        rebuilding.change_counts(change)
+        rebuilding.change_counts(counts)
+    with pytest.raises(Conflict, match="has changed at 36"), transaction.atomic():
+        rebuilding.change_context(context)
 
     assert row_of(conversation_id)["total_tokens"] == 2
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations import sql
 from conversations.models import Workspace
-from conversations.sql import bigint, first_row, rows, rows_as_planned, snapshot, texts
+from conversations.sql import bigint, rows, rows_as_planned, snapshot, texts
 from conversations.types import NewMessage, Role
 from lcmsite.ops.outages import is_outage
 from tests.factories import a_conversation, a_store
@@ -88,12 +88,6 @@ def test_values_come_back_as_they_were_sent(binary):
 def test_values_go_where_the_statement_names_them(statement, values, expected):
     assert rows(statement, values) == [(expected,)]
     assert rows_as_planned(sql.bound(statement, values)) == [(expected,)]
-
-
-@pytest.mark.django_db
-def test_the_first_row_comes_by_column_and_is_none_if_there_is_none():
-    assert first_row("SELECT 1 AS a, 'b' AS b UNION ALL SELECT 2, 'c'") == {"a": 1, "b": "b"}
-    assert first_row("SELECT 1 WHERE false") is None
 
 
 @pytest.mark.django_db

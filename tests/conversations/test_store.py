@@ -117,23 +117,11 @@ def test_a_page_behind_the_last_message_is_empty_and_one_of_somebody_elses_is_re
             store.list_messages(conversation_id=nobodys)
 
 
-def test_one_message_comes_back_as_it_was_created():
-    conversation_id = a_conversation("before").conversation_id
-    store = a_store()
-
-    created = store.create_message(
-        conversation_id=conversation_id,
-        message=NewMessage(Role.USER, "hello", parts=(NewPart(PartType.TEXT, text_content="hello"),)),
-    )
-
-    assert (created.seq, created.content, len(created.parts)) == (2, "hello", 1)
-    assert store.get_message(message_id=created.message_id) == created
-
-
 def test_parts_may_be_added_and_change_neither_content_nor_cost_nor_chain():
     conversation_id = a_conversation("hello").conversation_id
     store = a_store()
-    (before,) = store.list_messages(conversation_id=conversation_id)
+    before = store.create_message(conversation_id=conversation_id, message=NewMessage(Role.USER, "and this"))
+    assert (before.seq, before.content) == (2, "and this")
     odd = NewPart(PartType.COMPACTION, text_content="\x00", metadata={"b": 1.0, "a": "\ud800"}, is_ignored=True)
 
     store.create_message_parts(message_id=before.message_id, parts=[odd, NewPart(PartType.AGENT)])
@@ -210,17 +198,9 @@ def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():
     assert store.get_summary_children(summary_id=leaves[0].summary_id) == []
     assert contents_of(store.get_summary_messages(summary_id=leaves[1].summary_id)) == ["c", "d"]
     assert store.get_summary_messages(summary_id=condensed.summary_id) == []
-
-
-def test_a_row_of_summary_parents_leads_from_the_new_summary_to_its_older_source():
-    """The specification's names, whose direction surprises: `parent_summary_id` is the source."""
-    conversation_id = a_conversation(*"ab").conversation_id
-    leaf = a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
-
-    condensed = a_summary_of(a_store(), conversation_id, summaries=[leaf])
-
-    rows = list(Summary.objects.values_list("summary_id", "source_links__source_id").exclude(source_links=None))
-    assert rows == [(condensed.summary_id, leaf.summary_id)]
+    # The specification's names, whose direction surprises: `parent_summary_id` is the older source.
+    links = Summary.objects.values_list("summary_id", "source_links__source_id").exclude(source_links=None)
+    assert list(links.order_by("source_links__ordinal")) == [(condensed.summary_id, leaf.summary_id) for leaf in leaves]
 
 
 def test_sources_keep_the_order_in_which_they_are_linked():
@@ -250,18 +230,6 @@ def test_a_context_that_changed_meanwhile_is_left_alone(source_count):
     assert_counters_are_recounts(conversation_id)
 
 
-def test_what_a_summary_stands_for_cannot_be_summarized_again_beside_it():
-    conversation_id = a_conversation(*"abcd").conversation_id
-    a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
-    before = shown(conversation_id)
-
-    with pytest.raises(Conflict):
-        a_summary_of(a_store(), conversation_id, seqs=range(2, 4))
-
-    assert shown(conversation_id) == before
-    assert Summary.objects.count() == 1
-
-
 def test_a_message_missing_from_the_context_is_shown_again_at_its_place():
     conversation_id = a_conversation(*"abc").conversation_id
     store, ids = a_store(), message_ids(conversation_id)
@@ -280,54 +248,40 @@ def test_a_message_missing_from_the_context_is_shown_again_at_its_place():
     assert_counters_are_recounts(conversation_id)
 
 
-def test_a_message_that_a_summary_stands_for_is_not_shown_beside_it():
-    conversation_id = a_conversation(*"abc").conversation_id
+def test_what_a_summary_stands_for_and_what_others_hold_is_not_shown():
+    conversation_id, other = a_conversation(*"abc").conversation_id, a_conversation("b").conversation_id
     a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
 
     with pytest.raises(Conflict, match="summary"):
         a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(conversation_id)[0])
-
-
-def test_a_message_is_not_shown_in_another_conversation():
-    conversation_id, other = a_conversation("a").conversation_id, a_conversation("b").conversation_id
-
     with pytest.raises(NotFound):
         a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(other)[0])
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("item_type", "targets", "constraint"),
     [
-        {"item_type": "message"},
-        {"item_type": "summary", "message": True},
-        {"item_type": "message", "message": True, "summary": True},
+        ("message", (), "context_items_check"),
+        ("summary", ("message_id",), "context_items_check"),
+        ("message", ("message_id", "summary_id"), "context_items_check"),
+        ("message", ("message_id",), "context_items_show_a_message_once"),
+        ("summary", ("summary_id",), "context_items_show_a_summary_once"),
     ],
-    ids=["nothing", "another thing", "two things"],
+    ids=["nothing", "another thing", "two things", "a message twice", "a summary twice"],
 )
-def test_a_context_item_points_at_one_thing_of_its_type(values):
+def test_a_context_item_points_at_one_thing_of_its_type_and_alone(item_type, targets, constraint):
     conversation_id = a_conversation("a", "b", "c").conversation_id
     leaf = a_summary_of(a_store(), conversation_id, seqs=[1])
-    targets = {"message": {"message_id": message_ids(conversation_id)[0]}, "summary": {"summary_id": leaf.summary_id}}
-    pointers = {key: value for name, target in targets.items() if name in values for key, value in target.items()}
-    ContextItem.objects.filter(summary_id=leaf.summary_id).delete()
+    keys = {"message_id": message_ids(conversation_id)[1], "summary_id": leaf.summary_id}
 
-    with pytest.raises(IntegrityError, match="context_items_check"), transaction.atomic():
-        ContextItem(
-            conversation_id=conversation_id, ordinal=99, token_count=1, item_type=values["item_type"], **pointers
-        ).save(force_insert=True)
-
-
-def test_nothing_is_shown_twice():
-    conversation_id = a_conversation("a").conversation_id
-
-    with pytest.raises(IntegrityError, match="context_items_show_a_message_once"), transaction.atomic():
-        ContextItem(
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+        ContextItem.objects.create(
             conversation_id=conversation_id,
-            ordinal=2,
+            ordinal=99,
             token_count=1,
-            item_type="message",
-            message_id=message_ids(conversation_id)[0],
-        ).save(force_insert=True)
+            item_type=item_type,
+            **{name: keys[name] for name in targets},
+        )
 
 
 def test_metadata_of_a_conversation_have_no_more_levels_than_can_be_read_back():

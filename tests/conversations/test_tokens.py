@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversations.content.tokens import ESTIMATE, PIECE_CHARACTERS, TokenEstimator, bundled_ranks, reference
-from tests.flows.processes import PROJECT
 
 O200K = TokenEstimator("o200k_base")
 HOSTILE = {
@@ -105,19 +104,6 @@ def test_every_character_costs_what_tiktoken_says_wherever_it_stands(encoding):
         for character, text, count in zip(characters, texts, counted, strict=True)
         if count != len(tokenizer.encode_ordinary(text))
     ] == []
-
-
-@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-def test_this_very_code_costs_what_tiktoken_says(encoding):
-    rooms = [PROJECT / name for name in ("conversations", "templates", "docs")]
-    files = [file for room in rooms for ending in ("py", "sql", "html", "md") for file in room.rglob(f"*.{ending}")]
-    texts = [file.read_text() for file in files]
-
-    estimator = TokenEstimator(encoding)
-    counted = [estimator.count(text) for text in texts]
-
-    assert len(texts) > 100
-    assert counted == [len(reference(encoding).encode(text)) for text in texts]
 
 
 def test_the_encodings_are_loaded_without_a_network(monkeypatch):

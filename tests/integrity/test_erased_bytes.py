@@ -9,8 +9,7 @@ from threading import Barrier, Event
 import pytest
 from django.db import connection, transaction
 
-from conversations.files.large_files import LargeFileService
-from conversations.files.shared_locks import BytesErased
+from conversations.files.large_files import BytesErased, LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.models import Conversation, LargeFile
 from conversations.scope import Scope

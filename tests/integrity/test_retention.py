@@ -27,8 +27,8 @@ from integrity.retention.types import Tier
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.compacting import another_session_compacts
-from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import breaking
 
 pytestmark = pytest.mark.django_db
 

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 
 from conversations.models import AuditEntry, ContextItem, Conversation
-from tests.conversations.breaking import breaking
 from tests.conversations.ledger.forging import bytes_of
 from tests.conversations.ledger.ledgers import a_full_conversation, another_database, exported, objects_in
 from tests.factories import a_workspace
+from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,53 +63,56 @@ class Marked:
 
 @dataclass(frozen=True)
 class Scissors:
-    """Cuts out what has more tokens than the limit."""
+    """Cuts out what has more tokens than the limit, for one message."""
 
     limit: int
     count: Callable[[str], int]
+    _cuts: dict[str, Cut] = field(default_factory=dict)
 
     def cut(self, message: NewMessage) -> Marked:
         """Replace long texts by marks, in the parts and in a content of its own."""
-        cuts: dict[str, Cut] = {}
-        marked: dict[str, str] = {}
-        parts = tuple(self._part(part, cuts, marked) for part in message.parts)
+        with_marks: dict[str, str] = {}
+        parts = []
+        for part in message.parts:
+            label = Cut("", file_name=_name_of_output(part))
+            changes: dict[str, Any] = {}
+            for name, text in _texts_of(part).items():
+                if len(text) > self.limit // 4:
+                    changes[name] = with_marks[text] = self._text(text, label)
+            parts.append(replace(part, **changes))
         content = message.content
         if content is not None:
-            for original, with_marks in marked.items():
-                content = content.replace(original, with_marks)
-            if not _MARK.search(content) and not _repeats_a_part(parts, content):
-                content = self._text(content, Cut(""), cuts)
-        return Marked(replace(message, content=content, parts=parts), cuts)
+            for text, marked in with_marks.items():
+                content = content.replace(text, marked)
+            repeated = (text for part in parts for text in _texts_of(part).values() if text)
+            if not _MARK.search(content) and not any(text in content for text in repeated):
+                content = self._text(content, Cut(""))
+        return Marked(replace(message, content=content, parts=tuple(parts)), self._cuts)
 
-    def _part(self, part: NewPart, cuts: dict[str, Cut], marked: dict[str, str]) -> NewPart:
-        changes: dict[str, Any] = {}
-        for name in FIELDS.get(part.part_type, ()):
-            text = getattr(part, name)
-            if isinstance(text, str) and len(text) > self.limit // 4:
-                with_marks = self._text(text, _label(part), cuts)
-                if with_marks != text:
-                    changes[name] = marked[text] = with_marks
-        return replace(part, **changes) if changes else part
-
-    def _text(self, text: str, label: Cut, cuts: dict[str, Cut]) -> str:
+    def _text(self, text: str, label: Cut) -> str:
         excess = self.count(text) - self.limit
         if excess <= 0:
             return text
         text = as_kept(text)
         chosen = []
         # The longest first: whatever else was said stays where it was said.
-        for block in sorted(_blocks(text), key=lambda each: each.start - each.end):
+        for start, inside in sorted(_blocks(text), key=lambda block: -len(block[1].text)):
             if excess > 0:
-                excess -= self.count(text[block.start : block.end])
-                chosen.append(block)
+                excess -= self.count(inside.text)
+                chosen.append((start, replace(inside, file_name=inside.file_name or label.file_name)))
         if excess > 0:
-            return _mark(replace(label, text=text), cuts)
+            return self._mark(replace(label, text=text))
         pieces, at = [], 0
-        for block in sorted(chosen, key=lambda each: each.start):
-            inside = Cut(text[block.start : block.end], block.file_name or label.file_name, block.mime_type)
-            pieces += [text[at : block.start], _mark(inside, cuts)]
-            at = block.end
+        for start, inside in sorted(chosen, key=lambda block: block[0]):
+            pieces += [text[at:start], self._mark(inside)]
+            at = start + len(inside.text)
         return "".join([*pieces, text[at:]])
+
+    def _mark(self, cut: Cut) -> str:
+        same = next((mark for mark, known in self._cuts.items() if known == cut), None)
+        mark = same or f"\uf8ff{secrets.token_hex(16)}\uf8ff"
+        self._cuts[mark] = cut
+        return mark
 
 
 def settle(marked: Marked, standing_for: Mapping[str, str]) -> tuple[NewMessage, list[Span]]:
@@ -118,17 +121,16 @@ def settle(marked: Marked, standing_for: Mapping[str, str]) -> tuple[NewMessage,
     parts = []
     for ordinal, part in enumerate(message.parts):
         changes: dict[str, Any] = {}
-        for name in FIELDS.get(part.part_type, ()):
-            text = getattr(part, name)
-            if isinstance(text, str) and _MARK.search(text):
-                changes[name], found = _settled(text, standing_for, part_ordinal=ordinal, field=name)
-                spans += found
-        parts.append(replace(part, **changes) if changes else part)
-    whole = flattened(message.parts) if message.content is None else message.content
+        for name, text in _texts_of(part).items():
+            changes[name], found = _settled(text, standing_for, part_ordinal=ordinal, field=name)
+            spans += found
+        parts.append(replace(part, **changes))
+    content = message.content
+    whole = flattened(message.parts) if content is None else content
     if isinstance(whole, str) and _MARK.search(whole):
         whole, found = _settled(as_kept(whole), standing_for, part_ordinal=None, field=CONTENT)
         spans += found
-    content = None if message.content is None else whole
+        content = None if content is None else whole
     return replace(message, content=content, parts=tuple(parts)), spans
 
 
@@ -148,51 +150,37 @@ def _settled(
     return "".join([*pieces, text[at:]]), spans
 
 
+def _texts_of(part: NewPart) -> dict[str, str]:
+    """The texts of a part that may become files."""
+    texts = {name: getattr(part, name) for name in FIELDS.get(part.part_type, ())}
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
+
+
 def as_kept(text: str) -> str:
     """The text as it will be read: JSON joins the halves of a surrogate pair."""
     return text if is_storable(text) else str(json.loads(json.dumps(text)))
 
 
-@dataclass(frozen=True)
-class _Block:
-    start: int
-    end: int
-    file_name: str | None
-    mime_type: str | None
-
-
-def _blocks(text: str) -> Iterator[_Block]:
-    """What is inside each `<file ...>` element, one behind the other, in one pass."""
+def _blocks(text: str) -> Iterator[tuple[int, Cut]]:
+    """What is inside each `<file ...>` element, and where, in one pass."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
-        end = text.find(_CLOSING, opening.end())
+        start = opening.end()
+        end = text.find(_CLOSING, start)
         if end < 0:
             return
-        name, kind = _NAME.search(opening[1]), _TYPE.search(opening[1])
-        if end > opening.end():
-            yield _Block(opening.end(), end, _storable(name), _storable(kind))
+        if end > start:
+            yield start, Cut(text[start:end], _attribute(_NAME, opening[1]), _attribute(_TYPE, opening[1]))
         at = end + len(_CLOSING)
 
 
-def _storable(found: re.Match[str] | None) -> str | None:
+def _attribute(pattern: re.Pattern[str], attributes: str) -> str | None:
+    found = pattern.search(attributes)
     return found[1] if found and is_storable(found[1]) else None
 
 
-def _label(part: NewPart) -> Cut:
+def _name_of_output(part: NewPart) -> str | None:
     """A name for the file of a part's text: that of its tool."""
     name = part.tool_title or part.tool_name
     usable = isinstance(name, str) and name and is_storable(name)
-    return Cut("", file_name=f"{str(name)[:200]} output" if usable else None)
-
-
-def _mark(cut: Cut, cuts: dict[str, Cut]) -> str:
-    same = next((mark for mark, known in cuts.items() if known == cut), None)
-    mark = same or f"\uf8ff{secrets.token_hex(16)}\uf8ff"
-    cuts[mark] = cut
-    return mark
-
-
-def _repeats_a_part(parts: Iterable[NewPart], content: str) -> bool:
-    """Whether a text of the parts is in the content."""
-    texts = (getattr(part, name) for part in parts for name in FIELDS.get(part.part_type, ()))
-    return any(isinstance(text, str) and text and text in content for text in texts)
+    return f"{str(name)[:200]} output" if usable else None

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from conversations.files.exploration.glance import MOST_LINES, cut, number
@@ -123,11 +124,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     # A limit of its own, in case the parent died.
     resource.setrlimit(resource.RLIMIT_CPU, (2 * SECONDS, 2 * SECONDS))
-    lines = []
-    for line in _EXPLORERS[sys.argv[1]](sys.stdin.buffer.read()):
-        lines.append(line.replace("\n", " "))
-        if len(lines) >= MOST_LINES:
-            break
+    found = islice(_EXPLORERS[sys.argv[1]](sys.stdin.buffer.read()), MOST_LINES)
+    lines = [line.replace("\n", " ") for line in found]
     sys.stdout.buffer.write("\n".join(lines).encode("utf-8", "replace"))
 
 

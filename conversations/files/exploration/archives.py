@@ -6,10 +6,11 @@ import gzip
 import struct
 import tarfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
-from conversations.files.exploration.glance import MOST_LINES, Deadline, Limited, Readable, Seen, TooMuch, cut, number
+from conversations.files.exploration.glance import Seen, cut, number, shortened
 
 SHOWN_ENTRIES = 30
 MOST_ENTRIES = 10_000
@@ -22,7 +23,32 @@ SUSPICIOUS_BYTES = 512 * 1024 * 1024
 _END_OF_DIRECTORY = b"PK\x05\x06"
 
 
-def explore_zip(seen: Seen, deadline: Deadline) -> list[str]:
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class TooMuch(Exception):
+    """An exploration would have to read more than its limit."""
+
+
+@dataclass
+class Limited:
+    """A stream that raises TooMuch after a number of bytes, whatever is unpacked."""
+
+    file: Readable
+    left: int
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0 or size > self.left:
+            size = self.left + 1
+        data = self.file.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise TooMuch
+        return data
+
+
+def explore_zip(seen: Seen) -> list[str]:
     at = seen.tail.rfind(_END_OF_DIRECTORY)
     if at < 0 or len(seen.tail) < at + 16:
         return ["its directory is missing: the file is incomplete"]
@@ -40,23 +66,23 @@ def explore_zip(seen: Seen, deadline: Deadline) -> list[str]:
     return [*lines, *_warnings(names, unpacked, seen.byte_size), *_listed([(e.filename, e.file_size) for e in entries])]
 
 
-def explore_tar(seen: Seen, deadline: Deadline) -> list[str]:
-    return _tar(seen.file, seen, deadline)
+def explore_tar(seen: Seen) -> list[str]:
+    return _tar(seen.file, seen)
 
 
-def explore_gzip(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_gzip(seen: Seen) -> list[str]:
     """List a compressed tar archive; of other contents show the first line."""
     with gzip.GzipFile(fileobj=seen.file, mode="rb") as unpacked:
         head = unpacked.read(512)
         if head[257:262] == b"ustar":
             unpacked.seek(0)
-            return ["a tar archive, compressed", *_tar(unpacked, seen, deadline)]
+            return ["a tar archive, compressed", *_tar(unpacked, seen)]
     if b"\x00" in head:
         return ["binary data, compressed"]
     return ["a text, compressed, that begins:", cut(head.decode("utf-8", "replace").split("\n")[0])]
 
 
-def _tar(file: Readable, seen: Seen, deadline: Deadline) -> list[str]:
+def _tar(file: Readable, seen: Seen) -> list[str]:
     entries: list[tuple[str, int]] = []
     ending = ""
     try:
@@ -67,7 +93,7 @@ def _tar(file: Readable, seen: Seen, deadline: Deadline) -> list[str]:
                 entries.append((member.name, member.size))
                 # Otherwise it keeps every member in memory.
                 archive.members = []  # type: ignore[attr-defined]
-                if len(entries) >= MOST_ENTRIES or deadline.is_over:
+                if len(entries) >= MOST_ENTRIES or seen.is_late:
                     ending = " or more"
                     break
     except TooMuch:
@@ -96,6 +122,6 @@ def _leaves(name: str) -> bool:
 
 
 def _listed(entries: list[tuple[str, int]]) -> list[str]:
-    shown = [f"  {cut(name, 120)} ({size:,})" for name, size in entries[:SHOWN_ENTRIES]]
-    more = len(entries) - len(shown)
-    return [*shown, *([f"  … {number(more, 'entry')} more"] if more else [])][:MOST_LINES]
+    return shortened(
+        [f"  {cut(name, 120)} ({size:,})" for name, size in entries], "entry", most=SHOWN_ENTRIES, indent="  "
+    )

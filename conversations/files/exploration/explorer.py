@@ -1,17 +1,141 @@
-"""Describe a file with the explorer of its kind, in a short text; it never fails."""
+"""Describe a file with the explorer of its kind, in a short text; it never fails.
+
+The kind is detected by the content, then by the name, and where the two contradict each other, the text says so.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from enum import StrEnum
+from pathlib import PurePosixPath
 
 from conversations.content.lossless_values import storable
 from conversations.files.exploration import apart, archives, outlines, plain_text, structured, tables
-from conversations.files.exploration.glance import MOST_CHARACTERS, Deadline, Seen, number
-from conversations.files.exploration.kinds import FileKind, kind_of, mismatch_of
+from conversations.files.exploration.glance import MOST_CHARACTERS, Seen, cut, number
+from conversations.files.exploration.plain_text import looks_like_log
 
-Explorer = Callable[[Seen, Deadline], list[str]]
 
-_EXPLORERS: dict[FileKind, Explorer] = {
+class FileKind(StrEnum):
+    JSON = "JSON"
+    JSON_LINES = "JSON Lines"
+    YAML = "YAML"
+    XML = "XML"
+    CSV = "table"
+    CODE = "code"
+    MARKDOWN = "Markdown"
+    HTML = "HTML"
+    LOG = "log"
+    PDF = "PDF"
+    IMAGE = "image"
+    ZIP = "zip archive"
+    TAR = "tar archive"
+    GZIP = "gzip"
+    PROGRAM = "program"
+    TEXT = "text"
+    BINARY = "binary"
+
+
+# Kinds that the first bytes identify.
+_SIGNATURES: dict[FileKind, tuple[bytes, ...]] = {
+    FileKind.PDF: (b"%PDF-",),
+    FileKind.IMAGE: (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*"),
+    FileKind.ZIP: (b"PK\x03\x04", b"PK\x05\x06"),
+    FileKind.GZIP: (b"\x1f\x8b",),
+    FileKind.PROGRAM: (b"\x7fELF", b"MZ\x90"),
+}
+_TAR_MARK = slice(257, 262)
+
+# The extensions and the MIME types that claim a kind.
+_LABELS: dict[FileKind, str] = {
+    FileKind.JSON: "json geojson ipynb application/json",
+    FileKind.JSON_LINES: "jsonl ndjson",
+    FileKind.YAML: "yaml yml application/yaml",
+    FileKind.XML: "xml svg rss xsd text/xml application/xml",
+    FileKind.CSV: "csv tsv text/csv",
+    FileKind.MARKDOWN: "md markdown text/markdown",
+    FileKind.HTML: "html htm xhtml text/html",
+    FileKind.LOG: "log",
+    FileKind.PDF: "pdf application/pdf",
+    FileKind.IMAGE: "png jpg jpeg gif webp bmp tif tiff",
+    FileKind.ZIP: "zip jar whl docx xlsx pptx odt ods epub apk application/zip",
+    FileKind.TAR: "tar application/x-tar",
+    FileKind.GZIP: "gz tgz application/gzip",
+    FileKind.PROGRAM: "exe dll so",
+    FileKind.TEXT: "txt text",
+    FileKind.CODE: "py js mjs ts tsx jsx java kt go rs c h cc cpp hpp cs rb php swift scala sh bash sql lua pl r jl ex "
+    "exs erl hs clj css scss vue dart zig toml ini",
+}
+_CLAIMS = {label: kind for kind, labels in _LABELS.items() for label in labels.split()}
+# Kinds that any text may have: only the name decides among these.
+_ANY_TEXT = frozenset({FileKind.CODE, FileKind.MARKDOWN, FileKind.LOG, FileKind.TEXT})
+
+_HTML = re.compile(r"\s*(<!doctype html|<html|<head|<body)", re.IGNORECASE)
+_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_SHEBANG = re.compile(r"#!\S*(python|bash|sh|node|perl|ruby)\b")
+
+
+def claimed_kind(seen: Seen) -> FileKind | None:
+    """Return the kind by file name or, if unknown, by MIME type."""
+    extension = PurePosixPath(seen.file_name.replace("\\", "/")).suffix.lower().removeprefix(".")
+    mime_type = seen.mime_type.partition(";")[0].strip().lower()
+    by_type = FileKind.IMAGE if mime_type.startswith("image/") else _CLAIMS.get(mime_type)
+    return _CLAIMS.get(extension) or (by_type if "/" in mime_type else None)
+
+
+def kind_of(seen: Seen) -> FileKind:
+    """Return the kind of the file."""
+    for kind, signatures in _SIGNATURES.items():
+        if seen.head.startswith(signatures):
+            return kind
+    if seen.head[:4] == b"RIFF" and seen.head[8:12] == b"WEBP":
+        return FileKind.IMAGE
+    if seen.head[_TAR_MARK] == b"ustar":
+        return FileKind.TAR
+    if seen.text is None:
+        return FileKind.BINARY
+    return _kind_of_text(seen, seen.text, claimed_kind(seen))
+
+
+def _kind_of_text(seen: Seen, text: str, claimed: FileKind | None) -> FileKind:
+    if _HTML.match(text[:1000]):
+        return FileKind.HTML
+    if text.lstrip()[:5] == "<?xml":
+        return FileKind.XML
+    if structured.is_json_lines(text, is_whole=seen.is_whole):
+        return FileKind.JSON_LINES
+    if structured.is_json(text, is_whole=seen.is_whole):
+        return FileKind.JSON
+    if claimed in _ANY_TEXT and claimed is not FileKind.TEXT:
+        return claimed
+    if claimed is FileKind.HTML or (claimed is FileKind.XML and text.lstrip().startswith("<")):
+        return claimed
+    if tables.delimiter_of(text, is_named_so=claimed is FileKind.CSV) is not None:
+        return FileKind.LOG if looks_like_log(text) else FileKind.CSV
+    if (claimed is FileKind.YAML or text.startswith(("---\n", "%YAML"))) and structured.is_yaml(text):
+        return FileKind.YAML
+    if looks_like_log(text):
+        return FileKind.LOG
+    if _SHEBANG.match(text[:200]):
+        return FileKind.CODE
+    return FileKind.MARKDOWN if len(_HEADING.findall(text[:20_000])) >= 2 else FileKind.TEXT
+
+
+def mismatch_of(seen: Seen, kind: FileKind) -> str | None:
+    """Return a sentence if the name or the MIME type contradicts the content."""
+    claimed = claimed_kind(seen)
+    if claimed is None or claimed is kind or not seen.byte_size:
+        return None
+    if {claimed, kind} <= {FileKind.GZIP, FileKind.TAR} or {claimed, kind} <= {FileKind.HTML, FileKind.XML}:
+        return None
+    if claimed in _ANY_TEXT and seen.text is not None:
+        return None
+    return (
+        f"It is labelled {claimed}, but its content is {'not' if kind in (FileKind.TEXT, FileKind.BINARY) else kind}."
+    )
+
+
+_EXPLORERS: dict[FileKind, Callable[[Seen], list[str]]] = {
     FileKind.JSON: structured.explore_json,
     FileKind.JSON_LINES: structured.explore_json_lines,
     FileKind.YAML: structured.explore_yaml,
@@ -19,10 +143,10 @@ _EXPLORERS: dict[FileKind, Explorer] = {
     FileKind.CSV: tables.explore_table,
     FileKind.CODE: outlines.explore_code,
     FileKind.MARKDOWN: plain_text.explore_markdown,
-    FileKind.HTML: plain_text.explore_html,
+    FileKind.HTML: lambda seen: apart.ask("html", seen.head) or ["no title and no headings"],
     FileKind.LOG: plain_text.explore_log,
-    FileKind.PDF: lambda seen, _: apart.ask("pdf", _whole(seen)),
-    FileKind.IMAGE: lambda seen, _: apart.ask("image", _whole(seen)),
+    FileKind.PDF: lambda seen: apart.ask("pdf", _whole(seen)),
+    FileKind.IMAGE: lambda seen: apart.ask("image", _whole(seen)),
     FileKind.ZIP: archives.explore_zip,
     FileKind.TAR: archives.explore_tar,
     FileKind.GZIP: archives.explore_gzip,
@@ -37,32 +161,26 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
         kind = kind_of(seen)
         mismatch = mismatch_of(seen, kind)
         lines += [mismatch] if mismatch else []
-        explorer = plain_text.text_explorer(gist) if kind is FileKind.TEXT else _EXPLORERS.get(kind)
         seen.file.seek(0)
-        if explorer is not None and seen.byte_size:
-            lines += explorer(seen, Deadline())
+        if seen.byte_size and kind is FileKind.TEXT:
+            lines += plain_text.explore_text(seen, gist)
+        elif seen.byte_size and kind in _EXPLORERS:
+            lines += _EXPLORERS[kind](seen)
+    except apart.NotReadable as failure:
+        lines.append(f"It could not be explored: {_words(failure)}.")
     except Exception as failure:
         # A file is stored whatever its explorer does.
-        lines.append(f"It could not be explored: {_reason(failure)}.")
-    return storable(_within("\n".join([_facts(seen, kind), *lines]).replace("\r", "")))
+        lines.append(f"It could not be explored: {', '.join(filter(None, (type(failure).__name__, _words(failure))))}.")
+    facts = [
+        kind.value,
+        number(seen.byte_size, "byte"),
+        *([number(seen.lines, "line")] if seen.text is not None else []),
+    ]
+    return storable(cut("\n".join([", ".join(facts), *lines]).replace("\r", ""), MOST_CHARACTERS))
 
 
-def _facts(seen: Seen, kind: FileKind) -> str:
-    facts = [kind.value, number(seen.byte_size, "byte")]
-    if seen.text is not None:
-        facts.append(number(seen.lines, "line"))
-    return ", ".join(facts)
-
-
-def _reason(failure: Exception) -> str:
-    words = " ".join(str(failure).split())[:200].rstrip(".")
-    return (
-        words if isinstance(failure, apart.NotReadable) else f"{type(failure).__name__}{f', {words}' if words else ''}"
-    )
-
-
-def _within(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"
+def _words(failure: Exception) -> str:
+    return " ".join(str(failure).split())[:200].rstrip(".")
 
 
 def _whole(seen: Seen) -> bytes:

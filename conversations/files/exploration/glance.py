@@ -6,7 +6,7 @@ import codecs
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 # The bounds of an exploration.
 SECONDS = 5.0
@@ -24,16 +24,13 @@ class Glance:
 
     byte_size: int = 0
     newlines: int = 0
-    _head: bytearray | None = None
+    _head: bytearray = field(default_factory=bytearray)
     _tail: bytes = b""
 
     def add(self, chunk: bytes) -> None:
         self.byte_size += len(chunk)
         self.newlines += chunk.count(b"\n")
-        if self._head is None:
-            self._head = bytearray()
-        if len(self._head) < HEAD_BYTES:
-            self._head += chunk[: HEAD_BYTES - len(self._head)]
+        self._head += chunk[: HEAD_BYTES - len(self._head)]
         self._tail = (self._tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
 
     def of(self, file: BinaryIO, *, file_name: str | None, mime_type: str | None) -> Seen:
@@ -44,7 +41,7 @@ class Glance:
             mime_type=mime_type or "",
             byte_size=self.byte_size,
             lines=self.newlines + (self._tail[-1:] not in (b"", b"\n")),
-            head=bytes(self._head or b""),
+            head=bytes(self._head),
             tail=self._tail,
         )
 
@@ -60,6 +57,12 @@ class Seen:
     lines: int
     head: bytes
     tail: bytes
+    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether an exploration has to end with the result so far."""
+        return time.monotonic() > self.deadline
 
     @property
     def is_whole(self) -> bool:
@@ -85,44 +88,14 @@ class Seen:
         return self.tail.decode("utf-8", "ignore")
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """The time at which an exploration ends with the result so far."""
-
-    at: float = field(default_factory=lambda: time.monotonic() + SECONDS)
-
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() > self.at
-
-
-class Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class TooMuch(Exception):
-    """An exploration would have to read more than its limit."""
-
-
-@dataclass
-class Limited:
-    """A stream that raises TooMuch after a number of bytes, whatever is unpacked."""
-
-    file: Readable
-    left: int
-
-    def read(self, size: int = -1) -> bytes:
-        if size < 0 or size > self.left:
-            size = self.left + 1
-        data = self.file.read(size)
-        self.left -= len(data)
-        if self.left < 0:
-            raise TooMuch
-        return data
-
-
 def cut(text: str, most: int = MOST_LINE_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[:most]} …"
+
+
+def shortened(lines: list[str], noun: str, *, most: int = MOST_LINES, indent: str = "") -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"{indent}… {number(more, noun)} more"] if more > 0 else [])]
 
 
 def number(count: int, noun: str) -> str:

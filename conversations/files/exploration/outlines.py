@@ -14,7 +14,7 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.token import Keyword, Name
 from pygments.util import ClassNotFound
 
-from conversations.files.exploration.glance import MOST_LINES, Deadline, Seen, cut, number
+from conversations.files.exploration.glance import Seen, cut, shortened
 
 # Lexers try regular expressions in turn, and are slow on minified lines.
 LEXED_CHARACTERS = 128 * 1024
@@ -29,7 +29,7 @@ _DEFINING = frozenset(
 _NAMES = (Name.Class, Name.Function, Name.Namespace)
 
 
-def explore_code(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_code(seen: Seen) -> list[str]:
     text = seen.text or ""
     lexer = _lexer(seen.file_name, text)
     language = lexer.name if lexer is not None else "an unknown language"
@@ -44,11 +44,10 @@ def explore_code(seen: Seen, deadline: Deadline) -> list[str]:
             line = getattr(wrong, "lineno", None)
             outline = [f"it does not parse{f' (line {line})' if line else ''}"]
     if lexer is not None and (language != "Python" or not seen.is_whole):
-        outline = list(_lexed(text, lexer, deadline))
+        outline = list(_lexed(seen, lexer))
     if not outline:
         outline = [cut(line) for line in text.split("\n") if line.strip()][:10]
-    more = len(outline) - MOST_LINES
-    return [language, *outline[:MOST_LINES], *([f"… {number(more, 'line')} more"] if more > 0 else [])]
+    return [language, *shortened(outline, "line")]
 
 
 def _lexer(file_name: str, text: str) -> Lexer | None:
@@ -88,21 +87,21 @@ def _definitions(body: list[ast.stmt], *, depth: int) -> Iterator[str]:
             yield f"{node.lineno}: {'  ' * depth}{cut(head)}"
 
 
-def _lexed(text: str, lexer: Lexer, deadline: Deadline) -> Iterator[str]:
-    text = text[:LEXED_CHARACTERS]
-    if any(len(line) > LONGEST_LINE for line in text.split("\n")):
+def _lexed(seen: Seen, lexer: Lexer) -> Iterator[str]:
+    text = (seen.text or "")[:LEXED_CHARACTERS]
+    starts = text.split("\n")
+    if any(len(line) > LONGEST_LINE for line in starts):
         yield "minified or generated: its lines are too long"
         return
     line = 1
-    seen: set[tuple[int, str]] = set()
-    starts = text.split("\n")
+    shown: set[tuple[int, str]] = set()
     for kind, value in lexer.get_tokens(text):
-        if deadline.is_over:
+        if seen.is_late:
             return
         is_definition = any(kind in each for each in _NAMES) or (kind in Keyword and value in _DEFINING)
         where = starts[line - 1].strip() if line <= len(starts) else ""
         # The whole line, which is more useful than the name in every language.
-        if is_definition and where and (line, where) not in seen:
-            seen.add((line, where))
+        if is_definition and where and (line, where) not in shown:
+            shown.add((line, where))
             yield f"{line}: {cut(where, 120)}"
         line += value.count("\n")

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from markdown_it import MarkdownIt
 
-from conversations.files.exploration import apart
-from conversations.files.exploration.glance import MOST_LINES, Deadline, Seen, cut, number
+from conversations.files.exploration.glance import Seen, cut, number, shortened
 
 Gist = Callable[[str, int], str]
 
@@ -37,7 +36,7 @@ def looks_like_log(text: str) -> bool:
     return like > len(lines) / 2
 
 
-def explore_log(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_log(seen: Seen) -> list[str]:
     lines = (seen.text or "").split("\n")
     lines = lines if seen.is_whole else lines[:-1]
     counts: Counter[str] = Counter()
@@ -50,7 +49,7 @@ def explore_log(seen: Seen, deadline: Deadline) -> list[str]:
             counts[level] += 1
             if not first_error and level in ("ERROR", "CRITICAL"):
                 first_error = line
-        if deadline.is_over:
+        if seen.is_late:
             break
     of = "" if seen.is_whole else f" (in the first {number(len(lines), 'line')})"
     levels = ", ".join(f"{level} {counts[level]:,}" for level in _ORDER if counts[level])
@@ -71,7 +70,7 @@ def beginning_and_end(seen: Seen, count: int) -> list[str]:
     return [*(cut(line) for line in first[:count]), gap, *(cut(line) for line in last[-count:])]
 
 
-def explore_markdown(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_markdown(seen: Seen) -> list[str]:
     text = (seen.text or "")[:MARKDOWN_CHARACTERS]
     parser = MarkdownIt("commonmark", {"maxNesting": 20})
     # Headings are blocks, so inline parsing is not needed.
@@ -84,32 +83,20 @@ def explore_markdown(seen: Seen, deadline: Deadline) -> list[str]:
     ]
     fences = sum(token.type == "fence" for token in tokens)
     described = [number(fences, "code block")] if fences else []
-    more = len(headings) - MOST_LINES
-    described += headings[:MOST_LINES] + ([f"… {number(more, 'heading')} more"] if more > 0 else [])
+    described += shortened(headings, "heading")
     if len(text) < len(seen.text or "") or not seen.is_whole:
         described.append(f"(headings of the first {len(text):,} characters)")
     return described if headings else described + beginning_and_end(seen, TEXT_LINES)
 
 
-def explore_html(seen: Seen, deadline: Deadline) -> list[str]:
-    lines = apart.ask("html", seen.head)
-    return lines or ["no title and no headings"]
-
-
-def text_explorer(gist: Gist | None) -> Callable[[Seen, Deadline], list[str]]:
-    """Return the explorer of plain text, with an optional summarizer for long ones."""
-
-    def explore(seen: Seen, deadline: Deadline) -> list[str]:
-        described = beginning_and_end(seen, TEXT_LINES)
-        text = seen.text or ""
-        if gist is None or len(text) < 2000:
-            return described
-        # Of a very long text, only the beginning and the end are summarized.
-        half = GIST_CHARACTERS // 2
-        material = text if len(text) <= GIST_CHARACTERS else f"{text[:half]}\n{seen.ending[-half:]}"
-        summary = gist(material, GIST_TOKENS).strip()
-        if not summary:
-            return described
-        return [*described, "in its own words:", *(cut(line, 400) for line in summary.split("\n"))]
-
-    return explore
+def explore_text(seen: Seen, gist: Gist | None) -> list[str]:
+    """Show the beginning and the end; of a long text also what `gist` makes of it."""
+    described = beginning_and_end(seen, TEXT_LINES)
+    text = seen.text or ""
+    if gist is None or len(text) < 2000:
+        return described
+    # Of a very long text, only the beginning and the end are summarized.
+    half = GIST_CHARACTERS // 2
+    material = text if len(text) <= GIST_CHARACTERS else f"{text[:half]}\n{seen.ending[-half:]}"
+    summary = gist(material, GIST_TOKENS).strip()
+    return described + (["in its own words:", *(cut(line, 400) for line in summary.split("\n"))] if summary else [])

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 from xml.parsers import expat
 
 import pydantic_core
 import yaml
 
-from conversations.files.exploration.glance import MOST_LINES, Deadline, Seen, cut, number
+from conversations.files.exploration.glance import MOST_LINES, Seen, cut, number
 
 MOST_NODES = 20_000
 MOST_DEPTH = 6
@@ -30,14 +31,12 @@ MOST_BRACKETS_OPEN = 100
 class Shape:
     """The values at one place of the structure, over all rows."""
 
-    kinds: dict[str, int] = field(default_factory=dict)
+    # In the order of their first values.
+    kinds: dict[str, None] = field(default_factory=dict)
     keys: dict[str, Shape] = field(default_factory=dict)
     key_count: int = 0
     inside: Shape | None = None
     lengths: list[int] = field(default_factory=list)
-
-    def add(self, kind: str) -> None:
-        self.kinds[kind] = self.kinds.get(kind, 0) + 1
 
     @property
     def description(self) -> str:
@@ -58,32 +57,32 @@ class Shape:
 class _Look:
     """One walk through a structure, with a budget of nodes."""
 
-    deadline: Deadline
+    seen: Seen
     nodes: int = MOST_NODES
 
     def at(self, value: Any, shape: Shape, depth: int = 0) -> None:
         self.nodes -= 1
-        if self.nodes < 0 or self.deadline.is_over:
+        if self.nodes < 0 or self.seen.is_late:
             return
         match value:
             case yaml.MappingNode() | dict():
                 pairs = _pairs(value)
-                shape.add("object")
+                shape.kinds["object"] = None
                 shape.key_count = max(shape.key_count, len(pairs))
                 for key, inner in pairs[:MOST_KEYS] if depth < MOST_DEPTH else ():
                     if key in shape.keys or len(shape.keys) < MOST_KEYS:
                         self.at(inner, shape.keys.setdefault(key, Shape()), depth + 1)
             case yaml.SequenceNode() | list():
                 rows = value.value if isinstance(value, yaml.SequenceNode) else value
-                shape.add("list")
+                shape.kinds["list"] = None
                 shape.lengths.append(len(rows))
                 shape.inside = shape.inside or Shape()
                 for row in rows[:MOST_ROWS] if depth < MOST_DEPTH else ():
                     self.at(row, shape.inside, depth + 1)
             case yaml.ScalarNode():
-                shape.add(_YAML_KINDS.get(value.tag.rpartition(":")[2], "text"))
+                shape.kinds[_YAML_KINDS.get(value.tag.rpartition(":")[2], "text")] = None
             case _:
-                shape.add(_JSON_KINDS.get(type(value), "text"))
+                shape.kinds[_JSON_KINDS.get(type(value), "text")] = None
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
@@ -102,10 +101,10 @@ _YAML_KINDS = {
 _JSON_KINDS = {type(None): "nothing", bool: "true or false", int: "whole number", float: "number"}
 
 
-def shape_of(value: Any, deadline: Deadline) -> list[str]:
+def shape_of(value: Any, seen: Seen) -> list[str]:
     """Describe a structure in indented lines."""
     shape = Shape()
-    _Look(deadline).at(value, shape)
+    _Look(seen).at(value, shape)
     lines = list(_lines(shape, name="", depth=0))
     return lines[:MOST_LINES] + (["…"] if len(lines) > MOST_LINES else [])
 
@@ -154,18 +153,18 @@ def _rows(text: str, *, is_whole: bool) -> list[str]:
     return [row for row in rows if row.strip()]
 
 
-def explore_json(seen: Seen, deadline: Deadline) -> list[str]:
-    return shape_of(read_json(seen.text or "", is_whole=seen.is_whole), deadline)
+def explore_json(seen: Seen) -> list[str]:
+    return shape_of(read_json(seen.text or "", is_whole=seen.is_whole), seen)
 
 
-def explore_json_lines(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_json_lines(seen: Seen) -> list[str]:
     rows = []
     for row in _rows(seen.text or "", is_whole=seen.is_whole):
         try:
             rows.append(read_json(row, is_whole=True))
         except ValueError:
             rows.append("a line that is not JSON")
-    lines = shape_of(rows, deadline)
+    lines = shape_of(rows, seen)
     looked_at = "" if len(rows) == seen.lines else f" (of the first {number(len(rows), 'line')})"
     return [f"each line{looked_at}:", *lines[1:]] if lines[1:] else lines
 
@@ -176,15 +175,10 @@ def _composed(text: str) -> yaml.Node | None:
         head = text[:YAML_CHARACTERS]
         ends = [at for at in range(len(head) - 1, 0, -1) if head[at - 1] == "\n" and not head[at].isspace()]
         text = head[: ends[0]] if ends else head
-    open_brackets = 0
-    for character in text:
-        if character in "[{":
-            open_brackets += 1
-        elif character in "]}":
-            open_brackets -= 1
-        if open_brackets > MOST_BRACKETS_OPEN:
-            # The scanner would try each bracket as the start of a key.
-            raise yaml.YAMLError("it is nested too deeply")
+    open_brackets = accumulate((character in "[{") - (character in "]}") for character in text)
+    if max(open_brackets, default=0) > MOST_BRACKETS_OPEN:
+        # The scanner would try each bracket as the start of a key.
+        raise yaml.YAMLError("it is nested too deeply")
     return next(iter(yaml.compose_all(text, Loader=yaml.SafeLoader)), None)
 
 
@@ -196,11 +190,11 @@ def is_yaml(text: str) -> bool:
         return False
 
 
-def explore_yaml(seen: Seen, deadline: Deadline) -> list[str]:
-    return shape_of(_composed(seen.text or ""), deadline)
+def explore_yaml(seen: Seen) -> list[str]:
+    return shape_of(_composed(seen.text or ""), seen)
 
 
-def explore_xml(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_xml(seen: Seen) -> list[str]:
     """Count elements by path, without resolving entities."""
     counts: dict[str, int] = {}
     path: list[str] = []

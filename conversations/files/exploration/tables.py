@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from conversations.files.exploration.glance import Deadline, Seen, cut, number
+from conversations.files.exploration.glance import Seen, cut, number
 
 MOST_ROWS = 20_000
 MOST_COLUMNS = 50
@@ -49,7 +49,7 @@ def _is_terse(rows: list[list[str]]) -> bool:
     return all(len(cell) <= LONGEST_CELL and not cell.rstrip().endswith(".") for row in rows for cell in row)
 
 
-def explore_table(seen: Seen, deadline: Deadline) -> list[str]:
+def explore_table(seen: Seen) -> list[str]:
     text = seen.text or ""
     delimiter = delimiter_of(text, is_named_so=True) or ","
     rows: list[list[str]] = []
@@ -57,7 +57,7 @@ def explore_table(seen: Seen, deadline: Deadline) -> list[str]:
     try:
         for row in islice(csv.reader(_lines(text, is_whole=seen.is_whole), delimiter=delimiter), MOST_ROWS):
             rows.append(row)
-            if deadline.is_over:
+            if seen.is_late:
                 break
     except csv.Error as wrong:
         broken = f"; row {len(rows) + 1} cannot be read: {wrong}"

@@ -12,9 +12,9 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import AuditEntry, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from tests.conversations.breaking import breaking
 from tests.conversations.ledger.ledgers import a_full_conversation, exported, the_ledgers
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import breaking
 
 
 def gone_on_with(written: bytes, conversation_id: int | None) -> bytes:

@@ -11,8 +11,8 @@ from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
-from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_workspace
+from tests.integrity.breaking import breaking
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, older_in, shown_links
 
 pytestmark = pytest.mark.django_db
