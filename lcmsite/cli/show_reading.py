@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from compaction.rendering import ERASED
 from conversations.humanize import counted
-from lcmsite.cli.terminal_layout import blanked, body, cell, heading, note, safe, show_one, span
+from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one, span
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
 from retrieval.describing.lineage import Impact
@@ -19,20 +18,19 @@ from retrieval.types import ExpandedItem, ExpandResult, GrepResult, Lineage, Mes
 
 
 @show_one.register
-def _(context: AssembledContext, console: Console) -> None:
+def _(context: AssembledContext, screen: Screen) -> None:
     for item in context.items:
-        heading(console, f"[{span(item)}] {item.role}", item.id, counted(item.tokens, "token"))
-        body(console, item.text)
+        screen.heading(f"[{span(item)}] {item.role}", item.id, counted(item.tokens, "token"))
+        screen.body(item.text)
     for message in (*context.system, *context.messages):
-        body(console, json.dumps(message, ensure_ascii=False))
+        screen.body(json.dumps(message, ensure_ascii=False))
     for repair in context.repairs:
-        note(console, f"{repair.kind}: {repair.what} ({', '.join(repair.item_ids)})")
+        screen.note(f"{repair.kind}: {repair.what} ({', '.join(repair.item_ids)})")
     if context.receipt_id:
-        note(console, f"The receipt is {context.receipt_id}.")
+        screen.note(f"The receipt is {context.receipt_id}.")
     left_out = context.left_out
     over = ", over budget" if context.over_budget else ""
-    note(
-        console,
+    screen.note(
         f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
         f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
         f"{counted(left_out.tokens, 'token')}.",
@@ -40,67 +38,66 @@ def _(context: AssembledContext, console: Console) -> None:
 
 
 @show_one.register
-def _(section: RecallSection, console: Console) -> None:
+def _(section: RecallSection, screen: Screen) -> None:
     if section.text:
-        body(console, section.text)
-    note(console, f"{counted(section.tokens, 'token')} of {section.limit:,}.")
+        screen.body(section.text)
+    screen.note(f"{counted(section.tokens, 'token')} of {section.limit:,}.")
 
 
 @show_one.register
-def _(changed: ReceiptDifference, console: Console) -> None:
+def _(changed: ReceiptDifference, screen: Screen) -> None:
     for line in changed.came_in:
-        heading(console, f"+ [{span(line)}] {line.reason}", line.id or "", counted(line.tokens, "token"))
+        screen.heading(f"+ [{span(line)}] {line.reason}", line.id or "", counted(line.tokens, "token"))
     for gone in changed.went_out:
         instead = f"now in {gone.replaced_by}" if gone.replaced_by else ""
         tokens = counted(gone.line.tokens, "token")
-        heading(console, f"- [{span(gone.line)}]", gone.line.id or "", tokens, instead)
+        screen.heading(f"- [{span(gone.line)}]", gone.line.id or "", tokens, instead)
     for each in changed.changed_cost:
-        heading(console, f"~ [{span(each)}]", each.id, f"{each.tokens_before:,} to {each.tokens_after:,} tokens")
-    note(
-        console,
+        screen.heading(f"~ [{span(each)}]", each.id, f"{each.tokens_before:,} to {each.tokens_after:,} tokens")
+    screen.note(
         f"{changed.tokens_before:,} to {counted(changed.tokens_after, 'token')}; "
         f"{counted(changed.unchanged, 'item')} unchanged.",
     )
 
 
 @show_one.register
-def _(found: GrepResult, console: Console) -> None:
+def _(found: GrepResult, screen: Screen) -> None:
     for match in found.matches:
         source = match.role or match.file_name or f"{match.kind} of"
-        heading(console, f"[{span(match)}] {source}", match.id, f"conversation {match.conversation_id}")
+        screen.heading(f"[{span(match)}] {source}", match.id, f"conversation {match.conversation_id}")
         # Replaced character by character, so that the highlights keep their places.
         snippet = Text(blanked(match.snippet.text))
         for start, end in match.snippet.highlights:
             snippet.stylize("bold", start, end)
-        console.print(snippet, soft_wrap=True)
-        console.print()
+        screen.console.print(snippet, soft_wrap=True)
+        screen.line()
     relaxed = ", any of the words" if found.relaxed else ""
     more = f" {found.note}" if found.note else ""
-    note(console, f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{more}")
+    screen.note(f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{more}")
     if found.cursor:
         # A cursor belongs to its query.
-        note(console, f"There is more: the same again with --cursor={found.cursor}")
+        screen.note(f"There is more: the same again with --cursor={found.cursor}")
 
 
 @show_one.register
-def _(expanded: ExpandResult, console: Console) -> None:
-    _show_items(expanded.items, expanded.gap, expanded.tokens, console)
+def _(expanded: ExpandResult, screen: Screen) -> None:
+    _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
         options = _expand_options(expanded.depth, expanded.include_messages, only_messages=False)
         again = " ".join(["lcm expand", expanded.summary_id, *options, f"--cursor={expanded.cursor}"])
-        console.print(f"There is more: {again}", soft_wrap=True)
+        screen.line(f"There is more: {again}")
 
 
 @show_one.register
-def _(expanded: RangeExpansion, console: Console) -> None:
-    _show_items(expanded.items, expanded.gap, expanded.tokens, console)
+def _(expanded: RangeExpansion, screen: Screen) -> None:
+    _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
         options = _expand_options(expanded.depth, expanded.include_messages, only_messages=expanded.only_messages)
         what = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
         again = " ".join(["lcm expand-range", what, *options, f"--cursor={expanded.cursor}"])
-        console.print(f"There is more: {again}", soft_wrap=True)
+        screen.line(f"There is more: {again}")
     elif expanded.note:
-        note(console, expanded.note)
+        screen.note(expanded.note)
 
 
 def _expand_options(depth: int, include_messages: bool, *, only_messages: bool) -> list[str]:
@@ -111,80 +108,76 @@ def _expand_options(depth: int, include_messages: bool, *, only_messages: bool) 
     return [*options, "--include-messages"] if include_messages else options
 
 
-def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: int, console: Console) -> None:
+def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: int, screen: Screen) -> None:
     """Show the items of a page; a gap comes before the last of them."""
     for place, item in enumerate(items, start=1):
         if gap is not None and place == len(items):
-            console.print(f"... {span(gap)} ...\n", style="dim")
+            screen.line(f"... {span(gap)} ...\n", style="dim")
         what = item.role or f"{item.summary_kind} summary"
-        heading(console, f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
-        body(console, ERASED if item.erased else item.content or item.parts_json)
-    note(console, f"{counted(tokens, 'token')}.")
+        screen.heading(f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
+        screen.body(ERASED if item.erased else item.content or item.parts_json)
+    screen.note(f"{counted(tokens, 'token')}.")
 
 
 @show_one.register
-def _(described: RangeDescription, console: Console) -> None:
+def _(described: RangeDescription, screen: Screen) -> None:
     for node in described.nodes:
         share = f"{counted(node.messages_in_range, 'message')} of the range"
-        heading(console, f"[{span(node.summary)}] {node.summary.kind} summary", node.summary.summary_id, share)
+        screen.heading(f"[{span(node.summary)}] {node.summary.kind} summary", node.summary.summary_id, share)
         if node.content is not None:
-            body(console, node.content)
-    _show_outlines(described.manifest, console)
-    note(
-        console,
+            screen.body(node.content)
+    _show_outlines(described.manifest, screen)
+    screen.note(
         f"{counted(described.message_count, 'message')}, {counted(described.message_tokens, 'token')}; in the context "
         f"{described.context_tokens:,}, still raw: {_spans(described.raw_messages)}.",
     )
     if described.note:
-        note(console, described.note)
+        screen.note(described.note)
 
 
 @show_one.register
-def _(found: Impact, console: Console) -> None:
-    _show_outlines(found.items, console)
+def _(found: Impact, screen: Screen) -> None:
+    _show_outlines(found.items, screen)
     for level in found.levels:
-        console.print(
-            f"{level.distance:>4} away: {counted(level.count, 'summary', 'summaries')}, "
-            f"{counted(level.tokens, 'token')}, {level.active:,} in the context"
-        )
+        summaries, tokens = counted(level.count, "summary", "summaries"), counted(level.tokens, "token")
+        screen.line(f"{level.distance:>4} away: {summaries}, {tokens}, {level.active:,} in the context")
     itself = "It is in the context itself" if found.active else "It is not in the context itself"
     derived = counted(found.count, "summary derives", "summaries derive")
-    note(console, f"{derived} from {found.id}. {itself}.")
+    screen.note(f"{derived} from {found.id}. {itself}.")
 
 
 @show_one.register
-def _(found: QueryAnswer, console: Console) -> None:
+def _(found: QueryAnswer, screen: Screen) -> None:
     if found.answer is not None:
-        body(console, found.answer)
+        screen.body(found.answer)
     for excerpt in found.excerpts:
         source = excerpt.role or f"{excerpt.kind}"
-        heading(console, f"[{span(excerpt)}] {source}", excerpt.id, counted(excerpt.tokens, "token"))
-        body(console, excerpt.text)
+        screen.heading(f"[{span(excerpt)}] {source}", excerpt.id, counted(excerpt.tokens, "token"))
+        screen.body(excerpt.text)
     if found.answer is not None and found.cited_ids:
-        console.print(f"It relies on {', '.join(found.cited_ids)}.", soft_wrap=True)
+        screen.line(f"It relies on {', '.join(found.cited_ids)}.")
     if found.note:
-        note(console, found.note)
+        screen.note(found.note)
     for call in found.hint.calls:
-        note(console, f"To read it directly: {call}")
+        screen.note(f"To read it directly: {call}")
     if found.grant is not None:
-        show_one(found.grant, console)
+        show_one(found.grant, screen)
 
 
 @show_one.register
-def _(grant: GrantRecord, console: Console) -> None:
+def _(grant: GrantRecord, screen: Screen) -> None:
     until = f" until {cell(grant.expires_at)}" if grant.state is GrantState.ACTIVE else ""
-    heading(console, grant.grant_id, f"{grant.state}{until}", f"{grant.tokens_used:,} of {grant.token_cap:,} tokens")
+    screen.heading(grant.grant_id, f"{grant.state}{until}", f"{grant.tokens_used:,} of {grant.token_cap:,} tokens")
     refused = ", ".join(f"{code} {count:,}" for code, count in sorted(grant.refusals.items()))
-    console.print(Text(safe(f"  {cell(grant.question)}")), soft_wrap=True)
-    note(
-        console,
+    screen.line(f"  {cell(grant.question)}")
+    screen.note(
         f"  {counted(grant.depth, 'level')} below {', '.join(grant.item_ids)}; "
         f"{counted(grant.reads, 'read')}, refused: {refused or 'nothing'}",
     )
 
 
 @show_one.register
-def _(lineage: Lineage, console: Console) -> None:
+def _(lineage: Lineage, screen: Screen) -> None:
     sources: dict[str, list[str]] = {}
     for edge in lineage.edges:
         sources.setdefault(edge.summary_id, []).append(edge.source_id)
@@ -194,22 +187,22 @@ def _(lineage: Lineage, console: Console) -> None:
         summary_id, level = below.pop()
         node = nodes[summary_id]
         tokens = counted(node.token_count, "token")
-        heading(console, f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, tokens)
+        screen.heading(f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, tokens)
         below += [(source, level + 1) for source in reversed(sources.get(summary_id, []))]
     summaries, messages = counted(len(nodes), "summary", "summaries"), counted(lineage.message_count, "message")
-    note(console, f"{summaries} of {messages}; still raw: {_spans(lineage.raw_messages)}.")
+    screen.note(f"{summaries} of {messages}; still raw: {_spans(lineage.raw_messages)}.")
     for boundary in lineage.boundaries:
         when = cell(boundary.recorded_at)
-        note(console, f"The host cut behind {boundary.last_seq}: {boundary.host_reference}, {when}.")
+        screen.note(f"The host cut behind {boundary.last_seq}: {boundary.host_reference}, {when}.")
 
 
 def _spans(ranges: Iterable[MessageSpan]) -> str:
     return ", ".join(map(span, ranges)) or "none"
 
 
-def _show_outlines(outlines: Iterable[SummaryOutline], console: Console) -> None:
+def _show_outlines(outlines: Iterable[SummaryOutline], screen: Screen) -> None:
     for outline in outlines:
         superseded = f"superseded by {outline.superseded_by}" if outline.superseded_by else ""
         state = "in the context" if outline.active else superseded
         cost = f"opens for {counted(outline.opening_tokens, 'token')}"
-        heading(console, f"[{span(outline)}] depth {outline.depth}", outline.summary_id, cost, state)
+        screen.heading(f"[{span(outline)}] depth {outline.depth}", outline.summary_id, cost, state)

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.text import Text
 
 from compaction.rendering import ERASED
 from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.cli import show_reading, show_trust
-from lcmsite.cli.terminal_layout import body, cell, heading, lines, note, safe, show_one, span, table
+from lcmsite.cli.terminal_layout import Screen, cell, show_one, span
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey
 from retrieval.delegation.types import GrantRecord
@@ -32,49 +31,49 @@ def show(result: Any, stream: TextIO) -> None:
         stream.buffer.write(result)
         return
     width = None if stream.isatty() else WIDTH_OFF_TERMINAL
-    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    screen = Screen(Console(file=stream, width=width, highlight=False, emoji=False, markup=False))
     if isinstance(result, list | tuple):
-        _show_many(result, console)
+        _show_many(result, screen)
     else:
-        show_one(result, console)
+        show_one(result, screen)
 
 
-def _show_many(results: Sequence[Any], console: Console) -> None:
+def _show_many(results: Sequence[Any], screen: Screen) -> None:
     if not results:
-        console.print("Nothing.")
+        screen.line("Nothing.")
     elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord):
         for before, each in zip([None, *results], results, strict=False):
-            _show_gap(before, each, console)
-            show_one(each, console)
+            _show_gap(before, each, screen)
+            show_one(each, screen)
     else:
-        console.print(table(results))
+        screen.table(results)
 
 
-def _show_gap(before: Any, after: Any, console: Console) -> None:
+def _show_gap(before: Any, after: Any, screen: Screen) -> None:
     """Show the range of messages that is missing between two messages, if any is."""
     if isinstance(before, MessageRecord) and isinstance(after, MessageRecord) and after.seq > before.seq + 1:
         missing = MessageSpan(before.seq + 1, after.seq - 1)
-        console.print(f"[{span(missing)}] missing: not in the database; see `lcm check`", style="bold red")
-        console.print()
+        screen.line(f"[{span(missing)}] missing: not in the database; see `lcm check`", style="bold red")
+        screen.line()
 
 
 @show_one.register
-def _(message: MessageRecord, console: Console) -> None:
+def _(message: MessageRecord, screen: Screen) -> None:
     author = f" {message.author}" if message.author else ""
-    heading(console, f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
-    body(console, message.content if message.erased_by_id is None else ERASED)
+    screen.heading(f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
+    screen.body(message.content if message.erased_by_id is None else ERASED)
 
 
 @show_one.register
-def _(issued: IssuedKey, console: Console) -> None:
-    console.print(issued.key, soft_wrap=True)
-    note(console, "Keep it: it cannot be shown again.")
-    lines(issued.record, console)
+def _(issued: IssuedKey, screen: Screen) -> None:
+    screen.line(issued.key)
+    screen.note("Keep it: it cannot be shown again.")
+    screen.fields(issued.record)
 
 
 @show_one.register
-def _(model: EndpointRecord, console: Console) -> None:
-    heading(console, model.name, model.model or "no model", model.host or "no address")
+def _(model: EndpointRecord, screen: Screen) -> None:
+    screen.heading(model.name, model.model or "no model", model.host or "no address")
     until = f" until {cell(model.open_until)}" if model.open_until else ""
     state = f"{model.state}{until}" if model.is_configured else "not configured"
     failed = f", last {model.last_failure} at {cell(model.last_failure_at)}" if model.last_failure else ""
@@ -87,7 +86,7 @@ def _(model: EndpointRecord, console: Console) -> None:
         f"in all: {counted(model.calls, 'call')} ({model.failures:,} failed), {model.tokens_in:,} tokens read, "
         f"{model.tokens_out:,} written{cost}",
     ):
-        console.print(f"  {line}", soft_wrap=True)
+        screen.line(f"  {line}")
 
 
 def _of(spent: int, limit: int | None) -> str:
@@ -95,32 +94,31 @@ def _of(spent: int, limit: int | None) -> str:
 
 
 @show_one.register
-def _(in_force: EffectiveSettings, console: Console) -> None:
+def _(in_force: EffectiveSettings, screen: Screen) -> None:
     for group in in_force.groups:
-        console.print(group.title, style="bold")
+        screen.line(group.title, style="bold")
         for setting in group.settings:
             value = ("set" if setting.is_set else "") if setting.is_secret else cell(setting.value)
             origin = "" if setting.source is Source.DEFAULT else f"  ({setting.source})"
-            console.print(f"  {setting.name:30} {safe(value)}{origin}".rstrip(), soft_wrap=True, markup=False)
+            screen.line(f"  {setting.name:30} {value}{origin}".rstrip())
 
 
 @show_one.register
-def _(plan: PlanOutline, console: Console) -> None:
-    heading(console, "plan", plan.plan_id, f"conversation {plan.conversation_id}", cell(plan.created_at))
-    console.print(
+def _(plan: PlanOutline, screen: Screen) -> None:
+    screen.heading("plan", plan.plan_id, f"conversation {plan.conversation_id}", cell(plan.created_at))
+    screen.line(
         f"  {counted(plan.step_count, 'step')}: {counted(plan.tokens_before, 'token')} in "
         f"{counted(plan.items_before, 'item')} to {counted(plan.tokens_expected, 'token')} in "
-        f"{counted(plan.items_expected, 'item')}",
-        soft_wrap=True,
+        f"{counted(plan.items_expected, 'item')}"
     )
     calls = f"{counted(plan.calls, 'call')}, {plan.tokens_in:,} tokens in, {plan.tokens_out:,} out"
     by = f"{_summarizer(plan)}: {calls}, {_cost(plan)}" if plan.model else plan.summarizer
-    note(console, f"  by {by}")
+    screen.note(f"  by {by}")
     for other in plan.otherwise if plan.step_count else ():
         by = f"{_summarizer(other)}: {_cost(other)}" if other.model else other.summarizer
-        note(console, f"  or, if that does not answer, by {by}")
+        screen.note(f"  or, if that does not answer, by {by}")
     if plan.executed_at is not None:
-        note(console, f"  executed by {plan.run_id}, {cell(plan.executed_at)}")
+        screen.note(f"  executed by {plan.run_id}, {cell(plan.executed_at)}")
 
 
 def _summarizer(chosen: Any) -> str:
@@ -132,39 +130,37 @@ def _cost(chosen: Any) -> str:
 
 
 @show_one.register
-def _(plan: PlanRecord, console: Console) -> None:
-    show_one.dispatch(PlanOutline)(plan, console)
+def _(plan: PlanRecord, screen: Screen) -> None:
+    show_one.dispatch(PlanOutline)(plan, screen)
     for step in plan.steps:
         sources = ", ".join(map(span, step.ranges))
         earlier = f" (of steps {', '.join(map(str, step.from_steps))})" if step.from_steps else ""
-        console.print(
+        screen.line(
             f"{step.number:>4}  depth {step.depth}  {step.kind} summary of [{sources}]{earlier}: "
-            f"{counted(step.source_tokens, 'token')} to at most {step.expected_tokens:,}",
-            soft_wrap=True,
+            f"{counted(step.source_tokens, 'token')} to at most {step.expected_tokens:,}"
         )
 
 
 @show_one.register
-def _(flushed: FlushResult, console: Console) -> None:
+def _(flushed: FlushResult, screen: Screen) -> None:
     boundary = flushed.boundary
-    heading(console, f"boundary behind {boundary.last_seq}", boundary.host_reference, cell(boundary.recorded_at))
+    screen.heading(f"boundary behind {boundary.last_seq}", boundary.host_reference, cell(boundary.recorded_at))
     if not flushed.created:
-        note(console, "It was recorded before.")
+        screen.note("It was recorded before.")
     for done in (flushed.compaction, flushed.job):
         if done is not None:
-            lines(done, console)
+            screen.fields(done)
 
 
 @show_one.register
-def _(coverage: Coverage, console: Console) -> None:
+def _(coverage: Coverage, screen: Screen) -> None:
     for gap in coverage.gaps:
-        console.print(Text.assemble((f"{gap.kind} ", "bold red"), f"[{span(gap)}]"))
+        screen.line((f"{gap.kind} ", "bold red"), f"[{span(gap)}]")
     if coverage.gaps_left_out:
-        console.print(f"and {counted(coverage.gaps_left_out, 'more gap')}", style="dim")
+        screen.line(f"and {counted(coverage.gaps_left_out, 'more gap')}", style="dim")
     for key in coverage.missing_keys:
-        console.print(Text.assemble(("no message has the key ", "bold red"), safe(key)), soft_wrap=True)
-    note(
-        console,
+        screen.line(("no message has the key ", "bold red"), key)
+    screen.note(
         f"{counted(coverage.stored, 'message')} up to {coverage.last_seq}: {coverage.summarized:,} summarized, "
         f"{coverage.raw:,} raw, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
         f"{'Everything can be recovered.' if coverage.is_complete else 'Not everything can be recovered.'}",

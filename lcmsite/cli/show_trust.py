@@ -2,97 +2,87 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.text import Text
-
 from conversations.humanize import counted
 from conversations.ledger.types import LedgerReport
 from integrity.anchors.types import AnchorVerdict, PublicKey
 from integrity.types import IntegrityReport, RepairPlanRecord, ReportPage, StepRecord
-from lcmsite.cli.terminal_layout import body, cell, heading, note, safe, show_one, table
+from lcmsite.cli.terminal_layout import Screen, cell, show_one
 
 
 @show_one.register
-def _(report: IntegrityReport, console: Console) -> None:
+def _(report: IntegrityReport, screen: Screen) -> None:
     for result in report.invariants:
-        found = f"{counted(result.count, 'finding')} "
-        verdict = Text(found, "bold red") if result.count else Text("holds ", "green")
-        console.print(Text.assemble(verdict, (f"{result.code}: ", "bold"), result.sentence), soft_wrap=True)
+        verdict = (f"{counted(result.count, 'finding')} ", "bold red") if result.count else ("holds ", "green")
+        screen.line(verdict, (f"{result.code}: ", "bold"), result.sentence)
         for finding in result.findings:
-            body(console, f"    {finding.id}: {finding.detail}", end="")
+            screen.line(f"    {finding.id}: {finding.detail}")
     if report.unchecked:
         names = ", ".join(map(str, report.unchecked))
-        console.print(Text(f"Not checked, because it took too long: conversation {names}.", "bold red"))
-    note(
-        console,
+        screen.line(f"Not checked, because it took too long: conversation {names}.", style="bold red")
+    screen.note(
         f"{counted(report.conversations_checked, 'conversation')} and "
         f"{counted(report.messages_checked, 'message')} checked: "
         f"{'everything holds' if report.is_clean else 'not everything holds'}. The report is {report.report_id}.",
     )
     if report.repair_id:
-        note(console, f"The repair plan: lcm repairs {report.repair_id}")
+        screen.note(f"The repair plan: lcm repairs {report.repair_id}")
     elif not report.is_clean:
-        note(console, f"To plan repairs: lcm plan-repairs {report.report_id}")
+        screen.note(f"To plan repairs: lcm plan-repairs {report.report_id}")
 
 
 @show_one.register
-def _(page: ReportPage, console: Console) -> None:
-    show_one(page.report, console)
+def _(page: ReportPage, screen: Screen) -> None:
+    show_one(page.report, screen)
     if page.findings:
-        console.print(table(page.findings))
+        screen.table(page.findings)
     if page.next_cursor is not None:
-        note(console, f"There is more: lcm report {page.report.report_id} --cursor={page.next_cursor}")
+        screen.note(f"There is more: lcm report {page.report.report_id} --cursor={page.next_cursor}")
 
 
 @show_one.register
-def _(plan: RepairPlanRecord, console: Console) -> None:
-    heading(console, f"repair plan, {plan.state}", plan.repair_id, f"of {plan.report_id}", cell(plan.created_at))
+def _(plan: RepairPlanRecord, screen: Screen) -> None:
+    screen.heading(f"repair plan, {plan.state}", plan.repair_id, f"of {plan.report_id}", cell(plan.created_at))
     for step in plan.steps:
-        _show_step(step, console)
+        _show_step(step, screen)
     for each in plan.unplanned:
-        console.print(Text.assemble((f"      {each.id} ", "bold"), safe(f"{each.code}: {each.why}")), soft_wrap=True)
+        screen.line((f"      {each.id} ", "bold"), f"{each.code}: {each.why}")
     for name, value in plan.outcome.items():
-        note(console, f"  {name}: {cell(value, longest=None)}")
+        screen.note(f"  {name}: {cell(value, longest=None)}")
     if not plan.steps and not plan.unplanned:
-        note(console, "  Nothing is to be done.")
+        screen.note("  Nothing is to be done.")
 
 
-def _show_step(step: StepRecord, console: Console) -> None:
+def _show_step(step: StepRecord, screen: Screen) -> None:
     where = "" if step.conversation_id is None else f" in conversation {step.conversation_id}"
     approved = f", by {step.approved_by}" if step.approved_by else ""
     lasting = "" if step.reversible else ", cannot be undone"
-    console.print(
-        Text.assemble(
-            (f"{step.ordinal:>4}  ", "dim"),
-            (safe(f"{step.operation} {step.target}"), "bold"),
-            safe(f"{where}: {step.state}{approved}; risk {step.risk}{lasting}"),
-        ),
-        soft_wrap=True,
+    screen.line(
+        (f"{step.ordinal:>4}  ", "dim"),
+        (f"{step.operation} {step.target}", "bold"),
+        f"{where}: {step.state}{approved}; risk {step.risk}{lasting}",
     )
-    note(console, f"      {step.why}")
-    note(console, f"      {cell(step.before)} -> {cell(step.after)}")
+    screen.note(f"      {step.why}")
+    screen.note(f"      {cell(step.before)} -> {cell(step.after)}")
 
 
 @show_one.register
-def _(report: LedgerReport, console: Console) -> None:
+def _(report: LedgerReport, screen: Screen) -> None:
     for finding in report.findings:
         # A finding without a line is about the anchor.
         where = f"line {finding.line}: " if finding.line else ""
-        body(console, f"{where}{finding.detail} [{finding.code}]", end="")
-    _show_more_findings(report.finding_count - len(report.findings), console)
-    note(
-        console,
+        screen.line(f"{where}{finding.detail} [{finding.code}]")
+    _show_more_findings(report.finding_count - len(report.findings), screen)
+    screen.note(
         f"{counted(report.lines, 'line')}, {counted(report.conversations, 'conversation')}, "
         f"{counted(report.counts.messages, 'message')}, "
         f"{counted(report.counts.summaries, 'summary', 'summaries')}: "
         f"{'everything holds' if report.is_clean else 'not everything holds'}.",
     )
-    note(console, f"The last line_hash is {report.line_hash or 'none'}.")
+    screen.note(f"The last line_hash is {report.line_hash or 'none'}.")
     if report.anchor is not None:
         anchor = report.anchor
         unnamed = f", {anchor.unnamed_conversations:,} not in the anchor" if anchor.unnamed_conversations else ""
-        note(
-            console,
+        screen.note(
             f"Compared with the anchor of {anchor.made_at} from {anchor.site}: "
             f"{counted(anchor.conversations, 'conversation')}{unnamed}. "
             + _signed_by(anchor.public_key, is_trusted=anchor.key_is_trusted),
@@ -100,30 +90,29 @@ def _(report: LedgerReport, console: Console) -> None:
 
 
 @show_one.register
-def _(verdict: AnchorVerdict, console: Console) -> None:
+def _(verdict: AnchorVerdict, screen: Screen) -> None:
     for finding in verdict.findings:
-        body(console, f"{finding.id}: {finding.detail} [{finding.code}]", end="")
-    _show_more_findings(verdict.finding_count - len(verdict.findings), console)
+        screen.line(f"{finding.id}: {finding.detail} [{finding.code}]")
+    _show_more_findings(verdict.finding_count - len(verdict.findings), screen)
     unnamed = f" and {verdict.unnamed_conversations:,} not in the anchor" if verdict.unnamed_conversations else ""
-    note(
-        console,
+    screen.note(
         f"{verdict.source}, made {verdict.made_at} on {verdict.site}: "
         f"{counted(verdict.conversations, 'conversation')}{unnamed}, {counted(verdict.messages, 'message')}, "
         f"{counted(verdict.acts, 'act')}: {'as anchored' if verdict.is_clean else 'differences found'}.",
     )
-    note(console, _signed_by(verdict.public_key, is_trusted=verdict.key_is_trusted))
+    screen.note(_signed_by(verdict.public_key, is_trusted=verdict.key_is_trusted))
 
 
 @show_one.register
-def _(key: PublicKey, console: Console) -> None:
-    console.print(key.public_key, soft_wrap=True)
-    console.print(key.pem, end="")
-    note(console, f"The private key is in {key.key_file}.")
+def _(key: PublicKey, screen: Screen) -> None:
+    screen.line(key.public_key)
+    screen.line(key.pem, end="")
+    screen.note(f"The private key is in {key.key_file}.")
 
 
-def _show_more_findings(count: int, console: Console) -> None:
+def _show_more_findings(count: int, screen: Screen) -> None:
     if count > 0:
-        note(console, f"and {counted(count, 'more finding')}")
+        screen.note(f"and {counted(count, 'more finding')}")
 
 
 def _signed_by(public_key: str, *, is_trusted: bool) -> str:

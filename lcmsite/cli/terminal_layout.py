@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import singledispatch
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -26,43 +27,52 @@ def span(item: Any) -> str:
     return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"
 
 
-def heading(console: Console, title: str, *more: str) -> None:
-    """The title of what follows, with details beside it."""
-    console.print(Text.assemble((safe(title), "bold"), (safe("  " + "  ".join(more)), "dim")))
+@dataclass(frozen=True)
+class Screen:
+    """Writes to a terminal; stored text can neither move its cursor nor colour it."""
 
+    console: Console
 
-def body(console: Console, text: str, *, end: str = "\n") -> None:
-    """A text as it is."""
-    console.print(Text(safe(text)), soft_wrap=True)
-    console.print(end, end="")
+    def line(self, *pieces: str | tuple[str, str], style: str = "", end: str = "\n") -> None:
+        """Write pieces in one line, each plain or with a style of its own."""
+        shown = (safe(each) if isinstance(each, str) else (safe(each[0]), each[1]) for each in pieces)
+        self.console.print(Text.assemble(*shown), style=style, end=end, soft_wrap=True)
 
+    def heading(self, title: str, *more: str) -> None:
+        """Write the title of what follows, with details beside it."""
+        self.line((title, "bold"), ("  " + "  ".join(more), "dim"))
 
-def note(console: Console, text: str) -> None:
-    """A remark, in one dim line."""
-    console.print(Text(safe(text)), style="dim", soft_wrap=True)
+    def body(self, text: str) -> None:
+        """Write a text as it is, and a blank line."""
+        self.line(f"{text}\n")
+
+    def note(self, text: str) -> None:
+        """Write a remark in one dim line."""
+        self.line(text, style="dim")
+
+    def table(self, rows: Sequence[Any]) -> None:
+        self.console.print(table(rows))
+
+    def fields(self, record: Any, indent: str = "") -> None:
+        """Show the non-empty fields of a record: values first, then nested records."""
+        values = {each.name: getattr(record, each.name) for each in fields(record)}
+        filled = {name: value for name, value in values.items() if value not in (None, (), [], {})}
+        nested = {name: value for name, value in filled.items() if is_dataclass(value) or _is_many(value)}
+        for name, value in filled.items():
+            if name not in nested:
+                self.line((f"{indent + _words(name):<20} ", "dim"), cell(value, longest=None))
+        for name, value in nested.items():
+            self.line((f"{indent}{_words(name)}:", "bold"))
+            if is_dataclass(value):
+                self.fields(value, indent + "  ")
+            else:
+                self.table(value)
 
 
 @singledispatch
-def show_one(record: Any, console: Console) -> None:
+def show_one(record: Any, screen: Screen) -> None:
     """Show one record; without a renderer of its own type, a line for each field."""
-    lines(record, console)
-
-
-def lines(record: Any, console: Console, *, indent: str = "") -> None:
-    """Show the non-empty fields of a record: values first, then nested records."""
-    values = {each.name: getattr(record, each.name) for each in fields(record)}
-    filled = {name: value for name, value in values.items() if value not in (None, (), [], {})}
-    for name, value in filled.items():
-        if not is_dataclass(value) and not _is_many(value):
-            label = f"{indent + _words(name):<20} "
-            console.print(Text.assemble((label, "dim"), cell(value, longest=None)), soft_wrap=True)
-    for name, value in filled.items():
-        if is_dataclass(value):
-            console.print(Text(f"{indent}{_words(name)}:", "bold"))
-            lines(value, console, indent=indent + "  ")
-        elif _is_many(value):
-            console.print(Text(f"{indent}{_words(name)}:", "bold"))
-            console.print(table(value))
+    screen.fields(record)
 
 
 def _is_many(value: Any) -> bool:
@@ -75,17 +85,13 @@ def table(rows: Sequence[Any]) -> Table:
     A record within a record becomes columns of its own: those that name it, or all of them if none does.
     """
     flat = [_flat(row) for row in rows]
-    names = [name for name in dict.fromkeys(name for row in flat for name in row) if any(map(_has(name), flat))]
+    names = [name for name in dict.fromkeys(chain(*flat)) if any(_fits(row.get(name)) for row in flat)]
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         grid.add_column(_words(name), overflow="fold")
     for row in flat:
         grid.add_row(*(Text(cell(row.get(name))) for name in names))
     return grid
-
-
-def _has(name: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda row: _fits(row.get(name))
 
 
 def _flat(record: Any) -> dict[str, Any]:

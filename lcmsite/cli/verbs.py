@@ -56,26 +56,19 @@ class Verb:
         return HELP[self.name].sentence if self.name in HELP else self.description.partition("\n")[0]
 
 
-class Argument(NamedTuple):
-    """The arguments of `ArgumentParser.add_argument`."""
-
-    names: tuple[str, ...]
-    options: dict[str, Any]
-
-
-def argument(*names: str, **options: Any) -> Argument:
+def argument(*names: str, **options: Any) -> AddArguments:
     """One argument of a verb, as argparse takes it."""
-    return Argument(names, options)
+    return lambda parser: parser.add_argument(*names, **options)
 
 
 def verb(
-    name: str, *arguments: Argument, for_operator: bool = False, description: str | None = None
+    name: str, *arguments: AddArguments, for_operator: bool = False, description: str | None = None
 ) -> Callable[[Run], Verb]:
     """Make a verb of a function, whose docstring is the description if none is given."""
 
     def add_arguments(parser: ArgumentParser) -> None:
-        for each in arguments:
-            parser.add_argument(*each.names, **each.options)
+        for add in arguments:
+            add(parser)
 
     def decorate(function: Run) -> Verb:
         def run(session: Session, given: Namespace) -> Any:

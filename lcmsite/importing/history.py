@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -78,16 +79,19 @@ class History:
 
     def _read(self, stream: Iterable[bytes]) -> Iterator[Entry]:
         lines = self._lines(stream)
-        number, first = next(lines, (1, b""))
+        begin, first = next(lines, (1, b""))
         opening = first.strip()
         if not opening:
             raise self._malformed("line 1", "The file is empty.")
         if opening.startswith(b"[") or opening == b"{":
             value = self._value("", b"".join([first, *(line for _, line in lines)]))
-            yield from self._list(value) if isinstance(value, list) else self._one("", value, self._stem)
+            if not isinstance(value, list):
+                yield from self._one("", value, self._stem)
+                return
+            for place, each in enumerate(value, start=1):
+                yield from self._one(f"item {place}", each, f"{self._stem}-{place}")
             return
-        yield from self._one(f"line {number}", self._value(f"line {number}", first), f"{self._stem}-{number}")
-        for number, line in lines:
+        for number, line in chain([(begin, first)], lines):
             where = f"line {number}"
             yield from self._one(where, self._value(where, line), f"{self._stem}-{number}")
 
@@ -100,10 +104,6 @@ class History:
                     yield number, line
         except (EOFError, zlib.error) as broken:
             raise self._malformed(f"line {number + 1}", "The compressed file ends or breaks off here.") from broken
-
-    def _list(self, values: list[Any]) -> Iterator[Entry]:
-        for place, value in enumerate(values, start=1):
-            yield from self._one(f"item {place}", value, f"{self._stem}-{place}")
 
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
         """Yield the message that a value is, or the messages in it.

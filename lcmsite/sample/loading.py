@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -92,9 +91,7 @@ def _key(scope: Scope, workspace_id: int) -> str:
         key = kept.read_text("ascii").strip()
         if caller_of(key).scope == scope:
             return key
-    key = issue(workspace_id=workspace_id, name=SESSION_ID, scopes=[KeyScope.WRITE]).key
-    _write_secret(kept, key)
-    return key
+    return _kept(kept, issue(workspace_id=workspace_id, name=SESSION_ID, scopes=[KeyScope.WRITE]).key)
 
 
 def _password(scope: Scope) -> str:
@@ -102,9 +99,7 @@ def _password(scope: Scope) -> str:
     kept = _secret_file("password")
     user = get_user_model().objects.filter(username=USERNAME).first()
     if user is None:
-        password = users.add(scope, username=USERNAME, role=Role.ADMIN).password
-        _write_secret(kept, password)
-        return password
+        return _kept(kept, users.add(scope, username=USERNAME, role=Role.ADMIN).password)
     with suppress(FileNotFoundError, UnicodeDecodeError):
         password = kept.read_text("ascii").strip()
         if user.check_password(password):
@@ -116,10 +111,10 @@ def _secret_file(name: str) -> Path:
     return Path(settings.DATA_DIR) / f"sample.{name}"
 
 
-def _write_secret(path: Path, secret: str) -> None:
-    """Replace the file at once, readable by its owner only."""
+def _kept(path: Path, secret: str) -> str:
+    """Write the secret, readable by its owner only, in one step."""
     make_directory(path.parent)
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
         file.write(f"{secret}\n")
-    fresh.replace(path)
+    Path(file.name).replace(path)
+    return secret

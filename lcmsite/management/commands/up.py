@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
@@ -68,36 +68,28 @@ class Command(BaseCommand):
             "--verbose", action="store_true", help="show the log here, not in lcm.log in the data directory"
         )
 
-    def handle(
-        self,
-        *args: Any,
-        host: str,
-        port: int,
-        mcp_port: int,
-        no_web: bool,
-        no_mcp: bool,
-        no_worker: bool,
-        sample: bool,
-        verbose: bool,
-        **options: Any,
-    ) -> None:
+    def handle(self, *args: Any, **options: Any) -> None:
+        given = Namespace(**options)
+        host, port, mcp_port = given.host, given.port, given.mcp_port
         # Either asks for a stop, at any moment, also while the database is still starting; SIGINT as well where a
         # shell has started us in the background, which has it ignored.
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
         database = own_database() if settings.EMBEDDED_DATABASE else None
         processes = []
-        if not no_web:
-            shared = _listener(host, port, named=("--port", "LCM_PORT"))
-            processes += [Process("web", ("web",), shared) for _ in range(settings.DEPLOYMENT.web_workers)]
-        processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
-        serves_agents = mcp_port != 0 and not (no_web or no_mcp)
-        if serves_agents:
-            of_agents = _listener(host, mcp_port, named=("--mcp-port", "LCM_MCP_PORT"), taken=port)
-            processes.append(Process("mcp", ("mcp",), of_agents))
+        if not given.no_web:
+            listener = _listener(host, port, "--port", "LCM_PORT")
+            processes += [Process("web", ("web",), listener) for _ in range(settings.DEPLOYMENT.web_workers)]
+        processes += [] if given.no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
+        url = None if given.no_web else _url(host, port)
+        for_agents = None
+        if mcp_port != 0 and not (given.no_web or given.no_mcp):
+            listener = _listener(host, mcp_port, "--mcp-port", "LCM_MCP_PORT", taken=port)
+            processes.append(Process("mcp", ("mcp",), listener))
+            for_agents = f"{_url(host, mcp_port)}/mcp"
         require_servers()
         # Who asks for a format of the log reads it where it is written.
-        is_quiet = not verbose and settings.DEPLOYMENT.log_format == "auto"
+        is_quiet = not given.verbose and settings.DEPLOYMENT.log_format == "auto"
         with log_file(settings.DATA_DIR) if is_quiet else nullcontext() as self.log:
             began_at = self.log.seek(0, os.SEEK_END) if self.log else 0
             for process in processes:
@@ -106,13 +98,7 @@ class Command(BaseCommand):
                 with database.lease() if database else nullcontext(), held(settings.DATA_DIR):
                     try:
                         self._migrate()
-                        self._run(
-                            Supervisor(processes),
-                            database,
-                            url=None if no_web else _url(host, port),
-                            for_agents=f"{_url(host, mcp_port)}/mcp" if serves_agents else None,
-                            sample=sample,
-                        )
+                        self._run(Supervisor(processes), database, url, for_agents, sample=given.sample)
                     finally:
                         connection.close()
             except KeyboardInterrupt:
@@ -139,9 +125,9 @@ class Command(BaseCommand):
         self,
         supervisor: Supervisor,
         database: EmbeddedPostgres | None,
-        *,
         url: str | None,
         for_agents: str | None,
+        *,
         sample: bool,
     ) -> None:
         try:
@@ -155,7 +141,10 @@ class Command(BaseCommand):
             ready = f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it."
             self._tell_person(RULE)
             self._tell(ready, event="ready", url=url, mcp_url=for_agents)
-            self._introduce(url)
+            if url is not None:
+                self._tell_person(f"  Admin    {url}/admin/  (for superusers: {manage_py()} createsuperuser)")
+            if self.log is not None:
+                self._tell_person(f"  Log      {self.log.name}  (--verbose shows it here)")
             for line in introduction:
                 self._tell(line, event="sample", text=line.strip())
             self._tell_person(RULE)
@@ -183,12 +172,6 @@ class Command(BaseCommand):
             load_sample(url=url, echo=introduction.append)
         return introduction
 
-    def _introduce(self, url: str | None) -> None:
-        if url is not None:
-            self._tell_person(f"  Admin    {url}/admin/  (for superusers: {manage_py()} createsuperuser)")
-        if self.log is not None:
-            self._tell_person(f"  Log      {self.log.name}  (--verbose shows it here)")
-
     def _tell_person(self, line: str) -> None:
         if not settings.LOGS_ONLY_JSON:
             self.stdout.write(line)
@@ -198,9 +181,7 @@ class Command(BaseCommand):
         """Write a sentence for people, or an event into a log of JSON alone."""
         if settings.LOGS_ONLY_JSON:
             logger.info(event, **facts)
-        else:
-            self.stdout.write(sentence)
-            self.stdout.flush()
+        self._tell_person(sentence)
 
     def _wait_until_ready(self, web: Process, url: str) -> None:
         web.look_after()
@@ -224,9 +205,8 @@ def _alone(name: str) -> Iterator[None]:
         time.sleep(0.1)
 
 
-def _listener(host: str, port: int, *, named: tuple[str, str], taken: int | None = None) -> socket.socket:
+def _listener(host: str, port: int, option: str, setting: str, *, taken: int | None = None) -> socket.socket:
     """Bind the socket of this address; an error names the option to change."""
-    option, setting = named
     try:
         if port == taken:
             raise OSError(errno.EADDRINUSE, "It is the port of the site")

@@ -67,244 +67,228 @@ def file(**columns: Any) -> Columns:
 GREP: Any = {"tool_input": {"pattern": "def "}}
 PNG = "data:image/png;base64,iVBO"
 FOUND = {"type": "web_search_result", "title": "Boats", "url": "https://example.org", "encrypted_content": "Abc"}
-ROWS: dict[str, tuple[str, dict[str, Any], Role, list[Columns]]] = {
-    "neutral tools": (
-        "neutral",
-        a_neutral(
-            parts=[
-                {"type": "tool_call", "id": "1", "name": "grep", "input": {"pattern": "def "}},
-                {"type": "tool_result", "id": "1", "text": "3 matches", "is_error": False},
-                {"type": "tool_result", "id": "2", "text": "no such file", "is_error": True},
-            ]
+# By format: a row, and what it is in the store, its role and the columns of its parts.
+ROWS: dict[str, dict[str, tuple[dict[str, Any], list[Any]]]] = {
+    "neutral": {
+        "neutral tools": (
+            a_neutral(
+                parts=[
+                    {"type": "tool_call", "id": "1", "name": "grep", "input": {"pattern": "def "}},
+                    {"type": "tool_result", "id": "1", "text": "3 matches", "is_error": False},
+                    {"type": "tool_result", "id": "2", "text": "no such file", "is_error": True},
+                ]
+            ),
+            [Role.USER, call("1", "grep", **GREP), result("1", "3 matches"), failure("2", "no such file")],
+        )
+    },
+    "chat": {
+        "a chat call": (a_chat_call('{"pattern": "def "}'), [Role.ASSISTANT, call("call_1", "grep", **GREP)]),
+        "a chat call of old": (
+            {"role": "assistant", "content": None, "function_call": {"name": "grep", "arguments": "{}"}},
+            [Role.ASSISTANT, {"part_type": "tool", "tool_name": "grep", "tool_input": {}, "tool_status": "pending"}],
         ),
-        Role.USER,
-        [call("1", "grep", **GREP), result("1", "3 matches"), failure("2", "no such file")],
-    ),
-    "a chat text": ("chat", {"role": "user", "content": "hello"}, Role.USER, []),
-    "a chat call": ("chat", a_chat_call('{"pattern": "def "}'), Role.ASSISTANT, [call("call_1", "grep", **GREP)]),
-    "a chat call of old": (
-        "chat",
-        {"role": "assistant", "content": None, "function_call": {"name": "grep", "arguments": "{}"}},
-        Role.ASSISTANT,
-        [{"part_type": "tool", "tool_name": "grep", "tool_input": {}, "tool_status": "pending"}],
-    ),
-    "a chat result": (
-        "chat",
-        {"role": "tool", "tool_call_id": "call_1", "content": "3 matches"},
-        Role.TOOL,
-        [result("call_1", "3 matches")],
-    ),
-    "a developer": ("chat", {"role": "developer", "content": "be brief", "name": "rules"}, Role.SYSTEM, []),
-    "a function": (
-        "chat",
-        {"role": "function", "content": "be brief", "name": "rules"},
-        Role.TOOL,
-        [result(None, "be brief", tool_name="rules")],
-    ),
-    "a refusal": (
-        "chat",
-        {"role": "assistant", "content": None, "refusal": "I will not."},
-        Role.ASSISTANT,
-        [text("I will not.")],
-    ),
-    "chat pieces": (
-        "chat",
-        of_blocks(
-            {"type": "text", "text": "look"},
-            {"type": "image_url", "image_url": {"url": "https://example.org/dog.png", "detail": "low"}},
-            {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
-            {"type": "file", "file": {"filename": "a.pdf", "file_id": "file-1"}},
+        "a chat result": (
+            {"role": "tool", "tool_call_id": "call_1", "content": "3 matches"},
+            [Role.TOOL, result("call_1", "3 matches")],
         ),
-        Role.USER,
-        [
-            text("look"),
-            file(file_url="https://example.org/dog.png", file_mime="image/*"),
-            file(file_url="data:audio/wav;base64,UklG", file_mime="audio/wav"),
-            file(file_name="a.pdf"),
-        ],
-    ),
-    "an input": ("responses", {"role": "user", "content": "hello"}, Role.USER, []),
-    "an item": ("responses", {"type": "message", "role": "user", "content": "hello", "id": "msg_1"}, Role.USER, []),
-    "an output": (
-        "responses",
-        {"type": "message", "id": "msg_1", "status": "completed"}
-        | of_blocks(
-            {"type": "output_text", "text": "It is 5433.", "annotations": [{"type": "file_citation"}], "logprobs": []},
-            {"type": "refusal", "refusal": "No more than that."},
-            role="assistant",
+        "a developer": ({"role": "developer", "content": "be brief", "name": "rules"}, [Role.SYSTEM]),
+        "a function": (
+            {"role": "function", "content": "be brief", "name": "rules"},
+            [Role.TOOL, result(None, "be brief", tool_name="rules")],
         ),
-        Role.ASSISTANT,
-        [text("It is 5433."), text("No more than that.")],
-    ),
-    "input pieces": (
-        "responses",
-        {"type": "message"}
-        | of_blocks(
-            {"type": "input_text", "text": "look"},
-            {"type": "input_image", "image_url": "https://example.org/dog.png", "detail": "low"},
-            {"type": "input_image", "file_id": "file-1", "detail": "auto"},
-            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
-            {"type": "input_file", "file_url": "https://example.org/a.pdf"},
-            {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+        "a refusal": (
+            {"role": "assistant", "content": None, "refusal": "I will not."},
+            [Role.ASSISTANT, text("I will not.")],
         ),
-        Role.USER,
-        [
-            text("look"),
-            file(file_url="https://example.org/dog.png", file_mime="image/*"),
-            file(file_mime="image/*"),
-            file(file_name="a.pdf", file_url="data:application/pdf;base64,JVBE"),
-            file(file_url="https://example.org/a.pdf"),
-            file(),
-        ],
-    ),
-    "an item call": ("responses", RESPONSES_CALL, Role.ASSISTANT, [call("call_1", "grep", **GREP)]),
-    "an item result": ("responses", RESPONSES_RESULT, Role.TOOL, [result("call_1", "3 matches")]),
-    "a thought": (
-        "responses",
-        RESPONSES_THOUGHT | {"content": [{"type": "reasoning_text", "text": "The parser reads lines."}]},
-        Role.ASSISTANT,
-        [reasoning("Looking for the parser"), reasoning("The parser reads lines.")],
-    ),
-    "a summary of a thought": ("responses", RESPONSES_THOUGHT, Role.ASSISTANT, [reasoning("Looking for the parser")]),
-    "a thought without text": (
-        "responses",
-        RESPONSES_THOUGHT | {"summary": []},
-        Role.ASSISTANT,
-        [{"part_type": "reasoning"}],
-    ),
-    "a picture made": (
-        "responses",
-        {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBO"},
-        Role.ASSISTANT,
-        [file(file_mime="image/png", file_url=PNG)],
-    ),
-    "a blocks text": ("anthropic", {"role": "user", "content": "hello"}, Role.USER, []),
-    "blocks of an answer": (
-        "anthropic",
-        of_blocks(ANTHROPIC_THOUGHT, {"type": "text", "text": "Let me look."}, ANTHROPIC_CALL, role="assistant"),
-        Role.ASSISTANT,
-        [reasoning("Where is it?"), text("Let me look."), call("toolu_1", "grep", **GREP)],
-    ),
-    "blocks of results": (
-        "anthropic",
-        of_blocks(an_answer("3 matches"), an_answer("no such file", is_error=True)),
-        Role.TOOL,
-        [result("toolu_1", "3 matches"), failure("toolu_1", "no such file")],
-    ),
-    "results beside words": (
-        "anthropic",
-        of_blocks(an_answer("3 matches"), {"type": "text", "text": "And now the tests."}),
-        Role.USER,
-        [result("toolu_1", "3 matches"), text("And now the tests.")],
-    ),
-    "results with pictures": (
-        "anthropic",
-        of_blocks(an_answer([PICTURE, {"type": "text", "text": "the page"}]), an_answer([])),
-        Role.TOOL,
-        [
-            result("toolu_1", ""),
-            file(file_mime="image/png", file_url=PNG),
-            result("toolu_1", "the page"),
-            result("toolu_1", ""),
-        ],
-    ),
-    "documents": (
-        "anthropic",
-        of_blocks(
-            {"type": "document", "title": "Rules", "source": {"type": "url", "url": "https://example.org/r.pdf"}},
-            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "No running."}},
-        ),
-        Role.USER,
-        [
-            file(file_mime="application/pdf", file_name="Rules", file_url="https://example.org/r.pdf"),
-            text("No running."),
-        ],
-    ),
-    "the vendor's own tools": (
-        "anthropic",
-        of_blocks(
-            {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "boats"}},
-            {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [FOUND]},
-            {"type": "web_search_tool_result", "tool_use_id": "srv_2", "content": {"error_code": "too_many_requests"}},
-            role="assistant",
-        ),
-        Role.ASSISTANT,
-        [
-            call("srv_1", "web_search", tool_input={"query": "boats"}),
-            result("srv_1", "Boats\nhttps://example.org"),
-            result("srv_2", "too_many_requests"),
-        ],
-    ),
-    "an answer with its usage": (
-        "anthropic",
-        of_blocks({"type": "text", "text": "Hi.", "citations": None}, role="assistant")
-        | {"id": "msg_01", "type": "message", "stop_reason": "end_turn", "usage": {"input_tokens": 3}},
-        Role.ASSISTANT,
-        [text("Hi.")],
-    ),
-    "a line of pi": (
-        "pi",
-        of_pi(
-            role="assistant",
-            content=[
-                {"type": "thinking", "thinking": "hm", "thinkingSignature": "EqQB"},
-                {"type": "text", "text": "I look."},
-                {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "a"}, "partialJson": "{"},
+        "chat pieces": (
+            of_blocks(
+                {"type": "text", "text": "look"},
+                {"type": "image_url", "image_url": {"url": "https://example.org/dog.png", "detail": "low"}},
+                {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+                {"type": "file", "file": {"filename": "a.pdf", "file_id": "file-1"}},
+            ),
+            [
+                Role.USER,
+                text("look"),
+                file(file_url="https://example.org/dog.png", file_mime="image/*"),
+                file(file_url="data:audio/wav;base64,UklG", file_mime="audio/wav"),
+                file(file_name="a.pdf"),
             ],
-            usage={"input": 5, "cost": {"total": 0.5}},
-            stopReason="toolUse",
         ),
-        Role.ASSISTANT,
-        [reasoning("hm"), text("I look."), call("t1", "read", tool_input={"path": "a"})],
-    ),
-    "a result of pi": (
-        "pi",
-        of_pi(role="toolResult", toolCallId="t1", toolName="read", isError=False, details={"lines": 3},
-              content=[{"type": "text", "text": "def f"}]),
-        Role.TOOL,
-        [result("t1", "def f", tool_name="read")],
-    ),
-    "a failure of pi": (
-        "pi",
-        of_pi(role="toolResult", toolCallId="t1", toolName="read", isError=True, content="no"),
-        Role.TOOL,
-        [failure("t1", "no", tool_name="read")],
-    ),
-    "a picture of pi": (
-        "pi",
-        of_pi(role="toolResult", toolCallId="t1", toolName="shot", isError=False,
-              content=[{"type": "image", "data": "iVBO", "mimeType": "image/png"}]),
-        Role.TOOL,
-        [result("t1", "", tool_name="shot"), file(file_mime="image/png", file_url=PNG)],
-    ),
-    "an empty result of pi": (
-        "pi",
-        of_pi(role="toolResult", toolCallId="t1", toolName="shot", isError=False, content=[]),
-        Role.TOOL,
-        [result("t1", "", tool_name="shot")],
-    ),
-    "a summary of pi": (
-        "pi",
-        {"type": "compaction", "timestamp": AT, "summary": "So far: a.py.", "tokensBefore": 9000},
-        Role.ASSISTANT,
-        [{"part_type": "compaction", "text_content": "So far: a.py."}],
-    ),
-    "a summary of codex": (
-        "codex",
-        {"timestamp": AT, "type": "compacted", "payload": {"message": "So far.", "replacement_history": [{"a": 1}]}},
-        Role.ASSISTANT,
-        [{"part_type": "compaction", "text_content": "So far."}],
-    ),
-}  # fmt: skip
+    },
+    "responses": {
+        "an output": (
+            {"type": "message", "id": "msg_1", "status": "completed"}
+            | of_blocks(
+                {
+                    "type": "output_text",
+                    "text": "It is 5433.",
+                    "annotations": [{"type": "file_citation"}],
+                    "logprobs": [],
+                },
+                {"type": "refusal", "refusal": "No more than that."},
+                role="assistant",
+            ),
+            [Role.ASSISTANT, text("It is 5433."), text("No more than that.")],
+        ),
+        "input pieces": (
+            {"type": "message"}
+            | of_blocks(
+                {"type": "input_text", "text": "look"},
+                {"type": "input_image", "image_url": "https://example.org/dog.png", "detail": "low"},
+                {"type": "input_image", "file_id": "file-1", "detail": "auto"},
+                {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
+                {"type": "input_file", "file_url": "https://example.org/a.pdf"},
+                {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+            ),
+            [
+                Role.USER,
+                text("look"),
+                file(file_url="https://example.org/dog.png", file_mime="image/*"),
+                file(file_mime="image/*"),
+                file(file_name="a.pdf", file_url="data:application/pdf;base64,JVBE"),
+                file(file_url="https://example.org/a.pdf"),
+                file(),
+            ],
+        ),
+        "an item call": (RESPONSES_CALL, [Role.ASSISTANT, call("call_1", "grep", **GREP)]),
+        "an item result": (RESPONSES_RESULT, [Role.TOOL, result("call_1", "3 matches")]),
+        "a thought": (
+            RESPONSES_THOUGHT | {"content": [{"type": "reasoning_text", "text": "The parser reads lines."}]},
+            [Role.ASSISTANT, reasoning("Looking for the parser"), reasoning("The parser reads lines.")],
+        ),
+        "a thought without text": (RESPONSES_THOUGHT | {"summary": []}, [Role.ASSISTANT, {"part_type": "reasoning"}]),
+        "a picture made": (
+            {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBO"},
+            [Role.ASSISTANT, file(file_mime="image/png", file_url=PNG)],
+        ),
+    },
+    "anthropic": {
+        "blocks of an answer": (
+            of_blocks(ANTHROPIC_THOUGHT, {"type": "text", "text": "Let me look."}, ANTHROPIC_CALL, role="assistant"),
+            [Role.ASSISTANT, reasoning("Where is it?"), text("Let me look."), call("toolu_1", "grep", **GREP)],
+        ),
+        "blocks of results": (
+            of_blocks(an_answer("3 matches"), an_answer("no such file", is_error=True)),
+            [Role.TOOL, result("toolu_1", "3 matches"), failure("toolu_1", "no such file")],
+        ),
+        "results beside words": (
+            of_blocks(an_answer("3 matches"), {"type": "text", "text": "And now the tests."}),
+            [Role.USER, result("toolu_1", "3 matches"), text("And now the tests.")],
+        ),
+        "results with pictures": (
+            of_blocks(an_answer([PICTURE, {"type": "text", "text": "the page"}]), an_answer([])),
+            [
+                Role.TOOL,
+                result("toolu_1", ""),
+                file(file_mime="image/png", file_url=PNG),
+                result("toolu_1", "the page"),
+                result("toolu_1", ""),
+            ],
+        ),
+        "documents": (
+            of_blocks(
+                {"type": "document", "title": "Rules", "source": {"type": "url", "url": "https://example.org/r.pdf"}},
+                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "No running."}},
+            ),
+            [
+                Role.USER,
+                file(file_mime="application/pdf", file_name="Rules", file_url="https://example.org/r.pdf"),
+                text("No running."),
+            ],
+        ),
+        "the vendor's own tools": (
+            of_blocks(
+                {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "boats"}},
+                {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [FOUND]},
+                {
+                    "type": "web_search_tool_result",
+                    "tool_use_id": "srv_2",
+                    "content": {"error_code": "too_many_requests"},
+                },
+                role="assistant",
+            ),
+            [
+                Role.ASSISTANT,
+                call("srv_1", "web_search", tool_input={"query": "boats"}),
+                result("srv_1", "Boats\nhttps://example.org"),
+                result("srv_2", "too_many_requests"),
+            ],
+        ),
+        "an answer with its usage": (
+            of_blocks({"type": "text", "text": "Hi.", "citations": None}, role="assistant")
+            | {"id": "msg_01", "type": "message", "stop_reason": "end_turn", "usage": {"input_tokens": 3}},
+            [Role.ASSISTANT, text("Hi.")],
+        ),
+    },
+    "pi": {
+        "a line of pi": (
+            of_pi(
+                role="assistant",
+                content=[
+                    {"type": "thinking", "thinking": "hm", "thinkingSignature": "EqQB"},
+                    {"type": "text", "text": "I look."},
+                    {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "a"}, "partialJson": "{"},
+                ],
+                usage={"input": 5, "cost": {"total": 0.5}},
+                stopReason="toolUse",
+            ),
+            [Role.ASSISTANT, reasoning("hm"), text("I look."), call("t1", "read", tool_input={"path": "a"})],
+        ),
+        "a result of pi": (
+            of_pi(
+                role="toolResult",
+                toolCallId="t1",
+                toolName="read",
+                isError=False,
+                details={"lines": 3},
+                content=[{"type": "text", "text": "def f"}],
+            ),
+            [Role.TOOL, result("t1", "def f", tool_name="read")],
+        ),
+        "a failure of pi": (
+            of_pi(role="toolResult", toolCallId="t1", toolName="read", isError=True, content="no"),
+            [Role.TOOL, failure("t1", "no", tool_name="read")],
+        ),
+        "a picture of pi": (
+            of_pi(
+                role="toolResult",
+                toolCallId="t1",
+                toolName="shot",
+                isError=False,
+                content=[{"type": "image", "data": "iVBO", "mimeType": "image/png"}],
+            ),
+            [Role.TOOL, result("t1", "", tool_name="shot"), file(file_mime="image/png", file_url=PNG)],
+        ),
+        "an empty result of pi": (
+            of_pi(role="toolResult", toolCallId="t1", toolName="shot", isError=False, content=[]),
+            [Role.TOOL, result("t1", "", tool_name="shot")],
+        ),
+        "a summary of pi": (
+            {"type": "compaction", "timestamp": AT, "summary": "So far: a.py.", "tokensBefore": 9000},
+            [Role.ASSISTANT, {"part_type": "compaction", "text_content": "So far: a.py."}],
+        ),
+    },
+    "codex": {
+        "a summary of codex": (
+            {
+                "timestamp": AT,
+                "type": "compacted",
+                "payload": {"message": "So far.", "replacement_history": [{"a": 1}]},
+            },
+            [Role.ASSISTANT, {"part_type": "compaction", "text_content": "So far."}],
+        )
+    },
+}
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_row_lands_in_its_columns_and_comes_back(name):
-    form, row, role, expected = ROWS[name]
+@pytest.mark.parametrize(("form", "name"), [(form, name) for form, rows in ROWS.items() for name in rows])
+def test_a_row_lands_in_its_columns_and_comes_back(form, name):
+    row, expected = ROWS[form][name]
 
     message = READ[form](row)
 
-    assert (message.role, [columns_of(part) for part in message.parts]) == (role, expected)
+    assert [message.role, *map(columns_of, message.parts)] == expected
     assert comes_back(form, row)
 
 

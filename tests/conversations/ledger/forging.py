@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any
 
 from conversations.content import hashing
-from conversations.ledger.lines import as_moment, line_hash_of, line_of, microseconds
+from conversations.ledger import message_checks
+from conversations.ledger.lines import line_hash_of, line_of
+from tests.conversations.ledger import verifier
 
 Objects = list[dict[str, Any]]
+Forge = Callable[[Objects], object]
 
 DEEP: Any = 0
 for _ in range(300):
@@ -67,38 +70,33 @@ def _seal_message(line: dict[str, Any], chain: str) -> None:
     for part in line["parts"]:
         _seal_part(part)
     line["content_hash"] = hashing.content_hash(line["content"]).hex()
-    metadata_hash = hashing.metadata_hash(line["metadata"])
-    line["metadata_hash"] = metadata_hash and metadata_hash.hex()
-    line["entry_hash"] = hashing.entry_hash(
-        role=line["role"],
-        author=line["author"],
-        content=bytes.fromhex(line["content_hash"]),
-        parts=[bytes.fromhex(part["part_hash"]) for part in line["parts"]],
-    ).hex()
+    line["metadata_hash"] = message_checks.metadata_hash_of(line)
+    line["entry_hash"] = message_checks.entry_hash_of(line)
     if line["record_hash"] is not None:
-        line["record_hash"] = hashing.record_hash(
-            idempotency_key=line["idempotency_key"],
-            token_count=line["token_count"],
-            token_counter=line["token_counter"],
-            keys=hashing.key_order(
-                line["metadata"], [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
-            ),
-            files=line["files"],
-        ).hex()
-    link = hashlib.sha256(bytes.fromhex(chain) + bytes.fromhex(line["entry_hash"]))
-    for name in ("created_at", "recorded_at"):
-        link.update(microseconds(as_moment(line[name])).to_bytes(8, "big", signed=True))
-    link.update(bytes.fromhex(line["metadata_hash"] or ""))
-    if line["record_hash"] is not None:
-        link.update(b"record:" + bytes.fromhex(line["record_hash"]))
-    line["chain_hash"] = link.hexdigest()
-    line["event_id"] = hashing.event_id(recorded_at=as_moment(line["recorded_at"]), chain_hash=link.digest())
+        line["record_hash"] = message_checks.record_hash_of(line)
+    line["chain_hash"] = message_checks.chain_hash_of(line, previous=chain)
+    line["event_id"] = message_checks.event_id_of(line)
     line["actor"] = line["author"] or line["role"]
 
 
 def _seal_part(part: dict[str, Any]) -> None:
-    aside = ("type", "seq", "line_hash", "ordinal", "part_hash")
-    values = {name: value for name, value in part.items() if name not in aside}
-    if "step_cost" in values:
-        values["step_cost"] = Decimal(values["step_cost"])
-    part["part_hash"] = hashing.part_hash(values).hex()
+    part["part_hash"] = message_checks.part_hash_of(part)
+
+
+def of(objects: Objects, line_type: str, /, **wanted: Any) -> dict[str, Any]:
+    """The first line of this type that has these values."""
+    ours = (each for each in objects if each["type"] == line_type)
+    return next(each for each in ours if all(each[name] == value for name, value in wanted.items()))
+
+
+def changed(kind: str, **values: Any) -> Forge:
+    return lambda objects: of(objects, kind).update(values)
+
+
+def accepts(written: bytes) -> bool:
+    """Whether the stranger's verifier finds nothing wrong."""
+    try:
+        verifier.verify(io.BytesIO(written))
+    except (AssertionError, LookupError, ValueError, TypeError, AttributeError, UnboundLocalError, RecursionError):
+        return False
+    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,64 +15,49 @@ from conversations.errors import Invalid
 from conversations.ledger import line_shapes
 from conversations.models import Conversation, Message
 from tests.conversations.ledger import verifier
-from tests.conversations.ledger.forging import Objects, bytes_of, seal_anew
+from tests.conversations.ledger.forging import Forge, Objects, accepts, bytes_of, changed, of, seal_anew
 from tests.conversations.ledger.ledgers import another_database, imported, verified
-from tests.conversations.ledger.test_tampering import accepts, of
 
 PROJECT = Path(__file__).parents[3]
-Forge = Callable[[Objects], None]
-
-
-def saying(kind: str, **values: Any) -> Forge:
-    return lambda objects: of(objects, kind).update(values)
 
 
 def about_a_span(**values: Any) -> Forge:
     """Of the reference that says where a text stands for a file."""
 
-    def forge(objects: Objects) -> None:
-        spanned = next(each for each in objects if each["type"] == "reference" and each["start_at"] is not None)
-        spanned.update(values)
-
-    return forge
+    return lambda objects: next(each for each in objects if each.get("start_at") is not None).update(values)
 
 
-def summaries(objects: Objects) -> list[dict[str, Any]]:
-    return [each for each in objects if each["type"] == "summary" and each["depth"] == 0]
+ONE, TWO = "sum_1111111111111111", "sum_2222222222222222"
 
 
-def a_copy_of(summary: dict[str, Any], objects: Objects, **values: Any) -> dict[str, Any]:
+def a_copy_of_a_summary(objects: Objects, **values: Any) -> None:
     """One more summary of the same sources, made instead of the first, behind all others."""
-    last = [number for number, each in enumerate(objects) if each["type"] == "summary"][-1]
-    made = {**copy.deepcopy(summary), **values}
-    objects.insert(last + 1, made)
-    for counts in (of(objects, "end")["counts"], of(objects, "trailer")["counts"]):
-        counts["summaries"] += 1
+    last = max(number for number, each in enumerate(objects) if each["type"] == "summary")
+    objects.insert(last + 1, {**copy.deepcopy(of(objects, "summary")), **values})
+    for kind in ("end", "trailer"):
+        of(objects, kind)["counts"]["summaries"] += 1
     of(objects, "trailer")["lines"] += 1
-    return made
 
 
 def supersede_itself(objects: Objects) -> None:
-    first = summaries(objects)[0]
+    first = of(objects, "summary")
     first["supersedes_id"] = first["summary_id"]
 
 
 def supersede_in_a_circle(objects: Objects) -> None:
-    first = summaries(objects)[0]
-    one = a_copy_of(first, objects, summary_id="sum_1111111111111111", supersedes_id="sum_2222222222222222")
-    a_copy_of(first, objects, summary_id="sum_2222222222222222", supersedes_id=one["summary_id"])
+    for name, other in ((ONE, TWO), (TWO, ONE)):
+        a_copy_of_a_summary(objects, summary_id=name, supersedes_id=other)
 
 
 def supersede_twice(objects: Objects) -> None:
-    first = summaries(objects)[0]
-    for name in ("sum_1111111111111111", "sum_2222222222222222"):
-        a_copy_of(first, objects, summary_id=name, supersedes_id=first["summary_id"])
+    for name in (ONE, TWO):
+        a_copy_of_a_summary(objects, summary_id=name, supersedes_id=of(objects, "summary")["summary_id"])
 
 
 def one_source_twice(objects: Objects) -> None:
-    first = summaries(objects)[0]
+    first = of(objects, "summary")
     seqs = [*first["source_seqs"], first["source_seqs"][-1]]
-    a_copy_of(first, objects, summary_id="sum_1111111111111111", supersedes_id=first["summary_id"], source_seqs=seqs)
+    a_copy_of_a_summary(objects, summary_id=ONE, supersedes_id=first["summary_id"], source_seqs=seqs)
 
 
 def one_key_twice(objects: Objects) -> None:
@@ -91,16 +75,16 @@ def one_run_twice(objects: Objects) -> None:
 
 
 FORGERIES: dict[str, tuple[Forge, str]] = {
-    "a surrogate in a file's name": (saying("file", file_name="a\ud800"), "malformed_line"),
-    "a name that the API refuses": (saying("file", file_name="x" * 501), "malformed_line"),
-    "a surrogate in a file's type": (saying("file", mime_type="text/\udc00"), "malformed_line"),
-    "a surrogate in what is told of a file": (saying("file", exploration_summary="\ud800"), "malformed_line"),
-    "a surrogate in a summary": (saying("summary", content="\ud800 said"), "malformed_line"),
-    "NUL in a summary": (saying("summary", content="a\x00b"), "malformed_line"),
-    "a surrogate in the name of a model": (saying("summary", model="\ud800"), "malformed_line"),
-    "a surrogate in a summary's quality": (saying("summary", quality={"failures": ["\ud800"]}), "malformed_line"),
-    "an outcome that there is not": (saying("run", outcome="triumph"), "malformed_line"),
-    "a run at work": (saying("run", outcome="running"), "malformed_line"),
+    "a surrogate in a file's name": (changed("file", file_name="a\ud800"), "malformed_line"),
+    "a name that the API refuses": (changed("file", file_name="x" * 501), "malformed_line"),
+    "a surrogate in a file's type": (changed("file", mime_type="text/\udc00"), "malformed_line"),
+    "a surrogate in what is told of a file": (changed("file", exploration_summary="\ud800"), "malformed_line"),
+    "a surrogate in a summary": (changed("summary", content="\ud800 said"), "malformed_line"),
+    "NUL in a summary": (changed("summary", content="a\x00b"), "malformed_line"),
+    "a surrogate in the name of a model": (changed("summary", model="\ud800"), "malformed_line"),
+    "a surrogate in a summary's quality": (changed("summary", quality={"failures": ["\ud800"]}), "malformed_line"),
+    "an outcome that there is not": (changed("run", outcome="triumph"), "malformed_line"),
+    "a run at work": (changed("run", outcome="running"), "malformed_line"),
     "a summary that supersedes itself": (supersede_itself, "supersedes_itself"),
     "summaries that supersede each other": (supersede_in_a_circle, "supersedes_itself"),
     "a summary that is superseded twice": (supersede_twice, "superseded_twice"),
@@ -110,12 +94,12 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "characters behind the end": (about_a_span(start_at=2**31 - 1), "reference_mismatch"),
     "no characters at all": (about_a_span(length=0), "reference_mismatch"),
     "a place without a length": (about_a_span(length=None), "reference_mismatch"),
-    "a name of no part": (saying("reference", part_ordinal=None, start_at=None, length=None), "reference_mismatch"),
+    "a name of no part": (changed("reference", part_ordinal=None, start_at=None, length=None), "reference_mismatch"),
     "a change before the last message": (changed_before_the_last_message, "time_goes_back"),
     "an idempotency key twice": (one_key_twice, "duplicate_idempotency_key"),
     "a run twice": (one_run_twice, "duplicate_run_id"),
-    "a run that took out more than there was": (saying("run", tokens_after=-1), "run_does_not_add_up"),
-    "a run that put tokens in": (saying("run", tokens_before=1, tokens_after=2), "run_does_not_add_up"),
+    "a run that took out more than there was": (changed("run", tokens_after=-1), "run_does_not_add_up"),
+    "a run that put tokens in": (changed("run", tokens_before=1, tokens_after=2), "run_does_not_add_up"),
 }
 # What docs/ledger.md has no rule for: a stranger cannot know which words and characters our database takes.
 OURS_ALONE = {"malformed_line"}
