@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -50,24 +50,6 @@ def test_an_append_is_one_statement_whatever_it_carries(conversation_id, django_
         store.append_messages(conversation_id=conversation_id, messages=messages)
 
 
-@pytest.mark.parametrize("count", [0, 1001])
-def test_a_batch_is_one_to_a_thousand_messages(conversation_id, count):
-    with pytest.raises(Invalid, match=f"1 to 1000 messages, not {count}"):
-        append(conversation_id, *(NewMessage(Role.USER, "x") for _ in range(count)))
-
-    assert stored(conversation_id) == []
-
-
-def test_a_message_may_have_many_parts_but_not_any_number(conversation_id):
-    part = NewPart(PartType.STEP_START)
-
-    append(conversation_id, NewMessage(Role.USER, "x", parts=(part,) * 1000))
-    with pytest.raises(Invalid, match="Message 2 has 100000 parts; it may have 10000"):
-        append(conversation_id, NewMessage(Role.USER, "x"), NewMessage(Role.USER, "x", parts=(part,) * 100_000))
-
-    assert [len(message.parts) for message in stored(conversation_id)] == [1000]
-
-
 def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(conversation_id):
     # What parts repeat of their message goes to the database once; a message that is stored already shifts the others.
     append(conversation_id, keyed("there", "first"))
@@ -90,30 +72,17 @@ def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(c
     assert kept == [[(part.text_content, part.tool_output) for part in message.parts] for message in said]
 
 
+# What only a caller in Python can give; the others are in tests/lcmsite/bad_appends.py.
 BAD: dict[str, tuple[NewMessage, str]] = {
     "role": (NewMessage("robot", "x"), "robot"),  # type: ignore[arg-type]
     "content": (NewMessage(Role.USER, 5), "content must be a text"),  # type: ignore[arg-type]
-    "part type": (NewMessage(Role.USER, "x", (NewPart("video"),)), "video"),  # type: ignore[arg-type]
     "text": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, text_content=5),)), "text_content"),  # type: ignore[arg-type]
-    "flag": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, is_ignored=1),)), "is_ignored"),  # type: ignore[arg-type]
     "number": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_tokens_in=True),)), "step_tokens_in"),
-    "large number": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_tokens_in=2**31),)), "32-bit"),
     "files": (NewMessage(Role.USER, "x", (NewPart(PartType.PATCH, patch_files=(1,)),)), "patch_files"),  # type: ignore[arg-type]
     "price": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_cost=Decimal("NaN")),)), "step_cost"),
-    "endless price": (
-        NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_cost=Decimal("1e999999")),)),
-        "step_cost",
-    ),
-    "no number": (NewMessage(Role.USER, "x", metadata={"a": float("nan")}), "JSON"),
     "no json": (NewMessage(Role.USER, "x", (NewPart(PartType.TOOL, tool_input={1, 2}),)), "JSON"),
-    "endless number": (NewMessage(Role.USER, "x", metadata={"a": 10**5000}), "digits"),
     "no zone": (NewMessage(Role.USER, "x", created_at=datetime(2026, 1, 31)), "created_at"),
-    "before all time": (
-        NewMessage(Role.USER, "x", created_at=datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))),
-        "created_at",
-    ),
-    "author": (NewMessage(Role.USER, "x", author=""), "author"),
-    "key": (NewMessage(Role.USER, "x", idempotency_key="k" * 501), "idempotency_key"),
+    "long name": (NewMessage(Role.USER, "x", author="k" * 501), "author"),
 }
 
 

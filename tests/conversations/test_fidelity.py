@@ -95,18 +95,6 @@ def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_
     assert message.parts[0].tool_call_id == text
 
 
-def test_five_megabytes_of_distinct_words_are_stored_and_found_by_their_beginning(db):
-    # Even where no text is too long for a message.
-    conversation_id = a_conversation(overrides={"large_file_tokens": 0}).conversation_id
-    letters = random.Random(5)
-    words = [f"w{n}{letters.getrandbits(20):05x}" for n in range(430_000)]
-    text = " ".join(words)
-
-    append(conversation_id, NewMessage(Role.TOOL, text))
-
-    assert len(text) > 5_000_000
-    assert stored(conversation_id)[0].content == text
-    assert Message.objects.filter(conversation_id=conversation_id).matching(words[100]).exists()
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

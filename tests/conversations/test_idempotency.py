@@ -16,16 +16,6 @@ from tests.conversations.appending import (
 from tests.factories import a_conversation
 
 
-def test_the_same_key_with_the_same_content_is_the_message_that_is_stored(conversation_id):
-    first = append(conversation_id, keyed("k1"))
-
-    again = append(conversation_id, keyed("k1"))
-
-    assert again.messages == (replace(first.messages[0], created=False),)
-    assert again.counters == first.counters
-    assert len(stored(conversation_id)) == 1
-
-
 @pytest.mark.parametrize(
     "other",
     [

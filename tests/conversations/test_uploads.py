@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from conversations.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
+from conversations.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.files.large_files import LargeFileService
 from conversations.files.storage import WholeFileStorage
 from conversations.files.uploads import UploadService
@@ -128,21 +128,6 @@ def test_a_file_that_is_not_the_one_announced_is_not_made(uploads, begun):
 
     assert refused.value.code == "hash_differs"
     assert not LargeFile.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "why"),
-    [
-        ({"byte_size": 100_001}, TooLarge, "at most 100,000 bytes"),
-        ({"byte_size": 1, "file_name": "a\x00"}, Invalid, "file_name"),
-        ({"byte_size": 1, "conversation_id": 10**15}, NotFound, "no conversation"),
-    ],
-)
-def test_what_cannot_become_a_file_is_refused_at_once(uploads, given, error, why):
-    with pytest.raises(error, match=why):
-        uploads.begin(**{"conversation_id": a_conversation().conversation_id, **given})
-
-    assert not Upload.objects.exists()
 
 
 def test_a_file_so_large_that_there_were_too_many_chunks_has_larger_ones_and_an_empty_one_none(uploads):
