@@ -50,12 +50,7 @@ def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
     text = _text(content)
     if not text.strip():
         raise BadAnswer("the answer holds no text", usage=usage)
-    return Reply(
-        text=text,
-        model=model_name(payload, endpoint.model),
-        tokens_in=usage.tokens_in,
-        tokens_out=usage.tokens_out,
-    )
+    return Reply(text=text, model=model_name(payload, endpoint.model), usage=usage)
 
 
 _NO_REPLY = object()
