@@ -18,9 +18,8 @@ import httpx2
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-from compaction.llm.failures import failure_of
 from compaction.llm.leaks import Secrets
-from compaction.llm.protocols import reply_of, request_of
+from compaction.llm.protocols import failure_of, reply_of, request_of
 from compaction.llm.types import (
     BadAnswer,
     CallOutcome,

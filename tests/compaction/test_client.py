@@ -258,8 +258,7 @@ def test_a_cost_that_the_vendor_does_not_tell_is_estimated():
 
 
 @pytest.mark.parametrize(
-    "behave",
-    [refusing(), refusing(500), behaviour.truncated_json, behaviour.resets, rate_limited(), behaviour.hangs],
+    "behave", [refusing(), refusing(500), behaviour.truncated_json, behaviour.resets, rate_limited(), behaviour.hangs]
 )
 def test_neither_key_nor_prompt_nor_answer_is_in_what_a_failure_says_or_carries(behave, caplog):
     caplog.set_level(logging.DEBUG)

@@ -144,7 +144,7 @@ def carried_out(planned: Forecast, slots: list[Slot], policy: CompactionPolicy, 
     """The steps as they are made of summaries of the expected length, or of one that is given as `step_1`."""
     taken: list[Step] = []
     last_seq = max((slot.ordinal for slot in slots), default=0)
-    execution = PlanExecution("plan_1", last_seq, settings_in_force(policy), planned.steps)
+    execution = PlanExecution("plan_1", last_seq, settings_in_force(policy), tuple(planned.steps))
 
     def make(step: Step) -> Slot:
         taken.append(step)

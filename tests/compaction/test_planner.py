@@ -111,11 +111,7 @@ def test_atoms_are_the_same_wherever_what_is_looked_ahead_ends(before):
         # A question far back is pinned, so that what followed it may go.
         ([raw(1, Role.USER), *(raw(n) for n in range(2, 40))], range(36, 40), {1}),
         # A user's message that only carries results is no question.
-        (
-            [raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)],
-            range(36, 40),
-            {1},
-        ),
+        ([raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)], range(36, 40), {1}),
     ],
 )
 def test_the_tail_is_extended_to_what_belongs_to_it(slots, tail, pinned):

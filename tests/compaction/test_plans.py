@@ -223,9 +223,7 @@ def with_summarizers(around: Callable[[Summarizer], Summarizer]) -> CompactionPl
     service = plans()
     escalation = service.engine.escalation
     changed = replace(
-        escalation,
-        chain=tuple(around(each) for each in escalation.chain),
-        last_resort=around(escalation.last_resort),
+        escalation, chain=tuple(around(each) for each in escalation.chain), last_resort=around(escalation.last_resort)
     )
     return replace(service, engine=replace(service.engine, escalation=changed))
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.llm.failures import failure_of
-from compaction.llm.protocols import reply_of, request_of
+from compaction.llm.protocols import failure_of, reply_of, request_of
 from compaction.llm.types import (
     BadAnswer,
     ContextLength,
