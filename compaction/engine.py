@@ -110,11 +110,7 @@ class CompactionEngine:
         return [run.as_record() for run in runs.order_by("-started_at", "-run_id")[:limit]]
 
     def compact(
-        self,
-        *,
-        conversation_id: int,
-        reason: Reason = Reason.MANUAL,
-        lease: Lease[CompactionJob] | None = None,
+        self, *, conversation_id: int, reason: Reason = Reason.MANUAL, lease: Lease[CompactionJob] | None = None
     ) -> CompactionResult:
         """Make room in one conversation and report what was done.
 

@@ -160,28 +160,17 @@ class CompactionPolicy(Policy):
     def require_possible(self) -> None:
         """Raise Invalid for an unknown or unconfigured summarizer, or a contradiction."""
         checked_chain(self.summarizer)
-        if found := self.contradictions():
-            raise Invalid(" ".join(found), code="cannot_be_satisfied")
+        if found := " ".join(self.contradictions()):
+            raise Invalid(found, code="cannot_be_satisfied")
 
-    def contradictions(self) -> tuple[str, ...]:
+    def contradictions(self) -> Iterator[str]:
         """A sentence for each contradiction, with the sum that shows it."""
-        return (
-            *self._of_thresholds(),
-            *self._of_leaf_summaries(),
-            *self._of_condensed_summaries(),
-            *self._of_pressure(),
-        )
-
-    def _of_thresholds(self) -> Iterator[str]:
-        """Compaction starts before it may no longer be put off."""
         if self.context_threshold > self.hard_threshold:
             yield (
                 f"context_threshold {self.context_threshold} is above hard_threshold {self.hard_threshold}: compaction "
                 "would start later than it may be put off. Lower the first or raise the second."
             )
-
-    def _of_leaf_summaries(self) -> Iterator[str]:
-        """A full chunk must be worth a summary."""
+        # A full chunk must be worth a summary, and so must as many leaf summaries as are merged.
         chunk = self.leaf_chunk_tokens
         if not self._is_worthwhile(chunk, depth=0):
             yield (
@@ -189,9 +178,6 @@ class CompactionPolicy(Policy):
                 f"{self._cost(chunk, depth=0)}: no chunk would be worth a summary. It must be "
                 f"{self.least_worthwhile(depth=0):,} or more."
             )
-
-    def _of_condensed_summaries(self) -> Iterator[str]:
-        """As many leaf summaries as are merged are worth a condensed one."""
         fan_in, leaf = self.condense_fan_in, self.leaf_target_tokens
         sources = fan_in * (leaf + SHELL_TOKENS)
         if self.max_depth != 0 and not self._is_worthwhile(sources, depth=1):
@@ -201,11 +187,11 @@ class CompactionPolicy(Policy):
                 f"condensed. Together they must come to {self.least_worthwhile(depth=1):,} instead of {sources:,}; or "
                 "set max_depth to 0, for no condensed summaries."
             )
+        if self.enabled and not self.autocompact_disabled:
+            yield from self._too_much_that_stays()
 
-    def _of_pressure(self) -> Iterator[str]:
-        """What always stays in the context leaves it below the threshold."""
-        if not self.enabled or self.autocompact_disabled:
-            return
+    def _too_much_that_stays(self) -> Iterator[str]:
+        """What always stays in the context must leave it below the threshold."""
         tail = self.fresh_tail_count
         if tail > self.max_active_messages:
             yield (

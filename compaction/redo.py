@@ -5,24 +5,16 @@ The new rows supersede the old ones, which are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from compaction.background.jobs import open_jobs
+from compaction.background.jobs import has_open_job
 from compaction.models import CompactionRun
 from compaction.run import Made, Run
-from compaction.sources import (
-    is_erased,
-    read_cost,
-    read_sources_again,
-    remains_of,
-    sources_to_redo,
-    text_of,
-    to_redo,
-)
+from compaction.sources import is_erased, read_cost, read_sources_again, remains_of, sources_to_redo, text_of, to_redo
 from compaction.summarizing.escalation import Lack
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
@@ -37,6 +29,8 @@ MOST_ATTEMPTS = 9
 _WAITING = "waiting_for_a_model"
 _ATTEMPTS = "attempts_without_an_answer"
 _NEXT = "next_attempt_at"
+# For a run that left nothing waiting, or whose model was not there.
+_AT_ONCE = datetime.min.replace(tzinfo=UTC).isoformat()
 
 
 def redo(run: Run) -> Outcome:
@@ -64,8 +58,7 @@ def redo(run: Run) -> Outcome:
             continue
         run.write(made, instead_of_tokens=tokens)
     if waiting:
-        before = _noted_before(run.conversation_id)
-        run.details = details_of(waiting, lack, before=before, started_at=run.row.started_at)
+        run.details = _details_of(waiting, lack, run)
         return Outcome.UNAVAILABLE
     return run.made_or_nothing
 
@@ -73,12 +66,6 @@ def redo(run: Run) -> Outcome:
 def _says_the_same(summary_id: str, made: Made) -> bool:
     """Whether the new summary is still degraded and has the same text."""
     return made.summary.is_degraded and made.summary.content == text_of(summary_id)
-
-
-def _noted_before(conversation_id: int) -> dict[str, Any]:
-    """The details of the conversation's last redo."""
-    attempts = CompactionRun.objects.filter(conversation_id=conversation_id, reason=Reason.REDO)
-    return attempts.order_by("-started_at").values_list("details", flat=True).first() or {}
 
 
 def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
@@ -98,7 +85,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
     )
     newest = lacking.order_by("-summary__created_at")
     waiting = Conversation.objects.filter(
-        Exists(lacking), ~Exists(open_jobs()), ~Exists(attempts.filter(started_at__gt=now - PAUSE))
+        Exists(lacking), ~has_open_job(), ~Exists(attempts.filter(started_at__gt=now - PAUSE))
     ).annotate(
         tried_at=Subquery(last.values("started_at")[:1]),
         noted=Subquery(last.values("details")[:1]),
@@ -106,7 +93,8 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
     )
     for conversation in waiting.iterator(chunk_size=1000):
         is_new = conversation.tried_at is None or conversation.waits_since > conversation.tried_at
-        if is_new or is_rested(conversation.noted, now=now):
+        next_attempt_at = (conversation.noted or {}).get(_NEXT, _AT_ONCE)
+        if is_new or (next_attempt_at is not None and datetime.fromisoformat(next_attempt_at) <= now):
             yield conversation
 
 
@@ -145,23 +133,17 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
     return [*all_made, made]
 
 
-def details_of(waiting: str, lack: Lack, *, before: Mapping[str, Any], started_at: datetime) -> dict[str, Any]:
-    """The details of a run that left the summary `waiting`; `before`, the last ones.
+def _details_of(waiting: str, lack: Lack, run: Run) -> dict[str, Any]:
+    """The details of a run that left the summary `waiting`.
 
     `next_attempt_at` is None when it is left to a person to ask for it once more.
     """
+    attempts = CompactionRun.objects.filter(conversation_id=run.conversation_id, reason=Reason.REDO)
+    before = attempts.order_by("-started_at").values_list("details", flat=True).first() or {}
     so_far = before.get(_ATTEMPTS, 0) if before.get(_WAITING) == waiting else 0
-    if lack is not Lack.UNANSWERED:
-        return {_WAITING: waiting, "lack": lack.value, _ATTEMPTS: so_far}
-    attempts = so_far + 1
-    pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(attempts - 1, 10))
-    next_attempt_at = (started_at + pause).isoformat() if attempts < MOST_ATTEMPTS else None
-    return {_WAITING: waiting, "lack": lack.value, _ATTEMPTS: attempts, _NEXT: next_attempt_at}
-
-
-def is_rested(details: Mapping[str, Any], *, now: datetime) -> bool:
-    """Whether it is time for the attempt after the one that noted these details."""
-    if _NEXT not in details:
-        return True
-    moment = details[_NEXT]
-    return moment is not None and datetime.fromisoformat(moment) <= now
+    details = {_WAITING: waiting, "lack": lack.value, _ATTEMPTS: so_far}
+    if lack is Lack.UNANSWERED:
+        pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(so_far, 10))
+        next_attempt_at = (run.row.started_at + pause).isoformat() if so_far + 1 < MOST_ATTEMPTS else None
+        details |= {_ATTEMPTS: so_far + 1, _NEXT: next_attempt_at}
+    return details

@@ -218,10 +218,7 @@ class Run:
         [ordinal] = self.write([made], instead_of_tokens=tokens)
         assert ordinal is not None
         return Slot(
-            ordinal=ordinal,
-            tokens=made.item_tokens,
-            summary_id=made.summary.summary_id,
-            depth=made.summary.depth,
+            ordinal=ordinal, tokens=made.item_tokens, summary_id=made.summary.summary_id, depth=made.summary.depth
         )
 
     def make(

@@ -50,20 +50,20 @@ def read_cost(conversation_id: int) -> tuple[int, int]:
 
 def read_slots(conversation_id: int) -> list[Slot]:
     """The active context as slots, oldest first, in one query."""
+    found = sql.rows(_STATEMENTS["context_slots"], {"conversation_id": conversation_id})
     return [
         Slot(
-            ordinal=ordinal,
-            tokens=tokens,
-            message_id=message_id,
-            summary_id=summary_id,
-            role=None if role is None else Role(role),
-            depth=depth,
-            calls=tuple(calls or ()),
-            is_answer=bool(is_answer),
+            ordinal,
+            tokens,
+            message_id,
+            summary_id,
+            role and Role(role),
+            depth,
+            last_seq,
+            tuple(calls or ()),
+            is_answer or False,
         )
-        for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in sql.rows(
-            _STATEMENTS["context_slots"], {"conversation_id": conversation_id}
-        )
+        for ordinal, tokens, message_id, summary_id, role, depth, last_seq, calls, is_answer in found
     ]
 
 

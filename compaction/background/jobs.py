@@ -57,10 +57,7 @@ class JobLease(Lease[CompactionJob]):
 
 
 _LEASED = CompactionJob.objects.filter(
-    conversation_id=OuterRef("conversation_id"),
-    state=JobState.LEASED,
-    run_after__lte=Now(),
-    leased_until__gte=Now(),
+    conversation_id=OuterRef("conversation_id"), state=JobState.LEASED, run_after__lte=Now(), leased_until__gte=Now()
 ).exclude(pk=OuterRef("pk"))
 
 QUEUE = WorkQueue(
@@ -87,15 +84,13 @@ def request(*, conversation_id: int, reason: Reason) -> int:
 
 
 def open_jobs() -> QuerySet[CompactionJob]:
-    """The open jobs of each conversation, for a query over conversations."""
-    return CompactionJob.objects.filter(
-        conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
-    )
+    """The jobs that are queued or leased."""
+    return CompactionJob.objects.filter(state__in=[JobState.QUEUED, JobState.LEASED])
 
 
-def is_any_open(reason: Reason) -> bool:
-    """Whether a job for this reason is queued or leased, in any conversation."""
-    return CompactionJob.objects.filter(reason=reason, state__in=[JobState.QUEUED, JobState.LEASED]).exists()
+def has_open_job() -> Exists:
+    """Whether there is one of the conversation, for a query over conversations."""
+    return Exists(open_jobs().filter(conversation_id=OuterRef("conversation_id")))
 
 
 def maybe_pressed(policy: CompactionPolicy) -> QuerySet[Conversation]:

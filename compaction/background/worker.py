@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from django.db.models import Exists
 from django.utils import timezone
 
 from compaction.background import jobs
@@ -90,7 +89,7 @@ class CompactionWorker:
         Of those whose models have just ended their pause, one conversation only: it finds out for the others, which
         would all be refused meanwhile. After an answer, the next sweep finds the rest.
         """
-        is_probing = jobs.is_any_open(Reason.REDO)
+        is_probing = jobs.open_jobs().filter(reason=Reason.REDO).exists()
         callable_by_chain: dict[str, dict[str, bool]] = {}
         probed: set[str] = set()
         for conversation in waiting_for_a_model(self.now()):
@@ -109,7 +108,7 @@ class CompactionWorker:
     def _pressed(self) -> Iterator[Conversation]:
         """Conversations without an open job that need automatic compaction."""
         policy = self.engine.policy
-        closed = jobs.maybe_pressed(policy).filter(~Exists(jobs.open_jobs()))
-        for conversation in closed.iterator(chunk_size=1000):
+        idle = jobs.maybe_pressed(policy).filter(~jobs.has_open_job())
+        for conversation in idle.iterator(chunk_size=1000):
             if policy.overridden(conversation.overrides).needs_compaction(conversation.counters):
                 yield conversation

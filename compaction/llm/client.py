@@ -18,9 +18,8 @@ import httpx2
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-from compaction.llm.failures import failure_of
 from compaction.llm.leaks import Secrets
-from compaction.llm.protocols import reply_of, request_of
+from compaction.llm.protocols import failure_of, reply_of, request_of
 from compaction.llm.types import (
     BadAnswer,
     CallOutcome,
@@ -72,13 +71,8 @@ class ModelClient:
         def is_enough(state: RetryCallState) -> bool:
             return state.attempt_number >= endpoint.attempts or self.clock() + state.upcoming_sleep >= until
 
-        attempts = Retrying(
-            retry=retry_if_exception(_may_pass),
-            stop=is_enough,
-            wait=_pause,
-            sleep=self.sleep,
-            reraise=True,
-        )
+        may_pass = retry_if_exception(lambda failed: isinstance(failed, ModelFailed) and failed.is_transient)
+        attempts = Retrying(retry=may_pass, stop=is_enough, wait=_pause, sleep=self.sleep, reraise=True)
         return attempts(self._attempt, prompt, until)
 
     def _attempt(self, prompt: Prompt, until: float) -> Reply:
@@ -107,11 +101,9 @@ class ModelClient:
             raise failure
         reply = reply_of(self.endpoint, answer.content)
         # An estimate where the vendor does not say what it cost.
-        reply = replace(
-            reply,
-            tokens_in=reply.tokens_in or _tokens_of(prompt),
-            tokens_out=reply.tokens_out or round(estimate_tokens(reply.text)),
-        )
+        tokens_in, tokens_out = reply.usage.tokens_in, reply.usage.tokens_out
+        usage = Usage(tokens_in or _tokens_of(prompt), tokens_out or round(estimate_tokens(reply.text)))
+        reply = replace(reply, usage=usage)
         self._require_no_secret(reply, prompt)
         return reply
 
@@ -128,10 +120,6 @@ class ModelClient:
 
 def _tokens_of(prompt: Prompt) -> int:
     return round(estimate_tokens(prompt.system) + estimate_tokens(prompt.user))
-
-
-def _may_pass(failed: BaseException) -> bool:
-    return isinstance(failed, ModelFailed) and failed.is_transient
 
 
 def _pause(state: RetryCallState) -> float:

@@ -1,14 +1,34 @@
-"""The two protocols of vendors: build requests, read replies. Pure."""
+"""The two protocols of vendors: build requests, read replies and failures. Pure.
+
+No failure quotes the answer.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from compaction.llm.failures import count_in, error_in, model_name, read_json
-from compaction.llm.types import BadAnswer, ContextLength, Endpoint, HttpRequest, Prompt, Protocol, Reply, Usage
+from compaction.llm.types import (
+    BadAnswer,
+    ContextLength,
+    Denied,
+    Endpoint,
+    HttpRequest,
+    ModelFailed,
+    Prompt,
+    Protocol,
+    RateLimited,
+    Refused,
+    Reply,
+    Unreachable,
+    Usage,
+)
 
 _CHAT_PATH = "/chat/completions"
 # Here the older name of the limit is refused by newer models; nearly everywhere else only the older one is known.
@@ -27,6 +47,25 @@ _CUT = {
     "tool_use": "the answer calls a tool, and there is none",
 }
 
+# How vendors and servers for open models say that a prompt is too long. They agree on no code, so what they write is
+# read as well; it is looked for in error answers only, never in a model's text.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|request_too_large|string_above_max_length"
+    r"|maximum context length|maximum model length|context (?:length|window|size)[^.]{0,60}exceed"
+    r"|exceed\w*[^.]{0,60}(?:context|maximum number of (?:input )?tokens|max_model_len|input limit)"
+    r"|prompt is too long|input is too long|too many (?:input )?tokens|context length of only"
+    r"|reduce the length of the (?:messages|prompt|input)",
+    re.IGNORECASE,
+)
+# A limit per minute below the size of this very request: waiting does not help, a shorter prompt does.
+_LARGER_THAN_THE_LIMIT = re.compile(r"request too large", re.IGNORECASE)
+
+# An error page is read no farther than this.
+_MOST_READ = 20_000
+_TOO_MANY = 429
+_DENIED = frozenset({401, 403, 404, 407})
+_TOO_LARGE = 413
+
 
 def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
     """The request for a prompt, in the endpoint's protocol."""
@@ -37,11 +76,11 @@ def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
 
 def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
     """The answer's reply without thinking; BadAnswer if it is cut off or missing."""
-    payload = read_json(body)
+    payload = _read_json(body)
     read = _anthropic_reply if endpoint.protocol is Protocol.ANTHROPIC else _chat_reply
     content, stop, usage = read(payload)
     if content is _NO_REPLY:
-        failure = error_in(payload)
+        failure = _error_in(payload)
         raise failure if failure is not None else BadAnswer("the answer is not in the protocol", usage=usage)
     if stop == "model_context_window_exceeded":
         raise ContextLength("the prompt leaves no room for the answer", usage=usage)
@@ -50,12 +89,7 @@ def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
     text = _text(content)
     if not text.strip():
         raise BadAnswer("the answer holds no text", usage=usage)
-    return Reply(
-        text=text,
-        model=model_name(payload, endpoint.model),
-        tokens_in=usage.tokens_in,
-        tokens_out=usage.tokens_out,
-    )
+    return Reply(text=text, model=_model_name(payload, endpoint.model), usage=usage)
 
 
 _NO_REPLY = object()
@@ -80,8 +114,8 @@ def _chat_request(endpoint: Endpoint, prompt: Prompt) -> Request:
 
 def _chat_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
     usage = Usage(
-        tokens_in=count_in(payload.get("usage"), "prompt_tokens", "input_tokens"),
-        tokens_out=count_in(payload.get("usage"), "completion_tokens", "output_tokens"),
+        tokens_in=_count_in(payload.get("usage"), "prompt_tokens", "input_tokens"),
+        tokens_out=_count_in(payload.get("usage"), "completion_tokens", "output_tokens"),
     )
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -110,7 +144,7 @@ def _anthropic_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
     counts = payload.get("usage")
     # What came from, or went into, the vendor's cache was read too.
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    usage = Usage(sum(count_in(counts, name) for name in read), count_in(counts, "output_tokens"))
+    usage = Usage(sum(_count_in(counts, name) for name in read), _count_in(counts, "output_tokens"))
     blocks = payload.get("content")
     return blocks if isinstance(blocks, list) else _NO_REPLY, payload.get("stop_reason"), usage
 
@@ -122,3 +156,96 @@ def _text(content: Any) -> str:
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if part.get("type", "text") == "text")
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def _read_json(body: bytes) -> dict[str, Any]:
+    """The object that an answer consists of; BadAnswer if it is none."""
+    if not body.strip():
+        raise BadAnswer("the answer is empty")
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        # Raised out here, so that no error that quotes the answer hangs on this one.
+        raise BadAnswer("the answer is not a JSON object")
+    return value
+
+
+def failure_of(
+    *, status: int, body: bytes, headers: Mapping[str, str] | None = None, now: float = 0.0
+) -> ModelFailed | None:
+    """The failure in an HTTP answer, or None; `now` is the time in seconds."""
+    if 200 <= status < 300:
+        return None
+    text = body[:_MOST_READ].decode(errors="replace")
+    retry_after = _seconds_to_wait(headers or {}, now=now)
+    if status == _TOO_LARGE or (400 <= status < 500 and status != _TOO_MANY and _TOO_LONG.search(text)):
+        return ContextLength("the prompt is longer than the model takes", status=status)
+    if status == _TOO_MANY:
+        if _LARGER_THAN_THE_LIMIT.search(text):
+            return ContextLength("the prompt is larger than the limit on tokens", status=status)
+        return RateLimited("too many calls", status=status, retry_after=retry_after)
+    if status >= 500:
+        return Unreachable("the vendor has a fault", status=status, retry_after=retry_after)
+    if 300 <= status < 400:
+        return Denied("the endpoint leads elsewhere, and redirects are not followed", status=status)
+    if status in _DENIED:
+        return Denied("the vendor knows no such key, model or address", status=status)
+    return Refused("the vendor refuses the request", status=status)
+
+
+def _error_in(payload: Mapping[str, Any]) -> ModelFailed | None:
+    """The failure in an answer of status 200, as some routers send it."""
+    error = payload.get("error")
+    if not error:
+        return None
+    code = error.get("code") if isinstance(error, Mapping) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 400
+    return failure_of(status=status, body=json.dumps(error, default=str).encode())
+
+
+def _seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
+    """The seconds of Retry-After, given as seconds or a date; None if unusable."""
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        until = _moment(value)
+        # By the clock of the one who asks, where it tells its own.
+        since = _moment(headers.get("date", ""))
+        if until is None:
+            return None
+        seconds = until - (now if since is None else since)
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _moment(written: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(written)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    # HTTP dates are in UTC even where they do not say so.
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _count_in(usage: object, *names: str) -> int:
+    """The first of these counts that a vendor reports, or 0."""
+    if not isinstance(usage, Mapping):
+        return 0
+    for name in names:
+        value = usage.get(name)
+        # A column has to hold it, so a vendor's nonsense is nothing.
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
+            return value
+    return 0
+
+
+def _model_name(payload: Mapping[str, Any], otherwise: str) -> str:
+    """The model that says it answered, in a form that a row can hold."""
+    name = payload.get("model")
+    if not isinstance(name, str) or not name.isprintable() or not name.strip():
+        return otherwise
+    return name.strip()[:200]

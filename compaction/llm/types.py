@@ -48,7 +48,6 @@ class Endpoint:
     attempts: int = 3
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "protocol", Protocol(self.protocol))
         url = urlsplit(self.base_url)
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"The base URL of {self.name!r} must begin with http:// or https:// and name a host.")
@@ -57,8 +56,6 @@ class Endpoint:
         if any(not "!" <= character <= "~" for character in self.key):
             # As a header it would fail later, with an error of the HTTP library that quotes it.
             raise ValueError(f"The key of {self.name!r} holds a blank, a line break or a character beyond ASCII.")
-        if not self.model or self.timeout_seconds <= 0 or self.max_output_tokens < 1 or self.attempts < 1:
-            raise ValueError(f"{self.name!r} needs a model, and a timeout, output tokens and attempts above zero.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +85,7 @@ class Reply:
 
     text: str = field(repr=False)
     model: str
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        return Usage(self.tokens_in, self.tokens_out)
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ It follows the same steps as a run, with summaries of exactly their target lengt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.llm.configuration import cost_of
@@ -41,62 +41,19 @@ class PlannedStep:
     items: tuple[PlannedItem, ...]
 
 
-@dataclass(frozen=True)
 class Forecast:
     """The steps of a run, in order, and what the context should be like after them."""
 
-    steps: tuple[PlannedStep, ...]
-    tokens: int
-    messages: int
-    items: int
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The expected cost of a plan: calls, tokens read and written, and money."""
-
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    # None where no price is known.
-    cost: float | None
-
-
-def forecast(
-    slots: Sequence[Slot],
-    policy: CompactionPolicy,
-    *,
-    last_seqs: Mapping[int, int] | None = None,
-) -> Forecast:
-    """The run that a person's request would lead to.
-
-    `last_seqs` has the last seq of each summary, by ordinal; the last seq of a message is its ordinal.
-    """
-    run = _ExpectedRun(slots, last_seqs or {})
-    steps = leaf_and_condensed_steps(slots, policy)
-    slot: Slot | None = None
-    while len(run.steps) < policy.max_passes:
-        try:
-            slot = run.make(steps.send(slot))
-        except StopIteration:
-            break
-    return Forecast(steps=tuple(run.steps), tokens=run.tokens, messages=run.messages, items=run.items)
-
-
-class _ExpectedRun:
-    """The context as it would be, step by step."""
-
-    def __init__(self, slots: Sequence[Slot], last_seqs: Mapping[int, int]) -> None:
+    def __init__(self, slots: Sequence[Slot]) -> None:
         self.tokens = planner.sum_tokens(slots)
         self.messages = sum(slot.is_raw for slot in slots)
         self.items = len(slots)
         self.steps: list[PlannedStep] = []
-        self._ranges_of: dict[int, tuple[SeqRange, ...]] = {
-            first: (SeqRange(first, last),) for first, last in last_seqs.items()
-        }
+        self._ranges_of: dict[Slot, tuple[SeqRange, ...]] = {}
         self._number_of: dict[Slot, int] = {}
 
     def make(self, step: Step) -> Slot:
+        """Add the step, and give the slot of the summary that it is expected to make."""
         number, chunk = len(self.steps) + 1, step.chunk
         expected = step.target_tokens + SHELL_TOKENS
         ranges = self._ranges(chunk)
@@ -117,7 +74,7 @@ class _ExpectedRun:
         self.steps.append(PlannedStep(planned, tuple(slot.ordinal for slot in chunk), items))
         slot = Slot(ordinal=chunk[0].ordinal, tokens=expected, summary_id=f"step {number}", depth=planned.depth)
         self._number_of[slot] = number
-        self._ranges_of[slot.ordinal] = ranges
+        self._ranges_of[slot] = ranges
         self.tokens += expected - planned.source_tokens
         self.messages -= sum(slot.is_raw for slot in chunk)
         self.items -= len(chunk) - 1
@@ -127,12 +84,36 @@ class _ExpectedRun:
         """The messages under the slots, with neighbouring ranges joined."""
         joined: list[SeqRange] = []
         for slot in chunk:
-            for each in self._ranges_of.get(slot.ordinal, (SeqRange(slot.ordinal, slot.ordinal),)):
+            for each in self._ranges_of.get(slot) or (SeqRange(slot.ordinal, slot.last_seq or slot.ordinal),):
                 if joined and each.first_seq <= joined[-1].last_seq + 1:
                     last = joined.pop()
                     each = SeqRange(last.first_seq, max(last.last_seq, each.last_seq))
                 joined.append(each)
         return tuple(joined)
+
+
+def forecast(slots: Sequence[Slot], policy: CompactionPolicy) -> Forecast:
+    """The run that a person's request would lead to."""
+    expected = Forecast(slots)
+    steps = leaf_and_condensed_steps(slots, policy)
+    slot: Slot | None = None
+    while len(expected.steps) < policy.max_passes:
+        try:
+            slot = expected.make(steps.send(slot))
+        except StopIteration:
+            break
+    return expected
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The expected cost of a plan: calls, tokens read and written, and money."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    # None where no price is known.
+    cost: float | None
 
 
 def item_of(slot: Slot) -> PlannedItem:

@@ -62,7 +62,9 @@ class Slot(NamedTuple):
     message_id: int | None = None
     summary_id: str | None = None
     role: Role | None = None
+    # Of a summary only; the ordinal of a message is its seq.
     depth: int | None = None
+    last_seq: int | None = None
     # The ids of the tool calls that this message makes or answers.
     calls: tuple[Hashable, ...] = ()
     # A user's message that only carries tool results is no question.

@@ -24,7 +24,7 @@ from compaction.run import Run
 from compaction.sources import read_slots
 from compaction.types import CompactionResult, Outcome, PlanAlternative, PlanOutline, PlanRecord, Reason
 from conversations.errors import Conflict, ConversationBusy, NotFound
-from conversations.models import Conversation, Summary
+from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
@@ -69,12 +69,10 @@ class CompactionPlans:
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
             slots = read_slots(conversation_id)
-            last_seqs = _last_seqs(slots)
         policy = self.engine.policy.overridden(conversation.overrides)
         # Where compaction is switched off, no run would take a step.
         bounds = policy if policy.enabled else replace(policy, max_passes=0)
-        expected = forecast(slots, bounds, last_seqs=last_seqs)
-        plan = self._plan_of(conversation, slots, policy, expected)
+        plan = self._plan_of(conversation, slots, policy, forecast(slots, bounds))
         plan.save(force_insert=True)
         return _record(plan)
 
@@ -103,10 +101,7 @@ class CompactionPlans:
         """
         plan = self._found(plan_id)
         execution = PlanExecution(
-            plan_id=plan_id,
-            last_seq=plan.last_seq,
-            settings=plan.policy,
-            plan=_STEPS(plan.steps),
+            plan_id=plan_id, last_seq=plan.last_seq, settings=plan.policy, plan=_STEPS(plan.steps)
         )
         _require_unexecuted(plan)
         result = self.engine.run(
@@ -229,17 +224,8 @@ def _carry_out(run: Run, execution: PlanExecution) -> Outcome:
 def _require_unexecuted(plan: CompactionPlan) -> None:
     if plan.executed_at is not None:
         raise PlanExecuted(
-            f"Plan {plan.plan_id} was carried out already, by {plan.run_id}.",
-            plan_id=plan.plan_id,
-            run_id=plan.run_id,
+            f"Plan {plan.plan_id} was carried out already, by {plan.run_id}.", plan_id=plan.plan_id, run_id=plan.run_id
         )
-
-
-def _last_seqs(slots: Sequence[Slot]) -> dict[int, int]:
-    """The last seq of each summary in the context, by its ordinal."""
-    summary_ids = [slot.summary_id for slot in slots if slot.summary_id is not None]
-    last = dict(Summary.objects.filter(pk__in=summary_ids).values_list("summary_id", "last_seq"))
-    return {slot.ordinal: last[slot.summary_id] for slot in slots if slot.summary_id is not None}
 
 
 def _outline(plan: CompactionPlan) -> PlanOutline:

@@ -1,7 +1,7 @@
 -- name: context_slots
 -- The active context as slots, with the ids of the tool calls that each message makes or answers.
 -- A user's message that carries results, and no text or file, is an answer.
-SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, parts.calls,
+SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, s.last_seq, parts.calls,
        m.role = 'user' AND parts.are_tools AND NOT parts.are_words
 FROM context_items c
 LEFT JOIN messages m ON m.message_id = c.message_id

@@ -16,14 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
-from compaction.summarizing.extractive.terms import (
-    COMMON,
-    EVERYDAY,
-    FUNCTION_WORDS,
-    PLAIN,
-    PROGRAMMING,
-    SMALL_TALK,
-)
+from compaction.summarizing.extractive.terms import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
 
 # A path or a code is looked for again as it was written. A number may be written otherwise ("some thirty"), and many
 # are counts and line numbers of no use; a name may be a pronoun's, or a word that only began with a capital.

@@ -13,12 +13,7 @@ from conversations.types import Role
 
 def raw(ordinal: int, role: Role = Role.ASSISTANT, *, tokens: int = 500, calls: str = "", answer: bool = False) -> Slot:
     return Slot(
-        ordinal=ordinal,
-        tokens=tokens,
-        message_id=ordinal,
-        role=role,
-        calls=tuple(calls.split()),
-        is_answer=answer,
+        ordinal=ordinal, tokens=tokens, message_id=ordinal, role=role, calls=tuple(calls.split()), is_answer=answer
     )
 
 

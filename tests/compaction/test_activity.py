@@ -30,13 +30,6 @@ def engine() -> CompactionEngine:
     return CompactionEngine.from_settings(Scope(a_workspace().pk))
 
 
-def test_an_empty_workspace_has_nothing_going_on():
-    told = activity_of().activity()
-
-    assert (told.conversations, told.messages, told.tokens_saved, told.under_pressure) == (0, 0, 0, 0)
-    assert told.oldest_job_at is None and not told.runs and not told.pressed
-
-
 def test_what_compaction_took_out_of_contexts_is_saved():
     conversation_id = a_conversation(*TEXTS).conversation_id
     result = engine().compact(conversation_id=conversation_id)
@@ -112,27 +105,6 @@ def test_another_workspace_sees_none_of_it():
     assert not told.runs and not foreign.list_jobs()
     with pytest.raises(NotFound):
         foreign.list_jobs(conversation_id=conversation_id)
-
-
-def test_jobs_are_listed_newest_first_and_on_from_one():
-    ids = [a_conversation("one").conversation_id for _ in range(3)]
-    jobs = [engine().request(conversation_id=each).job_id for each in ids]
-    CompactionJob.objects.filter(pk=jobs[0]).update(state=JobState.FAILED, last_error="Gone")
-    listed = activity_of().list_jobs
-
-    assert [job.job_id for job in listed()] == jobs[::-1]
-    assert [job.job_id for job in listed(before_id=jobs[1])] == jobs[:1]
-    assert [job.job_id for job in listed(conversation_id=ids[1])] == [jobs[1]]
-    assert [(job.job_id, job.last_error) for job in listed(state="failed")] == [(jobs[0], "Gone")]
-
-
-def test_many_jobs_are_no_more_statements_than_one(django_assert_num_queries):
-    for _ in range(5):
-        engine().request(conversation_id=a_conversation("one").conversation_id)
-    listed = activity_of().list_jobs
-
-    with django_assert_num_queries(2):
-        assert len(listed()) == 5
 
 
 def test_runs_are_listed_of_all_conversations_by_how_they_ended_and_on_from_one():

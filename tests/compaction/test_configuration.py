@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from compaction.llm.configuration import ModelsPolicy, chain_of, checked_chain
-from compaction.llm.types import Misconfigured, ModelFailed, Protocol
+from compaction.llm.types import Misconfigured, ModelFailed
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import Secret, check_overrides
@@ -21,24 +21,6 @@ def test_without_settings_there_is_no_model_and_none_is_needed(settings):
 
     assert all(ModelsPolicy.from_settings().missing(name) for name in ("chat", "anthropic"))
     assert checked_chain(CompactionPolicy.from_settings().summarizer) == ("extractive",)
-
-
-def test_an_endpoint_is_what_its_settings_say(settings):
-    settings.LCM = {
-        "chat_url": "http://models.example/v1",
-        "chat_model": "small",
-        "model_timeout_seconds": 7,
-        "model_attempts": 2,
-        "model_max_output_tokens": 999,
-    }
-
-    found = ModelsPolicy.from_settings().endpoint("chat")
-
-    assert ModelsPolicy.from_settings().missing("anthropic")
-    assert found.protocol is Protocol.CHAT
-    assert found.base_url == "http://models.example/v1"
-    assert found.key == ""
-    assert (found.timeout_seconds, found.attempts, found.max_output_tokens) == (7, 2, 999)
 
 
 def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
@@ -104,11 +86,6 @@ def test_a_key_that_no_header_can_carry_is_not_shown():
     assert refusal.value.__context__ is None
 
 
-def test_a_model_that_is_not_configured_cannot_be_called():
-    with pytest.raises(Misconfigured, match="'chat' is not configured: LCM_CHAT_URL and LCM_CHAT_MODEL are not set"):
-        ModelsPolicy().endpoint("chat")
-
-
 def test_the_vendor_wants_a_key_and_a_server_of_ones_own_may_not():
     at_home = ModelsPolicy(anthropic_model="m", anthropic_url="http://127.0.0.1:8080")
 
@@ -148,16 +125,6 @@ def test_prices_are_known_of_both_directions_or_not_at_all():
     assert models().prices("chat") is None
     assert models(chat_prices="1.5/6").prices("chat") == (1.5, 6)
     assert models(anthropic_window_tokens=5000).window_tokens("anthropic") == 5000
-
-
-@pytest.mark.django_db
-def test_a_conversation_may_choose_a_model_that_is_configured(settings):
-    settings.LCM = {"chat_url": "http://127.0.0.1:9/v1", "chat_model": "small"}
-    own = {"summarizer": "chat,extractive", "summary_instructions": "Keep every price."}
-
-    conversation = a_conversation(overrides=own)
-
-    assert conversation.overrides == own
 
 
 @pytest.mark.django_db

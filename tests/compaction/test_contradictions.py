@@ -15,17 +15,13 @@ from conversations.errors import Invalid
 from conversations.policy import check_overrides
 from conversations.types import Role, SummaryKind
 from lcmsite.ops.checks import compaction_can_work, sizes_fit_each_other
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
 
 def chat(count: int, *, tokens: int) -> list[Slot]:
     roles = (Role.ASSISTANT, Role.USER)
     return [Slot(ordinal=n, tokens=tokens, message_id=n, role=roles[n % 2]) for n in range(1, count + 1)]
-
-
-def test_the_defaults_can_be_satisfied():
-    assert CompactionPolicy().contradictions() == ()
 
 
 REFUSED = [
@@ -93,27 +89,6 @@ def test_what_works_in_its_way_is_not_refused(overrides):
     assert check_overrides(overrides) == overrides
 
 
-def test_a_conversations_settings_are_checked_together_with_the_operators(settings):
-    settings.LCM = {"fresh_tail_count": 100}
-
-    with pytest.raises(Invalid, match="fresh_tail_count 100 is more than max_active_messages 50"):
-        check_overrides({"max_active_messages": 50})
-
-
-@pytest.mark.django_db
-def test_another_models_window_is_refused_when_the_rest_does_not_fit_it():
-    own = {"fresh_tail_count": 100, "context_threshold": 0.5}
-    conversation = a_conversation(overrides=own)
-
-    with pytest.raises(Invalid, match="model_token_budget 1,200 = 600 does not hold"):
-        a_store().configure_conversation(
-            conversation_id=conversation.conversation_id, overrides={**own, "model_token_budget": 1200}
-        )
-
-    kept = a_store().get_conversation(conversation_id=conversation.conversation_id)
-    assert kept.overrides == own
-
-
 @pytest.mark.django_db
 def test_a_contradiction_is_refused_on_every_face(settings):
     settings.LCM = {"context_threshold": 0.88}
@@ -134,14 +109,6 @@ def test_a_contradiction_is_refused_on_every_face(settings):
         assert "context_threshold 0.88 is above hard_threshold 0.85" in problem["detail"]
     assert [reply.status for reply in replies] == [400, 400] and [run.exit_code for run in shown] == [2, 2]
     assert compaction_can_work(None) == []
-
-
-def test_a_site_does_not_start_with_a_threshold_above_the_hard_one(settings):
-    settings.LCM = {"context_threshold": 0.95}
-
-    [found] = compaction_can_work(None)
-
-    assert found.id == "lcm.E007" and "context_threshold 0.95 is above hard_threshold 0.9" in found.msg
 
 
 def test_a_site_does_not_start_with_sizes_that_leave_no_room(settings):

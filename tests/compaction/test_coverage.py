@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.passages import Passage, passages_of
-from compaction.summarizing.extractive.summary_form import closing, days_of, read, write
-from tests.compaction.summarizing import a_message, a_summary, said
+from compaction.summarizing.extractive.summary_form import days_of, read, write
+from tests.compaction.summarizing import a_message
 
 TERMS = 8
 
@@ -42,48 +42,12 @@ any_candidates = st.lists(
 )
 
 
-def test_what_is_said_already_is_not_chosen_again():
-    coverage = coverage_of(a_candidate(0, 1), a_candidate(0), a_candidate(2))
-
-    coverage.fill(10)
-
-    assert coverage.chosen == [0, 2]
-    assert coverage.covered == {0, 1, 2}
-
-
-def test_weight_decides_between_equals():
-    coverage = coverage_of(a_candidate(0), a_candidate(1, weight=2.0))
-
-    coverage.fill(1)
-
-    assert coverage.chosen == [1]
-
-
 def test_a_heading_is_paid_for_once():
     coverage = coverage_of(a_candidate(0), a_candidate(1), a_candidate(2, heading=1), heading=3)
 
     coverage.fill(5)
 
     assert coverage.chosen == [0, 1]
-
-
-def test_it_goes_on_when_more_room_turns_up():
-    coverage = coverage_of(a_candidate(0, 1, 2, tokens=5), a_candidate(3, tokens=2))
-
-    assert coverage.fill(2)
-    assert coverage.chosen == [1]
-    assert coverage.fill(5)
-    assert coverage.chosen == [1, 0]
-    assert not coverage.fill(100)
-
-
-def test_what_is_taken_back_is_no_longer_said():
-    coverage = coverage_of(a_candidate(0), a_candidate(1))
-    coverage.fill(10)
-
-    coverage.drop(1)
-
-    assert (coverage.chosen, coverage.covered) == ([0], {0})
 
 
 @given(candidates=any_candidates, budget=st.integers(0, 30))
@@ -220,24 +184,6 @@ def test_what_is_no_day_does_not_become_one(label):
     entries = list(read(f"{label}\n1 user: It snowed.", first_seq=1, last_seq=1, start=START))
 
     assert entries[0].day == START.date()
-
-
-@pytest.mark.parametrize(
-    ("topics", "left_out", "line"),
-    [
-        (["paint", "fences"], 2, "Expand for details about: paint, fences (2 of 3 messages)."),
-        (["paint"], 0, "Expand for details about: paint (3 messages)."),
-        ([], 2, "Expand for details about: 2 of 3 messages."),
-    ],
-)
-def test_the_closing_line_names_topics_and_extent(topics, left_out, line):
-    assert closing(topics, left_out=left_out, sources=said("a", "b", "c")) == line
-
-
-def test_the_closing_line_of_a_condensed_summary_speaks_of_summaries():
-    sources = [a_summary("x", first_seq=1, last_seq=2)]
-
-    assert closing(["paint"], left_out=1, sources=sources) == "Expand for details about: paint (1 of 1 summaries)."
 
 
 def test_the_name_of_a_speaker_cannot_pass_for_something_said():

@@ -56,12 +56,6 @@ def test_a_text_of_up_to_one_and_a_half_times_the_target_is_accepted_and_no_more
     assert escalate(151, 40)[0] is Level.AGGRESSIVE
 
 
-def test_the_aggressive_level_asks_for_half():
-    _, asked = escalate(2000, 40)
-
-    assert [request.target_tokens for request in asked] == [100, 50]
-
-
 @pytest.mark.parametrize("length", [0, 2000])
 def test_when_nothing_is_acceptable_the_deterministic_level_ends_it(length):
     level, _ = escalate(length, length)

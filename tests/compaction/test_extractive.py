@@ -132,12 +132,6 @@ def test_names_that_no_line_shows_are_listed():
     assert named.count("src/ledger/module_") >= 3
 
 
-def test_plain_talk_has_no_list_of_names():
-    assert "Also named" not in summary(
-        said(*[f"I visited my aunt in {town}. {SMALL_TALK}" for town in ("Faro", "Évora")])
-    )
-
-
 def test_what_a_user_told_outweighs_the_essays_of_a_machine():
     essay = "Mortgage brokers compare lenders, fees and closing costs across regional markets before recommending any. "
     sources = [
@@ -154,17 +148,6 @@ def test_what_a_user_told_outweighs_the_essays_of_a_machine():
     text = summary(sources)
 
     assert sum(f"Bank {seq} offered" in text for seq in range(1, 13, 2)) >= 3
-
-
-def test_a_call_is_shown_by_what_it_was_called_on():
-    call = '[tool_call Edit] {"file_path": "src/ledger.py", "new_string": "%s", "replace_all": false}' % (
-        "x = 1\\n" * 200
-    )
-
-    text = summary([a_message(f"I fix the rounding.\n{call}", role="assistant", seq=3)], target=80)
-
-    assert "Edit(src/ledger.py)" in text
-    assert "x = 1" not in text
 
 
 def test_what_was_said_cannot_pass_for_a_line_of_the_summary():

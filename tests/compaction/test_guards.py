@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from compaction.llm.endpoints import ModelEndpoints
-from compaction.llm.guards import Guard, guarded_client
-from compaction.llm.types import CallOutcome, ModelFailed, Prompt, Usage
+from compaction.llm.guards import Guard
+from compaction.llm.types import CallOutcome, ModelFailed, Usage
 from compaction.models import ModelEndpoint
 from tests.compaction.guarded import NOTHING, Worker
 from tests.compaction.model_settings import Clock, models
@@ -100,23 +99,3 @@ def test_what_workers_note_at_once_is_all_counted():
     row = asking.row
     assert (row.calls, row.failures, row.consecutive_failures) == (81, 80, 80)
     assert (row.tokens_in, row.tokens_out, row.window_tokens) == (240, 80, 320)
-
-
-@pytest.mark.usefixtures("committed_db")
-def test_a_client_stops_asking_a_server_that_is_not_there():
-    policy, clock = models(breaker_failures=4, model_attempts=3), Clock()
-    client = guarded_client("chat", policy=policy, now=clock, sleep=lambda seconds: None)
-    prompt = Prompt(system="Be brief.", user="Say nothing.")
-    reasons = []
-
-    for _ in range(4):
-        with pytest.raises(ModelFailed) as failed:
-            client.complete(prompt)
-        reasons.append(str(failed.value.reason))
-
-    assert reasons == ["unreachable", "breaker_open", "breaker_open", "breaker_open"]
-    assert ModelEndpoint.objects.get().calls == 4
-    ModelEndpoints(policy=policy, now=clock).reset_endpoint(name="chat")
-    with pytest.raises(ModelFailed) as failed:
-        client.complete(prompt)
-    assert failed.value.reason is CallOutcome.UNREACHABLE

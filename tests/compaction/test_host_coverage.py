@@ -139,17 +139,6 @@ def test_keys_that_no_message_could_have_are_refused(keys):
 
 
 @pytest.mark.django_db
-def test_a_thousand_keys_may_be_asked_about_at_once():
-    talk = a_talk(2)
-
-    covered = hosts().verify_coverage(
-        conversation_id=talk.conversation_id, idempotency_keys=[f"key {n}" for n in range(1000)]
-    )
-
-    assert len(covered.missing_keys) == 1000
-
-
-@pytest.mark.django_db
 def test_a_boundary_that_nobody_recorded_is_not_there():
     talk, other = a_talk(2), a_talk(2)
     hosts().record_boundary(conversation_id=other.conversation_id, host_reference="of another")

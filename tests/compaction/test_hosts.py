@@ -62,21 +62,6 @@ def test_the_same_reference_again_gives_the_same_boundary_and_compacts_nothing()
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("metadata", [{}, {"a": 2}, {"a": 1, "b": None}, {"a": "1"}, {"a": True}])
-def test_a_flush_is_refused_if_its_metadata_are_said_to_differ(metadata):
-    talk = a_talk()
-    service = hosts()
-    service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata={"a": 1})
-    (before,) = service.list_boundaries(conversation_id=talk.conversation_id)
-
-    with pytest.raises(Conflict, match="metadata") as refused:
-        service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata=metadata)
-
-    assert not refused.value.retryable
-    assert service.list_boundaries(conversation_id=talk.conversation_id) == [before]
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize("metadata", [{"x": 1e23, "b": 0.1}, {"b": [1, {"é": None}], "a": ""}, {"n": 10**300}, {}])
 def test_metadata_said_again_as_they_were_said_do_not_differ(metadata):
     talk = a_talk(4)
@@ -87,17 +72,6 @@ def test_metadata_said_again_as_they_were_said_do_not_differ(metadata):
 
     assert again.boundary == first.boundary
     assert not again.created
-
-
-@pytest.mark.django_db
-def test_what_was_never_said_may_be_flushed_too():
-    empty = a_conversation()
-
-    flushed = hosts().flush(conversation_id=empty.conversation_id, host_reference="first")
-    covered = hosts().verify_coverage(conversation_id=empty.conversation_id, host_reference="first")
-
-    assert flushed.boundary.last_seq == 0
-    assert (covered.stored, covered.is_complete, covered.gaps) == (0, True, ())
 
 
 @pytest.mark.django_db
@@ -321,15 +295,4 @@ def test_another_workspaces_conversation_is_not_there(verb):
         with pytest.raises(NotFound, match="no conversation"):
             getattr(hosts(a_workspace("ours")), verb)(conversation_id=conversation_id, **given)
 
-    assert CompactionBoundary.objects.count() == 1
-
-
-def test_a_boundary_recorded_at_once_by_many_is_one(committed_db):
-    talk = a_talk(12)
-
-    recorded = at_once(
-        lambda worker: hosts().record_boundary(conversation_id=talk.conversation_id, host_reference="shared")
-    )
-
-    assert len({each.recorded_at for each in recorded}) == 1
     assert CompactionBoundary.objects.count() == 1

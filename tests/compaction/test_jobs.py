@@ -10,7 +10,6 @@ from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from compaction.policy import CompactionPolicy
 from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Conversation, Summary
@@ -65,18 +64,6 @@ def test_wishes_for_one_conversation_fall_together_under_the_highest(wishes, rea
     assert not asked
 
 
-def test_a_job_that_waits_for_another_of_its_conversation_is_not_due():
-    conversation = a_conversation("hello")
-    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
-    at_work = claim()
-
-    waiting = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
-
-    assert not jobs.QUEUE.due()
-    let_the_lease_run_out(at_work.row.job_id)
-    assert {job.job_id for job in jobs.QUEUE.due()} == {at_work.row.job_id, waiting}
-
-
 def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
     settings.LCM = {"leaf_chunk_tokens": 1000}
     conversation = a_conversation(*[LONG] * 40)
@@ -119,12 +106,6 @@ def test_a_wake_up_that_finds_the_job_in_other_hands_looks_again_later(wake_ups)
     ((woken, delay),) = wake_ups
     assert woken == job_id
     assert 50 < delay < 62
-
-
-def test_below_the_threshold_an_append_asks_for_nothing():
-    a_conversation("hello")
-
-    assert not CompactionJob.objects.exists()
 
 
 def test_an_append_that_fills_the_context_asks_for_room(settings):
@@ -213,12 +194,3 @@ def test_a_run_stopped_by_its_bounds_goes_on_in_its_job(settings):
     assert CompactionRun.objects.count() > 2
     calm = CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
     assert calm.outcome is Outcome.NOTHING_TO_DO
-
-
-def test_policy_defaults_are_the_specifications():
-    policy = CompactionPolicy()
-
-    assert (policy.context_threshold, policy.fresh_tail_count) == (0.75, 8)
-    assert (policy.leaf_target_tokens, policy.condensed_target_tokens) == (600, 900)
-    assert policy.enabled
-    assert not policy.autocompact_disabled

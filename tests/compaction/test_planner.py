@@ -111,11 +111,7 @@ def test_atoms_are_the_same_wherever_what_is_looked_ahead_ends(before):
         # A question far back is pinned, so that what followed it may go.
         ([raw(1, Role.USER), *(raw(n) for n in range(2, 40))], range(36, 40), {1}),
         # A user's message that only carries results is no question.
-        (
-            [raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)],
-            range(36, 40),
-            {1},
-        ),
+        ([raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)], range(36, 40), {1}),
     ],
 )
 def test_the_tail_is_extended_to_what_belongs_to_it(slots, tail, pinned):
@@ -161,13 +157,6 @@ def test_leaf_chunks_are_the_oldest_messages_up_to_the_chunk_size():
     chunks = [ordinals(chunk) for chunk in planner.leaf_chunks(slots, protected, POLICY)]
 
     assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8]]
-
-
-def test_one_atom_larger_than_a_chunk_is_a_chunk_of_its_own():
-    slots = [raw(1, tokens=9000), *chat(12)[1:]]
-    protected = planner.fresh_tail(slots, POLICY)
-
-    assert ordinals(next(planner.leaf_chunks(slots, protected, POLICY))) == [1]
 
 
 def test_a_bound_on_messages_does_not_tear_a_tool_call_from_its_results():
@@ -225,41 +214,10 @@ def test_summaries_at_the_depth_limit_are_not_condensed_further():
 
 
 @given(slots_strategy)
-def test_plans_never_touch_what_is_protected_nor_take_anything_twice(slots: list[Slot]):
-    protected = planner.fresh_tail(slots, POLICY)
-
-    chunks = list(planner.leaf_chunks(slots, protected, POLICY))
-
-    taken = [slot.ordinal for chunk in chunks for slot in chunk]
-    assert taken == sorted(set(taken))
-    assert not any(ordinal in protected for ordinal in taken)
-    assert all(slot.is_raw for chunk in chunks for slot in chunk)
-
-
-@given(slots_strategy)
 def test_atoms_hold_every_raw_message_once_and_in_order(slots: list[Slot]):
     together = [slot.ordinal for atom in planner.atoms(slots) for slot in atom]
 
     assert together == [slot.ordinal for slot in slots if slot.is_raw and slot.role is not Role.SYSTEM]
-
-
-@given(slots_strategy)
-def test_condensing_ends(slots: list[Slot]):
-    protected = planner.fresh_tail(slots, POLICY)
-
-    for _ in range(len(slots) + 1):
-        chunk = planner.condensed_chunk(slots, protected, POLICY)
-        if chunk is None:
-            break
-        merged = {slot.ordinal for slot in chunk}
-        depth = 1 + max(slot.depth or 0 for slot in chunk)
-        slots = [
-            summary(slot.ordinal, depth) if slot is chunk[0] else slot
-            for slot in slots
-            if slot is chunk[0] or slot.ordinal not in merged
-        ]
-    else:
-        raise AssertionError("condensing went on for ever")
 
 
 @given(slots_strategy, st.integers(1, 12))

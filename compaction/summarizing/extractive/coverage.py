@@ -122,11 +122,7 @@ class Coverage:
 
 
 def pack(
-    coverage: Coverage,
-    *,
-    render: Callable[[Sequence[int]], str],
-    count_tokens: Callable[[str], int],
-    budget: int,
+    coverage: Coverage, *, render: Callable[[Sequence[int]], str], count_tokens: Callable[[str], int], budget: int
 ) -> str:
     """The text of a choice that fits the budget exactly; "" if nothing fits."""
     text = render(coverage.chosen)

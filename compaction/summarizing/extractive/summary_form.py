@@ -112,7 +112,7 @@ def write(
     lines: list[str] = []
     shown: date | None = None
     for run in runs(kept):
-        if run.day and run.day in days and run.day != shown:
+        if run.day is not None and run.day in days and run.day != shown:
             lines.append(days[run.day])
             shown = run.day
         lines.append(render(run))
