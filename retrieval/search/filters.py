@@ -13,7 +13,6 @@ from typing import Any
 
 from conversations.scope import Scope
 from conversations.sql import array, bigint, load, texts
-from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.request import SearchRequest
 from retrieval.types import ItemKind
 
@@ -167,13 +166,13 @@ class Filters:
         own = f'({self.place(table)}, {table.rank}, {table.id} COLLATE "C")'
         return f"({own} < (%(key_place)s, %(key_rank)s, %(key_id)s)) IS TRUE"
 
-    def matching(self, table: Searchable, query: CompiledQuery, *, places: str = "in_conversations") -> str:
-        """The condition by which the word index finds the rows that match the query.
+    def matching(self, table: Searchable, *, places: str = "in_conversations") -> str:
+        """The condition by which the word index finds the rows that match `query`.
 
         `places`: the name of the parameter with the place lexemes to search. Words and places are conditions of their
         own: of one for both, the index would go through all entries of these places.
         """
-        names = [*query.conditions, *([places] if table.has_places and self.request.named else [])]
+        names = ["query", places] if table.has_places and self.request.named else ["query"]
         return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
 
     def blocks(self, after: int, upto: int) -> str:

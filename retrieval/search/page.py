@@ -26,10 +26,11 @@ _SHOWN = {
     ItemKind.SUMMARY: _SQL["shown_summaries"],
     ItemKind.FILE: _SQL["shown_files"].format(seq=FILES.seq, tokens=FILES.tokens, text=FILES.text),
 }
-_NONE = Needles.of({})
-# What is shown of one row, in the order in which `_match` reads it.
-Row = tuple[Any, ...]
-_COVERED_BY, _ACTIVE = 7, 8
+# The columns of these statements.
+_COLUMNS = (
+    "id", "conversation_id", "first_seq", "last_seq", "created_at", "token_count", "content", "covered_by", "active",
+    "role", "author", "depth", "file_name",
+)  # fmt: skip
 
 
 class FoundRow(NamedTuple):
@@ -46,6 +47,12 @@ class FoundRow(NamedTuple):
     def key(self) -> Key:
         """Its position in the order, where no two are alike; the greatest comes first."""
         return (self.order_place, self.rank, str(self.id))
+
+    @property
+    def kind(self) -> ItemKind:
+        if isinstance(self.id, int):
+            return ItemKind.MESSAGE
+        return ItemKind.FILE if self.id.startswith("file_") else ItemKind.SUMMARY
 
 
 class Position(NamedTuple):
@@ -80,63 +87,30 @@ class Found:
     sort: GrepSort | None = None
 
 
-def matches(found: Sequence[FoundRow], needles: Needles = _NONE) -> tuple[Match, ...]:
+def matches(found: Sequence[FoundRow], needles: Needles) -> tuple[Match, ...]:
     """The matches of found rows, in order; `needles`: what their snippets show."""
-    rows_by_id = _rows(found)
-    shown = [(row, each) for each in found if (row := rows_by_id.get(str(each.id))) is not None]
-    covering = _covering([row for row, each in shown if isinstance(each.id, int)])
-    return tuple(_match(row, each, needles, covering) for row, each in shown)
-
-
-def _covering(messages: Sequence[Row]) -> dict[str, str]:
-    """By their ids, what covers the messages whose rows do not tell it."""
-    ids = [row[0] for row in messages if row[_COVERED_BY] is None and not row[_ACTIVE]]
-    return dict(rows(_SQL["covering_summaries"], {"messages": array(ids)})) if ids else {}
-
-
-def _rows(found: Sequence[FoundRow]) -> dict[str, Row]:
-    """What there is to show of these, by id: one statement for all kinds of things."""
     if not found:
-        return {}
-    ids = [each.id for each in found]
+        return ()
     values = {
-        "messages": array(id for id in ids if isinstance(id, int)),
-        "others": texts(id for id in ids if isinstance(id, str)),
+        "messages": array(each.id for each in found if isinstance(each.id, int)),
+        "others": texts(each.id for each in found if isinstance(each.id, str)),
         "is_shown": any(each.snippet is None for each in found),
         "searched": SEARCHED,
     }
-    present = set(map(_kind, ids))
+    present = {each.kind for each in found}
     statement = " UNION ALL ".join(f"({text})" for kind, text in _SHOWN.items() if kind in present)
-    return {row[0]: row for row in rows(statement, values)}
+    shown = {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in rows(statement, values)}
+    hidden = [id for id, row in shown.items() if id.isdigit() and not row["active"] and row["covered_by"] is None]
+    covering = dict(rows(_SQL["covering_summaries"], {"messages": array(hidden)})) if hidden else {}
+    for id, summary_id in covering.items():
+        shown[id]["covered_by"] = summary_id
+    return tuple(_match(each, needles, **shown[str(each.id)]) for each in found if str(each.id) in shown)
 
 
-def _kind(id: int | str) -> ItemKind:
-    if isinstance(id, int):
-        return ItemKind.MESSAGE
-    return ItemKind.FILE if id.startswith("file_") else ItemKind.SUMMARY
-
-
-def _match(row: Row, found: FoundRow, needles: Needles, covering: Mapping[str, str]) -> Match:
-    id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, *more = row
-    role, author, depth, file_name = more
-    kind = _kind(found.id)
-    return Match(
-        id=f"msg_{id}" if kind is ItemKind.MESSAGE else id,
-        kind=kind,
-        conversation_id=conversation_id,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        created_at=created_at,
-        token_count=tokens,
-        score=found.worth,
-        snippet=found.snippet or snippet(content or "", needles),
-        active=active,
-        covered_by=covered_by or covering.get(id),
-        role=None if role is None else Role(role),
-        author=author,
-        depth=depth,
-        file_name=file_name,
-    )
+def _match(found: FoundRow, needles: Needles, *, content: str | None, **shown: Any) -> Match:
+    if isinstance(found.id, int):
+        shown |= {"id": f"msg_{found.id}", "role": Role(shown["role"])}
+    return Match(**shown, kind=found.kind, score=found.worth, snippet=found.snippet or snippet(content or "", needles))
 
 
 def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:

@@ -30,8 +30,6 @@ _SQL = load("retrieval/search_prepare.sql")
 # An index always serves a search, but the planner may think otherwise of a word without statistics. Plans are not
 # compiled, and a prepared statement is planned once, for any values.
 _SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
-# A search that stops a tenth late has kept its promise.
-_NEARLY_ALL = 0.9
 # The messages of tools that were called more rarely are found by their calls; of others, among those that match.
 MOST_CALLS = 300
 # The same words are searched for again and again. Longer terms than nearly any identifier are not cached.
@@ -52,9 +50,8 @@ class Deadline:
         return max(1, int((self.at - time.monotonic()) * 1000))
 
     def impose(self) -> None:
-        """Give every later statement only what is left, unless that is nearly everything."""
-        if self.remaining_ms() < _NEARLY_ALL * self.milliseconds:
-            rows("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
+        """Give every later statement only what is left."""
+        rows("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
 
 
 @contextmanager

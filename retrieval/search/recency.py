@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,11 +10,9 @@ from typing import NamedTuple
 from conversations.sql import bigint, load, rows
 from retrieval.search.filters import (
     BLOCK,
-    FILES,
     MESSAGE_RANK,
     MESSAGES,
     NEWEST,
-    SUMMARIES,
     Filters,
     Key,
     Searchable,
@@ -155,13 +153,11 @@ class RecencySearch:
         # Summaries and files are at the places of messages, also at the key's, and before the first of them.
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
         after = -1 if is_last else window.after
-        top = min(upto, filters.newest)
         statement = _SQL["newest_matches"].format(
             each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables),
         )
         values = {
             **filters.values,
-            **query.conditions,
             **key_values(key),
             "query": query.query,
             "limit": bigint(limit),
@@ -170,7 +166,7 @@ class RecencySearch:
             "places": filters.blocks(window.after, window.upto),
             "others_after": bigint(after),
             "others_upto": bigint(upto),
-            "others_places": filters.blocks(after, top) if filters.is_one_conversation else filters.blocks(0, 0),
+            "others_places": filters.blocks(after, min(upto, filters.newest)),
         }
         return [
             FoundRow(int(id) if rank == MESSAGE_RANK else id, place, rank)
@@ -184,7 +180,7 @@ class RecencySearch:
             return _SQL["messages_by_walk" if window.walks else "messages_by_index"].format(
                 place=place,
                 where=filters.where(table, by_words=not (window.walks and filters.is_one_conversation), costly=False),
-                words=filters.matching(table, query, places="places"),
+                words=filters.matching(table, places="places"),
                 costly=filters.costly_of(table),
             )
         return _SQL["others_by_index"].format(
@@ -193,7 +189,7 @@ class RecencySearch:
             rank=table.rank,
             table=table.name,
             where=filters.where(table),
-            words=filters.matching(table, query, places="others_places"),
+            words=filters.matching(table, places="others_places"),
             within=f"({place} > %(others_after)s) IS TRUE AND ({place} <= %(others_upto)s) IS TRUE AND "
             + filters.behind(table, self._key),
         )
@@ -201,18 +197,11 @@ class RecencySearch:
     def _lexemes_held(self, query: CompiledQuery, found: Sequence[FoundRow]) -> set[str]:
         """Which lexemes of the query these rows hold."""
         held: set[str] = set()
-        for table, ids in _by_table(found).items():
+        for table in self._filters.tables:
+            ids = [str(each.id) for each in found if each.kind is table.kind]
             statement = _SQL["lexemes_held"].format(
                 vector=table.vector, table=table.name, id=table.id, type="bigint" if table is MESSAGES else "text"
             )
             values = {"lexemes": list(query.lexemes), "ids": ids}
-            held.update(lexeme for (lexemes,) in rows(statement, values) for lexeme in lexemes)
+            held.update(lexeme for (lexemes,) in (rows(statement, values) if ids else ()) for lexeme in lexemes)
         return held
-
-
-def _by_table(found: Sequence[FoundRow]) -> Mapping[Searchable, list[str]]:
-    ids: dict[Searchable, list[str]] = {}
-    for each in found:
-        table = MESSAGES if each.rank == MESSAGE_RANK else FILES if each.rank < 0 else SUMMARIES
-        ids.setdefault(table, []).append(str(each.id))
-    return ids

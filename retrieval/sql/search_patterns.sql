@@ -6,24 +6,13 @@
 -- nothing to match it with.
 SELECT id, order_place, rank, from_place, to_place,
        substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
-FROM ({placed}) AS found
+FROM (
+    SELECT *, regexp_instr(content, %(expression)s) AS from_place,
+           regexp_instr(content, %(expression)s, 1, 1, 1) AS to_place
+    FROM ({newest}) AS newest OFFSET 0
+) AS found
 WHERE regexp_instr('', %(expression)s) >= 0
 ORDER BY order_place DESC, rank DESC, id{collation} DESC
-
--- name: placed
--- Matches, with the place of what matched in their texts.
-SELECT *, regexp_instr(content, %(expression)s) AS from_place,
-       regexp_instr(content, %(expression)s, 1, 1, 1) AS to_place
-FROM ({newest}) AS newest OFFSET 0
-
--- name: placed_by_what_matched
--- The same for an expression that matches wherever its match stands: what it matched is found sooner than its place.
-SELECT *, from_place + length(matched) AS to_place
-FROM (
-    SELECT *, strpos(content, matched) AS from_place
-    FROM (SELECT *, substring(content FROM %(group)s) AS matched FROM ({newest}) AS newest OFFSET 0) AS matched_in
-    OFFSET 0
-) AS found
 
 -- name: newest_of_table
 -- The newest rows of one table that match.

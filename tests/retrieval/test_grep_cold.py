@@ -173,7 +173,6 @@ def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(en
     ("wrong", "param"),
     [
         ({"scope": "summaries"}, "cold"),
-        ({"scope": "files"}, "cold"),
         ({"sort": "relevance"}, "sort"),
         ({"query": '"'}, "query"),
         ({"query": "-boat"}, "query"),

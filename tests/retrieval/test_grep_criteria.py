@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,9 +11,8 @@ from django.db import connection
 from conversations.errors import Invalid, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
-from conversations.types import NewMessage, NewPart, PartType, Role
+from conversations.types import Role
 from retrieval.engine import RetrievalEngine
-from retrieval.params import GrepParams
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import prepare
 from retrieval.search.query import compiled_query
@@ -36,64 +35,6 @@ WAYS = [
 
 def engine() -> RetrievalEngine:
     return RetrievalEngine.from_settings(Scope(a_workspace().pk))
-
-
-@pytest.fixture
-def talk() -> int:
-    """Eight messages about boats, a minute apart: a user, a call, its result, an assistant, and so once more."""
-    store, conversation = a_store(), a_conversation()
-    said = [
-        NewMessage(Role.USER, "Which boats are there?"),
-        a_tool_call("c1", name="read_file", path="boats.txt"),
-        a_tool_result("c1", "seven boats"),
-        NewMessage(Role.ASSISTANT, "There are seven boats."),
-        NewMessage(Role.USER, "Paint the boats."),
-        a_tool_call("c2", name="paint", what="boats"),
-        a_tool_result("c2", "the boats are wet"),
-        NewMessage(
-            Role.ASSISTANT,
-            parts=(
-                NewPart(PartType.REASONING, text_content="Boats dry slowly."),
-                NewPart(PartType.TEXT, text_content="The boats are painted."),
-            ),
-        ),
-    ]
-    timed = [
-        NewMessage(each.role, each.content, parts=each.parts, created_at=MORNING + timedelta(minutes=number))
-        for number, each in enumerate(said)
-    ]
-    store.append_messages(conversation_id=conversation.conversation_id, messages=timed)
-    return conversation.conversation_id
-
-
-def seqs(conversation_id: int, **asked: Any) -> list[int]:
-    result = engine().grep(query="boats", conversation_id=conversation_id, **asked)
-    return sorted(match.first_seq for match in result.matches)
-
-
-NARROWED = [
-    ({"roles": ["user"]}, [1, 5]),
-    ({"roles": ["user", "assistant"]}, [1, 2, 4, 5, 6, 8]),
-    ({"part_types": ["reasoning"]}, [8]),
-    ({"part_types": ["tool"]}, [2, 3, 6, 7]),
-    ({"tool_names": ["paint"]}, [6, 7]),
-    ({"tool_names": ["paint", "read_file"], "roles": ["tool"]}, [3, 7]),
-    ({"tool_names": ["nothing"]}, []),
-    ({"from_seq": 4}, [4, 5, 6, 7, 8]),
-    ({"to_seq": 3}, [1, 2, 3]),
-    ({"from_seq": 3, "to_seq": 4}, [3, 4]),
-    ({"from_seq": 100}, []),
-    ({"since": MORNING + timedelta(minutes=6)}, [7, 8]),
-    ({"until": MORNING + timedelta(minutes=1)}, [1]),
-    ({"since": MORNING, "until": MORNING + timedelta(minutes=2)}, [1, 2]),
-    ({"scope": "messages", "from_seq": 2, "roles": ["user"], "until": MORNING + timedelta(hours=1)}, [5]),
-]
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("narrowed", "expected"), NARROWED)
-def test_only_what_was_asked_for_is_found(talk, way, narrowed, expected):
-    assert seqs(talk, **way, **narrowed) == expected
 
 
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
@@ -174,45 +115,6 @@ def test_a_neighbour_that_was_not_asked_for_is_no_answer(way):
     )
 
     assert {match.role for match in result.matches} <= {Role.ASSISTANT}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_what_lies_below_a_summary_is_found_and_nothing_else(way):
-    conversation = a_conversation(*(f"message {number} about boats" for number in range(8)))
-    store, number = a_store(), conversation.conversation_id
-    first = a_summary_of(store, number, seqs=[1, 2], content="The boats at first.")
-    second = a_summary_of(store, number, seqs=[3, 4], content="The boats then.")
-    a_summary_of(store, number, seqs=[5, 6], content="The boats at last.")
-    root = a_summary_of(store, number, summaries=[first, second], content="All boats.")
-
-    below_root = engine().grep(query="boats", under=root.summary_id, **way)
-    below_leaf = engine().grep(query="boats", under=second.summary_id, conversation_id=number, **way)
-
-    assert {match.id for match in below_root.matches if match.kind is ItemKind.SUMMARY} == {
-        first.summary_id,
-        second.summary_id,
-    }
-    assert sorted(m.first_seq for m in below_root.matches if m.kind is ItemKind.MESSAGE) == [1, 2, 3, 4]
-    assert [(m.kind, m.first_seq) for m in below_leaf.matches if m.first_seq == 3] == [(ItemKind.MESSAGE, 3)]
-    assert sorted(m.first_seq for m in below_leaf.matches) == [3, 4]
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_summaries_are_found_by_depth_range_and_time(way):
-    conversation = a_conversation(*(f"message {number}" for number in range(8)))
-    store, number = a_store(), conversation.conversation_id
-    first = a_summary_of(store, number, seqs=[1, 2], content="The boats at first.")
-    second = a_summary_of(store, number, seqs=[3, 4], content="The boats then.")
-    root = a_summary_of(store, number, summaries=[first, second], content="All boats.")
-
-    def found(**narrowed: Any) -> set[str]:
-        return {match.id for match in engine().grep(query="boats", conversation_id=number, **way, **narrowed).matches}
-
-    assert found(depth=1) == {root.summary_id}
-    assert found(depth=0) == {first.summary_id, second.summary_id}
-    assert found(from_seq=3) == {second.summary_id, root.summary_id}
-    assert found(to_seq=2, depth=0) == {first.summary_id}
-    assert found(since=datetime(2100, 1, 1, tzinfo=UTC)) == set()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -300,36 +202,8 @@ def test_filters_that_nothing_could_meet_are_refused_and_say_which(narrowed, par
     assert list(refusal.value.context["errors"]) == [param]
 
 
-@pytest.mark.parametrize(
-    ("param", "given"),
-    [
-        ("from_seq", -1),
-        ("from_seq", 2**63),
-        ("since", 5),
-        ("conversation_ids", list(range(101))),
-        ("conversation_ids", ["harbour"]),
-        ("conversation_ids", [-1]),
-        ("roles", ["captain"]),
-        ("roles", "user"),
-        ("part_types", ["poem"]),
-        ("tool_names", [""]),
-        ("mode", "fuzzy"),
-        ("scope", "parts"),
-        ("cursor", ""),
-        ("rolls", ["user"]),
-        *(("limit", each) for each in (0, -1, 201, 10**30, True, "5", 2.5)),
-        *(("max_tokens", each) for each in (0, -1, True, "5", 1.5)),
-    ],
-)
-def test_a_param_of_another_type_or_size_is_refused_and_named(param, given):
-    with pytest.raises(Invalid) as refusal:
-        GrepParams.accepted({"query": "boats", param: given})
-
-    assert {name.partition("[")[0] for name in refusal.value.context["errors"]} == {param}
-
-
-def test_a_summary_and_another_conversation_contradict_each_other(talk):
-    summary = a_summary_of(a_store(), talk, seqs=[1])
+def test_a_summary_and_another_conversation_contradict_each_other():
+    summary = a_summary_of(a_store(), a_conversation("boats").conversation_id, seqs=[1])
     other = a_conversation("boats").conversation_id
 
     with pytest.raises(Invalid, match="another conversation"):

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.test import override_settings
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
 from lcmsite.catalogue.json_text import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
@@ -27,16 +22,6 @@ from tests.summaries import a_summary_of
 pytestmark = pytest.mark.django_db
 
 ROOMY = RetrievalPolicy(max_grep_tokens=10_000_000)
-WAYS = [
-    {"query": "boats", "sort": "relevance"},
-    {"query": "red boats harbour", "sort": "relevance"},
-    {"query": "where are the boats in the harbour?", "sort": "hybrid"},
-    {"query": "boats", "sort": "recency"},
-    {"query": "zebra boats", "sort": "recency"},
-    {"query": '"harbour zebra" boats', "sort": "recency"},
-    {"query": "->", "sort": "relevance"},
-    {"query": "boats|harbour", "mode": "regex"},
-]
 
 
 def engine(policy: RetrievalPolicy = ROOMY) -> RetrievalEngine:
@@ -61,51 +46,8 @@ def talk() -> int:
     return number
 
 
-def pages(limits: Iterator[int], **asked: Any) -> Iterator[GrepResult]:
-    cursor = None
-    while True:
-        page = engine().grep(limit=next(limits), cursor=cursor, **asked)
-        yield page
-        cursor = page.cursor
-        if cursor is None:
-            return
-
-
 def ids(*results: GrepResult) -> list[str]:
     return [match.id for result in results for match in result.matches]
-
-
-@pytest.mark.parametrize("everywhere", [False, True])
-@pytest.mark.parametrize("way", WAYS)
-def test_pages_of_any_size_are_the_one_large_page(talk, way, everywhere):
-    asked = {**way, "scope": "all", **({} if everywhere else {"conversation_id": talk})}
-    whole = engine().grep(limit=200, **asked)
-
-    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.lists(st.integers(3, 40), min_size=1, max_size=6))
-    def holds(sizes: list[int]) -> None:
-        assert ids(*pages((sizes[n % len(sizes)] for n in range(1000)), **asked)) == ids(whole)
-
-    assert len(whole.matches) >= 15
-    assert len(set(ids(whole))) == len(whole.matches)
-    assert not whole.more
-    holds()
-
-
-@pytest.mark.parametrize("everywhere", [False, True])
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_said_between_pages_neither_doubles_nor_hides_anything(talk, way, everywhere):
-    asked = {**way, "scope": "both", **({} if everywhere else {"conversation_id": talk})}
-    whole = ids(engine().grep(limit=200, **asked))
-    store = a_store()
-
-    seen: list[str] = []
-    for page in pages(iter([7] * 1000), **asked):
-        seen += ids(page)
-        said = [NewMessage(Role.USER, "boats, boats -> red boats in the harbour")] * 2
-        store.append_messages(conversation_id=talk, messages=said)
-
-    assert seen == whole
 
 
 def test_newest_first_gives_any_word_only_if_nothing_has_all(talk):

@@ -17,6 +17,18 @@ NO_NUMBERS: list[Any] = [True, 1.5, "10", float("nan"), 10**30]
 @pytest.mark.parametrize(
     ("kind", "complete", "field", "wrong"),
     [
+        (params.GrepParams, {"query": "boats"}, "from_seq", [-1, 2**63]),
+        (params.GrepParams, {"query": "boats"}, "since", [5]),
+        (params.GrepParams, {"query": "boats"}, "conversation_ids", [list(range(101)), ["harbour"], [-1]]),
+        (params.GrepParams, {"query": "boats"}, "roles", [["captain"], "user"]),
+        (params.GrepParams, {"query": "boats"}, "part_types", [["poem"]]),
+        (params.GrepParams, {"query": "boats"}, "tool_names", [[""]]),
+        (params.GrepParams, {"query": "boats"}, "mode", ["fuzzy"]),
+        (params.GrepParams, {"query": "boats"}, "scope", ["parts"]),
+        (params.GrepParams, {"query": "boats"}, "cursor", [""]),
+        (params.GrepParams, {"query": "boats"}, "rolls", [["user"]]),
+        (params.GrepParams, {"query": "boats"}, "limit", [0, -1, 201, *NO_NUMBERS]),
+        (params.GrepParams, {"query": "boats"}, "max_tokens", [0, -1, *NO_NUMBERS]),
         (params.AssembleParams, {"conversation_id": 1}, "budget", [0, -1, 100_000_001, *NO_NUMBERS]),
         (params.AssembleParams, {"conversation_id": 1}, "reserve", [-1, None, *NO_NUMBERS]),
         (params.AssembleParams, {"conversation_id": 1}, "format", ["gemini", "", 7]),

@@ -31,21 +31,11 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def is_matched(found: Pattern, text: str) -> bool:
-    """Whether PostgreSQL matches it, with what is said of it held to be true."""
+    """Whether PostgreSQL matches it; then the text has its literal."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT text ~ expression, strpos(text, literal) > 0,
-                   (regexp_instr(text, expression), regexp_instr(text, expression, 1, 1, 1))
-                   = (strpos(text, matched), strpos(text, matched) + length(matched))
-            FROM (SELECT *, substring(text FROM in_group) AS matched
-                  FROM (VALUES (%s, %s, %s, %s)) AS given(text, expression, literal, in_group)) AS told
-            """,
-            [text, found.expression, found.literal or "", found.group or found.expression],
-        )
-        is_match, has_literal, has_place = cursor.fetchone()
-    assert has_literal or not is_match, "the literal has to stand in every text that matches"
-    assert has_place or not is_match or found.group is None, "it matches where what it matched first stands"
+        cursor.execute("SELECT %s ~ %s", [text, found.expression])
+        [is_match] = cursor.fetchone()
+    assert not is_match or (found.literal or "") in text
     return is_match
 
 
@@ -57,23 +47,6 @@ def test_a_pattern_matches_the_same_texts_as_in_python(pattern):
     expected = [text for text in TEXTS if re.search(pattern, text, re.MULTILINE)]
 
     assert [text for text in TEXTS if matches(pattern, text)] == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "has_group"),
-    [
-        ("foo|ba[r^$]", True),
-        (r"(a)\d+(?:b|c)*?", True),
-        (r"(?i)\^\$\\b", True),
-        *((each, False) for each in (
-            r"\bfoo", r"foo\B", r"\yfoo", r"\mfoo", r"\Afoo", r"foo\Z", r"foo\z", "^foo", "foo$", "(foo|^bar)",
-            "foo(?=bar)", "foo(?!bar)", "(?<=x)foo", "(?<!x)foo", "[[:<:]]foo", "foo[[:>:]]", r"(a)\1",
-            "(?P<q>a)(?P=q)", "(?x) a # b",
-        )),
-    ],
-)  # fmt: skip
-def test_what_looks_around_is_not_told_by_what_it_matched(pattern, has_group):
-    assert (translated(pattern).group is not None) is has_group
 
 
 _PIECES = st.sampled_from([

@@ -17,11 +17,6 @@ from tests.factories import a_conversation
 
 pytestmark = pytest.mark.django_db
 
-CHINESE = "我们决定使用PostgreSQL数据库来保存消息"
-JAPANESE = "エラーメッセージを確認してから再起動する"
-KOREAN = "데이터베이스 연결이 끊어졌습니다"
-THAI = "ไม่เป็นไรครับ"
-
 
 def value(statement: str, *values: object) -> object:
     with connection.cursor() as cursor:
@@ -29,61 +24,22 @@ def value(statement: str, *values: object) -> object:
         return cursor.fetchone()[0]
 
 
-def finds(query: str, content: str) -> bool:
-    return bool(value("SELECT lcm_tsv(%s) @@ lcm_tsquery(%s)", content, query))
-
-
 @pytest.mark.parametrize(
     ("query", "content"),
     [
-        ("getSummary", "we call getSummary() here"),
-        ("get summary", "we call getSummary() here"),
-        ("summary", "we call getSummary() here"),
-        ("http response", "class HTTPResponse:"),
         ("forEach", "items.forEach(print)"),
         ("fts5", "see src/store/fts5-sanitize.ts"),
-        ("fts5-sanitize.ts", "see src/store/fts5-sanitize.ts"),
-        ("src/store/fts5-sanitize.ts", "see src/store/fts5-sanitize.ts"),
-        ("sanitize", "see src/store/fts5-sanitize.ts"),
-        ("max_width", "MAX_WIDTH = 80"),
-        ("max width", "MAX_WIDTH = 80"),
         ("localhost 8000", "open http://localhost:8000/api"),
-        ("naive cafe", "a naïve Café"),
         ("naïve", "a naive cafe"),
         ("CAFÉ", "cafe\u0301"),
         ("ABC123", "ＡＢＣ１２３"),
-        ("数据库", CHINESE),
-        ("数据", CHINESE),
-        ("保存", CHINESE),
-        ("postgresql", CHINESE),
-        ("PostgreSQL数据库", CHINESE),
-        ("エラー", JAPANESE),
-        ("再起動", JAPANESE),
-        ("데이터", KOREAN),
-        ("연결", KOREAN),
-        ("เป็น", THAI),
-        ("резервная", "Резервная копия"),
-        ('"exact phrase"', "an exact phrase here"),
+        ("PostgreSQL数据库", "我们决定使用PostgreSQL数据库来保存消息"),
+        ("เป็น", "ไม่เป็นไรครับ"),
         ("running", "it runs"),
     ],
 )
 def test_a_query_finds_the_text(query, content):
-    assert finds(query, content)
-
-
-@pytest.mark.parametrize(
-    ("query", "content"),
-    [
-        ("据数", CHINESE),
-        ("数据消息", CHINESE),
-        ('"phrase exact"', "an exact phrase here"),
-        ("docker -compose", "docker compose"),
-        ("-getSummary summary", "we call getSummary()"),
-        ("the", "the the the"),
-    ],
-)
-def test_a_query_does_not_find_the_text(query, content):
-    assert not finds(query, content)
+    assert value("SELECT lcm_tsv(%s) @@ lcm_tsquery(%s)", content, query)
 
 
 @pytest.mark.parametrize(

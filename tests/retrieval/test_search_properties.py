@@ -56,7 +56,8 @@ def forgotten() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def pages(sizes: Sequence[int], **asked: Any) -> Iterator[GrepResult]:
+def pages(sizes: Sequence[int], *, growing: int | None = None, **asked: Any) -> Iterator[GrepResult]:
+    """Page after page, while the conversation `growing` goes on with what is searched for."""
     cursor, number = None, 0
     while number == 0 or cursor is not None:
         limit = sizes[number % len(sizes)] if number < SMALL_PAGES else LARGEST
@@ -64,6 +65,9 @@ def pages(sizes: Sequence[int], **asked: Any) -> Iterator[GrepResult]:
         assert page.more is (page.cursor is not None)
         yield page
         cursor, number = page.cursor, number + 1
+        if growing is not None:
+            messages = [NewMessage(Role.USER, f"{asked['query']} {' '.join(WORDS)}")] * 2
+            a_store().append_messages(conversation_id=growing, messages=messages)
 
 
 def ids(*results: GrepResult) -> list[str]:
@@ -85,11 +89,13 @@ def assert_newest_first(found: Sequence[GrepResult], expected: Sequence[Item], c
 
 def ask_for_words(corpus: Corpus, data: st.DataObject) -> None:
     question, criteria, sizes = (data.draw(each) for each in (questions, criteria_for(corpus), page_sizes))
+    growing = data.draw(st.sampled_from((None, corpus.conversation_ids[0])))
     if question.has_phrase and criteria["scope"] in ("files", "all"):
         # What was seen in a file says it in words of its own, with others between.
         criteria["scope"] = "both"
 
-    found = list(pages(sizes, query=question.text, sort="recency", **criteria))
+    with forgotten():
+        found = list(pages(sizes, growing=growing, query=question.text, sort="recency", **criteria))
 
     expected = question.answers(corpus.asked(criteria))
     note(f"{question.text!r} {criteria}: {len(expected)} expected, bounded: {found[0].bounded}")
@@ -100,8 +106,10 @@ def ask_for_a_pattern(corpus: Corpus, data: st.DataObject) -> None:
     pattern, criteria, sizes = (
         data.draw(each) for each in (st.sampled_from(PATTERNS), criteria_for(corpus), page_sizes)
     )
+    growing = data.draw(st.sampled_from((None, corpus.conversation_ids[0])))
 
-    found = list(pages(sizes, query=pattern, mode="regex", **criteria))
+    with forgotten():
+        found = list(pages(sizes, growing=growing, query=pattern, mode="regex", **criteria))
 
     expected = [item for item in corpus.asked(criteria) if re.search(pattern, item.text, re.M)]
     assert_newest_first(found, expected, criteria)
@@ -110,16 +118,11 @@ def ask_for_a_pattern(corpus: Corpus, data: st.DataObject) -> None:
 def ask_by_relevance(corpus: Corpus, data: st.DataObject) -> None:
     question, criteria, sizes = (data.draw(each) for each in (questions, criteria_for(corpus), page_sizes))
     asked = {"query": question.text, "sort": data.draw(st.sampled_from(("relevance", "hybrid"))), **criteria}
-    is_growing = data.draw(st.booleans())
+    growing = data.draw(st.sampled_from((None, corpus.conversation_ids[0])))
     whole = ids(*pages([LARGEST], **asked))
 
-    seen: list[str] = []
     with forgotten():
-        for page in pages(sizes, **asked):
-            seen += ids(page)
-            if is_growing:
-                messages = [NewMessage(Role.USER, f"{question.text} {' '.join(WORDS)}")] * 2
-                a_store().append_messages(conversation_id=corpus.conversation_ids[0], messages=messages)
+        seen = ids(*pages(sizes, growing=growing, **asked))
 
     assert seen == whole
     assert len(set(seen)) == len(seen)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from compaction.engine import CompactionEngine
 from conversations.models import Conversation, Summary
@@ -115,13 +113,6 @@ def test_describe_says_that_something_is_quarantined(conversation_id):
 
     assert engine.describe(id=id).quarantined == "It was altered."
     assert engine.describe(id=message_ids(conversation_id)[1]).quarantined is None
-
-
-def test_a_conversation_without_quarantines_is_not_asked_for_them(conversation_id):
-    with CaptureQueriesContext(connection) as queries:
-        assembled(conversation_id)
-
-    assert not [query for query in queries if "quarantines" in query["sql"]]
 
 
 @pytest.fixture

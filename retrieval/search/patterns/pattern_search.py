@@ -99,10 +99,9 @@ class PatternSearch:
         )
 
     def _found(self, newest: str, table: Searchable, pattern: Pattern, values: dict[str, Any]) -> list[FoundRow]:
-        placed = _SQL["placed" if pattern.group is None else "placed_by_what_matched"].format(newest=newest)
         # Ids are compared as Python compares them, whatever the database's language.
         collation = "" if table is MESSAGES else ' COLLATE "C"'
-        statement = _SQL["matching_texts"].format(width=WIDTH, placed=placed, collation=collation)
+        statement = _SQL["matching_texts"].format(width=WIDTH, newest=newest, collation=collation)
         try:
             found = rows_as_planned(bound(statement, {**self.filters.values, **values, **vars(pattern)}))
         except DataError as error:

@@ -40,23 +40,15 @@ _DIGITS = {"x": 2, "u": 4, "U": 8}
 _SAME = frozenset("dswDSWntrfvaeAZyYmM")
 _SAME_IN_BRACKETS = frozenset("dswDSWntrfvaeb")
 _OTHERWISE = {"b": r"\y", "B": r"\Y", "z": r"\Z"}
-# What matches or not by what is around it, as an escape and as the name of a class.
-_EDGES = frozenset("AZzbByYmM")
-_EDGE_CLASSES = ("[:<:]", "[:>:]")
 _UNKNOWN_GROUPS = {"(?>": "An atomic group (?>...)", "(?(": "A condition (?(...)...)", "(?R": "Recursion (?R)"}
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern for PostgreSQL, and a literal that every match contains, if known.
-
-    `group` is the same in parentheses, if whatever it matches would be matched wherever it stood: then the first place
-    of what was matched is the place of the match. None for one that looks around, as at an edge of a word or a line.
-    """
+    """A pattern for PostgreSQL, and a literal that every match contains, if known."""
 
     expression: str
     literal: str | None = None
-    group: str | None = None
 
 
 def translated(pattern: str) -> Pattern:
@@ -67,8 +59,7 @@ def translated(pattern: str) -> Pattern:
 def literally(text: str) -> Pattern:
     """A pattern for a literal text, ignoring case and amounts of white space."""
     words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
-    body = r"\s+".join(words)
-    return Pattern(f"(?iw){body}", group=f"(?iw)({body})")
+    return Pattern("(?iw)" + r"\s+".join(words))
 
 
 def refused(sentence: str) -> Invalid:
@@ -90,8 +81,6 @@ class _Translation:
     # What is matched as it stands; the last one may go on.
     literals: list[str] = field(default_factory=lambda: [""])
     has_alternatives: bool = False
-    # Whether what it matches depends on what is around it, or on the numbers of groups.
-    looks_around: bool = False
     # `w`: ^ and $ at every line, and classes such as [^a] match a newline, as they do in Python.
     options: str = "w"
     dot: str = r"[^\n]"
@@ -107,10 +96,7 @@ class _Translation:
         longest = max(self.literals, key=len)
         is_certain = not self.has_alternatives and not set(self.options) & {"i", "x"}
         literal = longest if is_certain and len(longest) >= SHORTEST_LITERAL else None
-        body = "".join(self.out)
-        # With blanks and comments, a parenthesis at the end may be in a comment.
-        has_group = not self.looks_around and "x" not in self.options
-        return Pattern(f"(?{self.options}){body}", literal, group=f"(?{self.options})({body})" if has_group else None)
+        return Pattern(f"(?{self.options})" + "".join(self.out), literal)
 
     def _leading_flags(self) -> None:
         found = _FLAGS.match(self.source)
@@ -137,7 +123,6 @@ class _Translation:
         if character == ")" and self.open:
             self.open.pop()
         self.has_alternatives |= character == "|" and not self.open
-        self.looks_around |= character in "^$"
         self.out.append({".": self.dot, "{": r"\{"}.get(character, character))
 
     def _repeated(self, piece: re.Match[str]) -> None:
@@ -160,9 +145,7 @@ class _Translation:
         self.out.append("(")
 
     def _inner(self, piece: re.Match[str]) -> None:
-        looks_around = piece[0] != "(?:"
-        self.looks_around |= looks_around
-        self.open.append(looks_around or any(self.open))
+        self.open.append(piece[0] != "(?:" or any(self.open))
         self.out.append(piece[0])
 
     def _refused(self, piece: re.Match[str]) -> None:
@@ -178,7 +161,6 @@ class _Translation:
             raise refused(r"The pattern ends in a backslash; for the character itself write \\.")
         if letter in _SAME or letter in _OTHERWISE:
             self.literals.append("")
-            self.looks_around |= letter in _EDGES
             self.out.append(_OTHERWISE.get(letter, piece[0]))
         else:
             self._literal(letter, written=_escaped(letter))
@@ -213,7 +195,6 @@ class _Translation:
             raise refused("References to a group are not supported in or into (?=...), (?!...) and their like.")
         if target > 9:
             raise refused("References are supported to the first nine groups; write (?:...) where none is referred to.")
-        self.looks_around = True
         # A digit that follows is no part of the reference.
         self.out.append(f"\\{target}" + ("(?:)" if self.source[self.place :][:1].isdigit() else ""))
 
@@ -225,7 +206,6 @@ class _Translation:
             if inner is None:
                 raise refused(r"A [ is not closed; for the character itself write \[.")
             self.place = inner.end()
-            self.looks_around |= inner[0] in _EDGE_CLASSES
             if inner["code"]:
                 self.out.append(f"\\U{self._code_point(inner):08x}")
             elif inner["escape"] and inner[0][1:] not in _SAME_IN_BRACKETS:

@@ -15,8 +15,6 @@ from itertools import islice
 from retrieval.search.query.parser import UNSPACED, ParsedQuery, Term
 
 MOST_LEXEMES = 32
-# Of several conditions, each lets the index skip what another rules out; a statement is prepared for each number.
-_MOST_CONDITIONS = 3
 MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
 # What PostgreSQL supposes of a lexeme that it has no count of.
@@ -58,13 +56,6 @@ class LexedTerm:
     def as_query(self) -> str:
         """The tsquery that a text with the term matches."""
         return self.query or _any_of(self._ways)
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The same as several tsqueries, all of which a text has to match."""
-        if self.query or not self.whole or not self.parts:
-            return (f"({self.as_query})",)
-        return tuple(f"{_any_of([self.whole])} | {lexeme_query(part)}" for part in self.parts)
 
     @property
     def _ways(self) -> tuple[tuple[str, ...], ...]:
@@ -177,19 +168,8 @@ class CompiledQuery:
         return not (is_exact or (self.required and not self.is_sentence))
 
     @cached_property
-    def conditions(self) -> Mapping[str, str]:
-        """The tsqueries that every candidate matches, by the names of their parameters."""
-        if self.wants_every_clause:
-            clauses = [each for clause in self.clauses for each in _conditions(clause)]
-            apart = min(len(clauses), _MOST_CONDITIONS) - 1
-            conditions = [*(f"({each})" for each in clauses[:apart]), self._all_of(clauses[apart:])]
-        else:
-            conditions = [self._all_of([self._any_anchor, *self.required])]
-        return {f"words_{number}": condition for number, condition in enumerate(conditions)}
-
-    @cached_property
     def query(self) -> str:
-        """The same as one tsquery."""
+        """The tsquery that every candidate matches."""
         if not self.wants_every_clause:
             return self._all_of([self._any_anchor, *self.required])
         return self._all_of([_any_term(clause) for clause in self.clauses])
@@ -354,11 +334,6 @@ def _together(shares: Iterable[float]) -> float:
 
 def _any_term(clause: Sequence[LexedTerm]) -> str:
     return " | ".join(f"({each.as_query})" for each in clause)
-
-
-def _conditions(clause: Sequence[LexedTerm]) -> tuple[str, ...]:
-    """The clause as tsqueries that all hold."""
-    return clause[0].conditions if len(clause) == 1 else (_any_term(clause),)
 
 
 def _forms(clauses: Clauses, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -192,7 +192,6 @@ class RankedRows:
         by_tools = bool(filters.request.tool_names) and filters.of_tools is None
         return {
             **filters.values,
-            **query.conditions,
             "query": query.query,
             "lexemes": list(query.lexemes),
             "size": float(filters.rows),
@@ -229,13 +228,13 @@ class RankedRows:
         """The filters and the words. Of too many candidates, the newest are searched."""
         filters = self.filters
         if not self._takes_newest(table, query):
-            return filters.where(table), filters.matching(table, query)
+            return filters.where(table), filters.matching(table)
         if filters.request.picks_among_messages:
-            return _SQL["is_newest"], filters.matching(table, query)
+            return _SQL["is_newest"], filters.matching(table)
         newest = f"{filters.place(table)} > %(newest_after)s"
         if self._walks(query):
             return f"{filters.where(table)} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
-        words = filters.matching(table, query, places="newest_places")
+        words = filters.matching(table, places="newest_places")
         # As it is written, no other index serves it.
         return f"{filters.where(table)} AND ({newest}) IS TRUE", words
 
@@ -247,7 +246,7 @@ class RankedRows:
         return _SQL["newest_of_matching"].format(
             order_place=filters.place(MESSAGES),
             where=filters.where(MESSAGES, costly=False),
-            words=filters.matching(MESSAGES, query),
+            words=filters.matching(MESSAGES),
             costly=filters.costly_of(MESSAGES),
         )
 
