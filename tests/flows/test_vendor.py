@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from compaction.engine import CompactionEngine
-from compaction.llm.types import Protocol
 from compaction.types import CompactionResult, Outcome
-from conversations.models import Conversation, Summary
-from conversations.types import ConversationRecord, Level
+from conversations.models import Conversation
+from conversations.types import ConversationRecord
 from tests.compaction import vendor as does
-from tests.compaction.vendor import Behaviour, Vendor, good
+from tests.compaction.vendor import Vendor
 from tests.conversations.real_data import conversation_files, needs_data
 from tests.factories import a_conversation
 from tests.flows.vendors import ALL, TIGHT, Behaving, asking, assert_the_truth_is_recorded
@@ -119,39 +118,3 @@ def test_a_run_that_reaches_its_deadline_keeps_what_it_has_and_the_next_goes_on(
     assert len(vendor.requests) == settings.LCM["breaker_failures"]
     assert active_tokens() < 0.7 * conversation.counters.active_tokens
     assert_clean()
-
-
-@pytest.mark.parametrize("first", [does.resets, does.failing(503), does.empty], ids=["gone", "503", "empty"])
-def test_when_the_first_model_is_down_the_second_answers_and_nothing_is_wanting(settings: Any, first: Behaviour):
-    conversation = a_conversation(*TALK)
-
-    with Vendor(first) as down, Vendor(good) as up:
-        settings.LCM = asking(up, "chat,anthropic", chat_url=down.url)
-        compacted(conversation)
-
-    summaries = list(Summary.objects.order_by("created_at"))
-    assert {(summary.level, summary.model, summary.is_degraded) for summary in summaries} == {
-        (Level.NORMAL, "served-model", False)
-    }
-    assert all(summary.quality["failures"][0].startswith("chat normal: ") for summary in summaries)
-    assert len(up.requests) == len(summaries)
-    assert {asked.protocol for asked in up.requests} == {Protocol.ANTHROPIC}
-    if first is not does.empty:
-        # An answer that is none says nothing of the next one.
-        assert len(down.requests) == settings.LCM["breaker_failures"] < len(summaries)
-
-
-def test_behind_a_model_that_is_down_the_extractive_summarizer_is_marked(settings: Any):
-    conversation = a_conversation(*TALK)
-
-    with Vendor(does.resets) as vendor:
-        settings.LCM = asking(vendor, "chat,extractive")
-        compacted(conversation)
-
-    summaries = list(Summary.objects.order_by("created_at"))
-    assert {(summary.level, summary.model, summary.is_degraded) for summary in summaries} == {
-        (Level.NORMAL, "extractive", True)
-    }
-    assert summaries[0].quality["failures"] == ["chat normal: unreachable"]
-    assert {summary.quality.get("lack") for summary in summaries} == {"unavailable"}
-    assert len(vendor.requests) == settings.LCM["breaker_failures"] < len(summaries)
