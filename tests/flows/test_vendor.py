@@ -14,13 +14,11 @@ from conversations.models import Conversation
 from conversations.types import ConversationRecord
 from tests.compaction import vendor as does
 from tests.compaction.vendor import Vendor
-from tests.conversations.real_data import conversation_files, needs_data
+from tests.conversations.real_data import needs_data
 from tests.factories import a_conversation
 from tests.flows.vendors import ALL, TIGHT, Behaving, asking, assert_the_truth_is_recorded
 from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported, real_rows
 from tests.round_trip import assert_ledgers_survive
-
-MODELS = ("chat", "anthropic")
 
 # Conversations of fewer messages may be all fresh tail.
 LONG_ENOUGH = 60
@@ -39,8 +37,8 @@ GRACE_SECONDS = 20
 pytestmark = [pytest.mark.usefixtures("committed_db")]
 
 
-def every_way_shortly() -> Iterator[Any]:
-    """Each way to behave on a shorter conversation; by default one for each outcome, in one protocol by turns."""
+def every_way() -> Iterator[Any]:
+    """Each way to behave on a conversation; by default one for each outcome, in one protocol by turns."""
     outcomes = set()
     for number, behaving in enumerate(ALL):
         outcome = (behaving.level, behaving.reason, behaving.requests)
@@ -49,23 +47,12 @@ def every_way_shortly() -> Iterator[Any]:
             marks = (
                 [pytest.mark.slow] if (number + place) % 2 else [pytest.mark.thorough] if outcome in outcomes else []
             )
-            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}-short", marks=marks)
+            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}", marks=marks)
         outcomes.add(outcome)
 
 
-def every_way_wholly() -> Iterator[Any]:
-    """Each way to behave on each conversation."""
-    for number, behaving in enumerate(ALL):
-        for place, file in enumerate(conversation_files()):
-            name = file.name.removesuffix(".jsonl.gz")
-            model = MODELS[(number + place) % 2]
-            # Of the longest ones, several runs on a busy machine.
-            marks = [pytest.mark.slow, pytest.mark.timeout(600)]
-            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}", marks=marks)
-
-
 @needs_data
-@pytest.mark.parametrize(("name", "model", "behaving"), [*every_way_shortly(), *every_way_wholly()])
+@pytest.mark.parametrize(("name", "model", "behaving"), [*every_way()])
 def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
     settings: Any, name: str, model: str, behaving: Behaving
 ):

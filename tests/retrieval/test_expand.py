@@ -150,7 +150,7 @@ def test_a_part_added_between_two_pages_is_not_missed():
 @st.composite
 def histories(draw):
     """Messages of any text, gathered into summaries of neighbours, those into wider ones, with stragglers between."""
-    texts = draw(st.lists(st.text(max_size=200) | st.just("word " * 900), min_size=2, max_size=14))
+    texts = draw(st.lists(st.text(max_size=200) | st.just("word " * 300), min_size=2, max_size=14))
     cuts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=14))
     stragglers = draw(st.sets(st.integers(1, len(texts)), max_size=2))
     return texts, cuts, stragglers
