@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from compaction.rendering import render_dearest
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
@@ -81,27 +81,28 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     conversation or of none.
     """
     conversation_id = conversation.conversation_id
-    query = parse_moment(as_of, message_count=conversation.counters.message_count)
+    kind, given = _parse(as_of, message_count=conversation.counters.message_count)
+    run_id = str(given) if kind == "moment_of_run" else None
+    given_time = given if isinstance(given, datetime) else None
     values = {
         "id": conversation_id,
-        "as_of": query.value,
-        "upto": query.upto,
+        "as_of": given,
+        # Whether what was made at exactly its time belongs to it.
+        "upto": kind != "moment_after_seq",
         "sought": array(sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
     # A time that was given is not read back: there are some that the database knows and Python does not.
-    time_found = "time" if query.time is None else "NULL::timestamptz"
-    statement = _SQL["past_context"].format(
-        moment=query.statement, time=time_found, roles_and_parts=_SQL["roles_and_parts"]
-    )
+    time_found = "time" if given_time is None else "NULL::timestamptz"
+    statement = _SQL["past_context"].format(moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"])
     if conversation.quarantined:
         withheld = _SQL["withheld"]
         statement = f"{statement} UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({withheld}) AS withheld"
     found = rows(statement, values)
     [(last_seq, time)] = [(row[1][0], row[7]) for row in found if row[0] == "moment"]
-    if time is None and query.run_id is not None:
-        raise NotFound(f"There is no run {query.run_id!r} of this conversation.")
-    moment = Moment(last_seq=last_seq, time=query.time or time, run_id=query.run_id)
+    if time is None and run_id is not None:
+        raise NotFound(f"There is no run {run_id!r} of this conversation.")
+    moment = Moment(last_seq=last_seq, time=given_time or time, run_id=run_id)
     page = page_in(_priced(found))
     slots = {slot.summary_id: slot for slot in page.slots}
     standing_for = [(slots[summary.summary_id], message_id) for summary, message_id in page.standing_for]
@@ -127,40 +128,22 @@ def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return priced
 
 
-class MomentQuery(NamedTuple):
-    """The statement that finds the last seq and the time of a moment.
-
-    `upto`: whether what was made at exactly its time belongs to it.
-    """
-
-    statement: str
-    value: Any
-    upto: bool = True
-    time: datetime | None = None
-    run_id: str | None = None
-
-
-def parse_moment(as_of: int | str | datetime, *, message_count: int) -> MomentQuery:
-    """Parse a seq, a time or a run; Invalid for anything else and for a later seq."""
-    if isinstance(as_of, datetime):
-        return _at_time(as_of)
+def _parse(as_of: int | str | datetime, *, message_count: int) -> tuple[str, int | str | datetime]:
+    """The statement for a seq, a time or a run, and its value; Invalid for anything else."""
     text = str(as_of)
     if _SEQ.fullmatch(text):
         if int(text) > message_count:
             raise Invalid(f"as_of: there is no message {text} yet; the last one is {message_count}.")
-        return MomentQuery(_SQL["moment_after_seq"], int(text), upto=False)
+        return "moment_after_seq", int(text)
     if _RUN.fullmatch(text):
-        return MomentQuery(_SQL["moment_of_run"], text, run_id=text)
+        return "moment_of_run", text
     try:
-        return _at_time(datetime.fromisoformat(text))
+        time = as_of if isinstance(as_of, datetime) else datetime.fromisoformat(text)
     except ValueError:
         raise Invalid(
             f"as_of: {text[:80]!r} is neither a seq, such as 120, nor a time in ISO 8601, such as "
             "2026-01-31T12:00:00Z, nor the id of a run."
         ) from None
-
-
-def _at_time(time: datetime) -> MomentQuery:
     if time.tzinfo is None:
         raise Invalid("as_of: the time needs its zone, such as a Z at its end.")
-    return MomentQuery(_SQL["moment_at_time"], time, time=time)
+    return "moment_at_time", time

@@ -134,8 +134,7 @@ class Delegation:
         grant = self.grants.usable(grant_id=grant_id)
         if is_new:
             refusal = GrantRecursion("A grant is not made under another: ask with the grant alone, or without it.")
-            self.grants.note(grant_id=grant_id, refusal=refusal)
-            raise refusal
+            raise self.grants.noted(grant_id=grant_id, refusal=refusal)
         return grant
 
     def _granted(self, question: str, item_ids: Sequence[str], depth: int, token_cap: int | None) -> GrantRecord:

@@ -87,8 +87,7 @@ class GrantedReader:
         return self.engine.tokens.count(text)
 
     def _refused(self, refusal: LcmError) -> LcmError:
-        self.grants.note(grant_id=self.grant.grant_id, refusal=refusal)
-        return refusal
+        return self.grants.noted(grant_id=self.grant.grant_id, refusal=refusal)
 
     def _within(self, id: str) -> Named:
         """The id, if it may be read; else NotFound, as for what is not there."""

@@ -108,8 +108,7 @@ class Grants:
             grant = self._found(grant_id)
         except NotFound as refusal:
             # Counted for the owner, whose grant somebody else tried to use.
-            self.note(grant_id=grant_id, refusal=refusal)
-            raise
+            raise self.noted(grant_id=grant_id, refusal=refusal) from None
         record = _record(grant, self.now())
         self._require(record)
         return record
@@ -134,17 +133,16 @@ class Grants:
             if room.used < tokens:
                 Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") - (tokens - max(0, room.used)))
 
-    def note(self, *, grant_id: str, refusal: LcmError) -> None:
-        """Put a refusal on the grant's list."""
+    def noted(self, *, grant_id: str, refusal: LcmError) -> LcmError:
+        """The refusal, put on the grant's list."""
         with connection.cursor() as cursor:
             cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
+        return refusal
 
     def _require(self, grant: GrantRecord) -> None:
         if grant.state in _REFUSALS:
             error, text = _REFUSALS[grant.state]
-            refusal = error(text.format(grant=grant))
-            self.note(grant_id=grant.grant_id, refusal=refusal)
-            raise refusal
+            raise self.noted(grant_id=grant.grant_id, refusal=error(text.format(grant=grant)))
 
     def _found(self, grant_id: str) -> Grant:
         grants = self.scope.narrow(Grant.objects.filter(grant_id=grant_id))

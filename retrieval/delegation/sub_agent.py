@@ -82,14 +82,7 @@ class SubAgent:
                 # Whoever took it back wants no answer from what was read by it.
                 return work.ended(_TAKEN_BACK[grant.state])
             work.ending = Ending.OUT_OF_TURNS if grant.state is GrantState.ACTIVE else Ending.GRANT_EXCEEDED
-            prompt = turn_prompt(
-                question=question,
-                items=items,
-                turns=turns,
-                turns_left=left,
-                grant=grant,
-                answer_tokens=self.policy.query_answer_tokens,
-            )
+            prompt = self._prompt(question, items, turns, turns_left=left, grant=grant)
             try:
                 reply = self.client.complete(prompt, deadline=until)
             except ModelFailed as failed:
@@ -128,47 +121,40 @@ class SubAgent:
         work.steps.append(QueryStep(action.name, action.about, read.tokens))
         return Turn(as_json(action), read.text)
 
+    def _prompt(
+        self, question: str, items: Sequence[str], turns: Sequence[Turn], *, turns_left: int, grant: GrantRecord
+    ) -> Prompt:
+        """What to ask for the next action, between tags with a number drawn for it."""
+        nonce = secrets.token_hex(8)
+        tag = f"data-{nonce}"
 
-def turn_prompt(
-    *,
-    question: str,
-    items: Sequence[str],
-    turns: Sequence[Turn],
-    turns_left: int,
-    grant: GrantRecord,
-    answer_tokens: int,
-) -> Prompt:
-    """What to ask for the next action, between tags with a number drawn for it."""
-    nonce = secrets.token_hex(8)
-    tag = f"data-{nonce}"
+        def harmless(text: str) -> str:
+            # Nobody can know the nonce; but if it should be there, it is there no longer.
+            return re.sub(re.escape(nonce), "(number)", clean(text), flags=re.IGNORECASE)
 
-    def harmless(text: str) -> str:
-        # Nobody can know the nonce; but if it should be there, it is there no longer.
-        return re.sub(re.escape(nonce), "(number)", clean(text), flags=re.IGNORECASE)
+        def described(turn: Turn) -> str:
+            # What the model wrote itself may quote somebody else.
+            return (
+                f"\nYou asked:\n<{tag}>\n{harmless(turn.action)}\n</{tag}>\n"
+                f"and were shown:\n<{tag}>\n{harmless(turn.outcome)}\n</{tag}>\n"
+            )
 
-    def described(turn: Turn) -> str:
-        # What the model wrote itself may quote somebody else.
-        return (
-            f"\nYou asked:\n<{tag}>\n{harmless(turn.action)}\n</{tag}>\n"
-            f"and were shown:\n<{tag}>\n{harmless(turn.outcome)}\n</{tag}>\n"
+        may_read = grant.state is GrantState.ACTIVE
+        now = _LAST_TURN if turns_left <= 1 else _ANOTHER if may_read else _NO_TOKENS
+        return Prompt(
+            system=_template("_sub_agent").substitute(tag=tag, answer_tokens=self.policy.query_answer_tokens),
+            user=_template("_sub_agent_turn").substitute(
+                tag=tag,
+                question_tag=f"question-{nonce}",
+                question=harmless(question),
+                items=harmless("\n".join(items)),
+                depth=grant.depth,
+                steps="".join(map(described, turns)),
+                turns=turns_left,
+                tokens=grant.tokens_left if may_read else 0,
+                now=now,
+            ),
         )
-
-    may_read = grant.state is GrantState.ACTIVE
-    now = _LAST_TURN if turns_left <= 1 else _ANOTHER if may_read else _NO_TOKENS
-    return Prompt(
-        system=_template("_sub_agent").substitute(tag=tag, answer_tokens=answer_tokens),
-        user=_template("_sub_agent_turn").substitute(
-            tag=tag,
-            question_tag=f"question-{nonce}",
-            question=harmless(question),
-            items=harmless("\n".join(items)),
-            depth=grant.depth,
-            steps="".join(map(described, turns)),
-            turns=turns_left,
-            tokens=grant.tokens_left if may_read else 0,
-            now=now,
-        ),
-    )
 
 
 @cache

@@ -189,24 +189,18 @@ class Expansion:
         room = cap
         # The one that is being sliced is the first; what is left of it is not known yet.
         begun = position.key if position.is_inside else None
-        beyond: Entry | None = None
-        while beyond is None:
-            planned, beyond = _planned(entries, room, is_begun=bool(items), begun=begun)
-            if not planned:
-                break
-            for entry, whole in zip(planned, items_of(planned), strict=True):
-                is_inside = begun is not None and entry.key == begun
-                if whole.tokens <= room and not is_inside:
-                    items.append(whole)
-                elif items and not is_inside:
-                    return items, Position(entry.key)
-                else:
-                    item, following = self._sliced(whole, position if is_inside else Position(entry.key), room)
-                    items.append(item)
-                    if following is not None:
-                        return items, following
-                room -= items[-1].tokens
-        return items, Position(beyond.key) if beyond is not None else None
+        for entry, whole in _read_ahead(entries, cap, begun):
+            if whole is not None and whole.tokens <= room and entry.key != begun:
+                items.append(whole)
+            elif items or whole is None:
+                return items, Position(entry.key)
+            else:
+                item, following = self._sliced(whole, position if begun else Position(entry.key), room)
+                items.append(item)
+                if following is not None:
+                    return items, following
+            room -= items[-1].tokens
+        return items, None
 
     def _sliced(self, whole: ExpandedItem, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
         """The next slice of an item that does not fit, and where to go on with it."""
@@ -225,24 +219,25 @@ class Expansion:
         return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
 
 
-def _planned(
-    entries: Iterator[Entry], room: int, *, is_begun: bool, begun: Key | None
-) -> tuple[list[Entry], Entry | None]:
-    """The next entries whose texts could fit, and the one after that cannot.
+def _read_ahead(entries: Iterator[Entry], cap: int, begun: Key | None) -> Iterator[tuple[Entry, ExpandedItem | None]]:
+    """Each entry with its item, many of them read at once.
 
-    At least one, where the page is not begun yet, and no more than are in hand at once.
+    The first behind the cap ends them and comes unread, unless it is alone.
     """
-    planned: list[Entry] = []
+    batch: list[Entry] = []
     total = 0
-    for entry in entries:
-        if begun is None or entry.key != begun:
+    for place, entry in enumerate(entries):
+        if entry.key != begun:
             total += entry.tokens + MESSAGE_OVERHEAD_TOKENS
-        if total > room and (planned or is_begun):
-            return planned, entry
-        planned.append(entry)
-        if len(planned) == READ_AT_ONCE:
-            break
-    return planned, None
+        is_behind = total > cap and place > 0
+        if is_behind or len(batch) == READ_AT_ONCE:
+            yield from zip(batch, items_of(batch), strict=True)
+            batch = []
+        if is_behind:
+            yield entry, None
+            return
+        batch.append(entry)
+    yield from zip(batch, items_of(batch), strict=True)
 
 
 def _given(page: _Page) -> dict[str, Any]:

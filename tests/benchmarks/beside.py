@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 from typing import Any
 
 from compaction.engine import CompactionEngine
+from compaction.models import CompactionRun
 from compaction.types import Outcome
 from conversations.models import Message
 from integrity.checker import IntegrityChecker
 from tests.benchmarks.children import together
 from tests.benchmarks.corpus import Corpus
-from tests.benchmarks.ingest import Pair, Writing, a_store
+from tests.benchmarks.ingest import Pair, Writing, a_store, appending
 from tests.benchmarks.measure import Laps
 from tests.benchmarks.report import Line, at_most
 
@@ -45,15 +45,8 @@ def work(barrier: Any, kind: str, conversation_id: int) -> Laps | None:
         result = engine.compact(conversation_id=conversation_id)
         assert result.outcome is Outcome.COMPACTED, result
         return None
-    store, engine, laps = a_store(), CompactionEngine.from_settings(), Laps()
-    messages = iter(Corpus(1_000_000, seed=6))
-    store.tokens.count("warm")
+    a_store().tokens.count("warm")
+    runs = CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.COMPACTED)
     barrier.wait()
     until = time.monotonic() + SECONDS_AT_MOST
-    while time.monotonic() < until:
-        for message in islice(messages, 50):
-            with laps.lap():
-                store.append_messages(conversation_id=conversation_id, messages=[message])
-        if any(run.outcome is Outcome.COMPACTED for run in engine.list_runs(conversation_id=conversation_id)):
-            break
-    return laps
+    return appending(conversation_id, size=1, seed=6, goes_on=lambda: time.monotonic() < until and not runs.exists())

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 from compaction.engine import CompactionEngine
 from conversations.sql import load
-from conversations.types import NewMessage
 from integrity.checker import IntegrityChecker
 from integrity.invariants import INVARIANTS, Invariant
 from integrity.scans.scanning import ScanWorker
 from lcmsite.connections import connect
 from tests.benchmarks.children import alone, together
 from tests.benchmarks.corpus import Corpus
-from tests.benchmarks.ingest import BATCH, a_store
+from tests.benchmarks.ingest import BATCH, a_store, appending
 from tests.benchmarks.measure import Duel, Laps, blocks, duel, peak_memory_mb
 from tests.benchmarks.report import F, Line, at_least, at_most
 
@@ -116,20 +114,10 @@ def _memory(barrier: Any, conversation_id: int) -> float:
 
 def _append(barrier: Any, conversation_id: int) -> Laps:
     """Batch after batch, for a while."""
-    store, laps = a_store(), Laps()
-    messages = iter(Corpus(1_000_000, seed=7))
-    store.append_messages(conversation_id=conversation_id, messages=_next(messages))
+    a_store().append_messages(conversation_id=conversation_id, messages=list(Corpus(BATCH, seed=8)))
     barrier.wait()
     until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        batch = _next(messages)
-        with laps.lap(len(batch)):
-            store.append_messages(conversation_id=conversation_id, messages=batch)
-    return laps
-
-
-def _next(messages: Any) -> list[NewMessage]:
-    return list(islice(messages, BATCH))
+    return appending(conversation_id, size=BATCH, seed=7, goes_on=lambda: time.monotonic() < until)
 
 
 def _beside(barrier: Any, kind: str, conversation_id: int) -> Laps | None:

@@ -80,7 +80,7 @@ def _over_http(_: Sequence[int]) -> list[Line]:
 def _histories(sizes: Sequence[int]) -> list[Line]:
     """Conversations of each size: as they are, with leaves only, and compacted to the end."""
     count = ingest.a_store().tokens.count
-    made: dict[int, compaction.Figures] = {}
+    made: dict[int, list[compaction.Figures]] = {}
     read = reading.Reading()
     lines: list[Line] = []
     for size in sizes:
@@ -91,7 +91,7 @@ def _histories(sizes: Sequence[int]) -> list[Line]:
         leaves = compaction.compacted(pair, SummaryKind.LEAF)
         analyze()
         read.assemble(reading.DELIVERED, size, pair)
-        made[size] = leaves + compaction.compacted(pair, SummaryKind.CONDENSED)
+        made[size] = [leaves, compaction.compacted(pair, SummaryKind.CONDENSED)]
         analyze()
         read.assemble("compacted", size, pair)
         read.open(size, pair)

@@ -50,6 +50,16 @@ def a_store() -> ConversationStore:
     return ConversationStore.from_settings(Scope(Workspace.objects.get_or_create(name="bench")[0].pk))
 
 
+def appending(conversation_id: int, *, size: int, seed: int, goes_on: Callable[[], bool]) -> Laps:
+    """Append batch after batch for as long as it goes on."""
+    store, laps, messages = a_store(), Laps(), iter(Corpus(1_000_000, seed=seed))
+    while goes_on():
+        batch = list(islice(messages, size))
+        with laps.lap(len(batch)):
+            store.append_messages(conversation_id=conversation_id, messages=batch)
+    return laps
+
+
 @dataclass
 class Writing:
     """One writer that appends to a pair by turns.

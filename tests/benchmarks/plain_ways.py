@@ -5,8 +5,6 @@ python -m tests.benchmarks.plain_ways
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -67,20 +65,19 @@ def _constructed() -> Iterator[None]:
 
 
 def _compare(name: str, without: Callable[[], Any], work: Callable[[], object], times: int = 1) -> None:
-    fast, plain = [], []
-    for _ in range(ROUNDS):
-        fast.append(_milliseconds(work, times))
+    from tests.benchmarks.measure import duel
+
+    def fast(_: Any) -> None:
+        for _ in range(times):
+            work()
+
+    def plain(_: Any) -> None:
         with without():
-            plain.append(_milliseconds(work, times))
-    with_it, without_it = statistics.median(fast), statistics.median(plain)
+            fast(None)
+
+    found = duel(floor=plain, ours=fast, work=[(None, None)] * (ROUNDS + 1))
+    with_it, without_it = (1000 * laps.cost / times for laps in (found.ours, found.floor))
     print(f"{name:<45} {with_it:8.2f} ms, the plain way {without_it:8.2f} ms: {without_it - with_it:+.2f} ms")
-
-
-def _milliseconds(work: Callable[[], object], times: int) -> float:
-    begun = time.perf_counter()
-    for _ in range(times):
-        work()
-    return (time.perf_counter() - begun) * 1000 / times
 
 
 if __name__ == "__main__":

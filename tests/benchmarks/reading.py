@@ -12,12 +12,13 @@ from conversations.models import ContextItem, Summary
 from conversations.types import ContextItemType, SummaryKind
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from retrieval.types import ItemKind
+from retrieval.types import ExpandResult, ItemKind
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
 from tests.benchmarks.measure import Duel, Laps, duel
 from tests.benchmarks.reading_floor import ReadingFloor
 from tests.benchmarks.report import BEYOND_F, Line, at_least, at_most, growth, milliseconds
+from tests.retrieval.lineages import pages
 
 BUDGET = 128_000
 DELIVERED = f"{BUDGET // 1000}k tokens of leaves"
@@ -126,17 +127,16 @@ def _expanded(conversation_id: int, roots: list[str | None], laps: Laps) -> Iter
     engine = RetrievalEngine.from_settings(a_store().scope)
     engine = replace(engine, policy=replace(engine.policy, max_expand_tokens=1_000_000))
     texts: dict[int, str] = {}
+
+    def expand(**asked: Any) -> ExpandResult:
+        with laps.lap():
+            return engine.expand(**asked)
+
     for root in roots:
-        cursor = None
-        while True:
-            with laps.lap():
-                page = engine.expand(summary_id=root or "", depth=-1, include_messages=True, cursor=cursor)
+        for page in pages(expand, summary_id=root, depth=-1, include_messages=True):
             for item in page.items:
                 if item.kind is ItemKind.MESSAGE:
                     texts[item.first_seq] = texts.get(item.first_seq, "") + item.content
-            cursor = page.cursor
-            if cursor is None:
-                break
     raw = ContextItem.objects.filter(conversation_id=conversation_id, message__isnull=False)
     with laps.lap():
         texts.update(raw.values_list("ordinal", "message__content"))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.benchmarks.measure import Duel, Laps, by_passes
-from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most, table
+from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most
 
 
 def test_a_goal_judges_the_ratio_or_the_excess_over_the_floor_or_our_own_figure():
@@ -37,12 +37,6 @@ def test_speed_compares_laps_that_were_run_side_by_side():
     assert found.speed == pytest.approx(0.5)
     assert found.floor.rate == pytest.approx(100)
     assert found.ours.rate == pytest.approx(50)
-
-
-def test_the_table_is_in_the_order_of_the_goals():
-    printed = table([Line("10", "compact", ours=1), Line("2", "append", ours=1)]).splitlines()
-
-    assert [line.split()[0] for line in printed] == ["goal", "2", "10"]
 
 
 def test_in_passes_each_does_all_pieces_before_the_other_does_and_the_first_pass_counts_for_nothing():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from conversations.content.tokens import reference
 from lcmsite.connections import connect
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.floor import rows_of
+from tests.benchmarks.measure import Laps
 
 # There: seconds for a prepared read of one row by its key; bytes, and tokens, that one core takes in a second.
 SECONDS_FOR_A_ROW = 34e-6
@@ -86,9 +86,8 @@ def _pace() -> float:
 
 
 def _median_seconds(work: Callable[[], Any], *, laps: int) -> float:
-    taken = []
+    found = Laps()
     for _ in range(laps):
-        started = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - started)
-    return statistics.median(taken)
+        with found.lap():
+            work()
+    return found.cost

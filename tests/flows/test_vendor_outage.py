@@ -16,11 +16,11 @@ from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob
-from compaction.redo import LONGEST_PAUSE, MOST_ATTEMPTS
+from compaction.redo import MOST_ATTEMPTS
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import BreakerState, EndpointRecord, JobState, Reason
 from conversations.models import ContextItem, Conversation, Summary
-from conversations.types import Level, NewMessage, Role
+from conversations.types import Level
 from tests.compaction import vendor as does
 from tests.compaction.model_settings import Clock
 from tests.compaction.vendor import Asked, Vendor, good
@@ -190,26 +190,6 @@ def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by
     assert job.reason is Reason.REDO_ALL
     assert not degraded_in_context()
     assert_sound()
-
-
-def test_what_comes_to_wait_later_is_not_held_up_by_what_is_never_answered(site):
-    there = site(does.refusing(400))
-    conversation_id, _ = there.compact(0)
-    there.clock.forward(901)
-    for _ in range(MOST_ATTEMPTS):
-        there.work()
-        there.clock.forward(LONGEST_PAUSE.total_seconds() + 1)
-    assert there.work() == 0
-    there.vendor.behaves(does.resets)
-    more = [NewMessage(Role.USER, text) for text in a_talk(1)]
-    a_store().append_messages(conversation_id=conversation_id, messages=more)
-    there.worker.engine.compact(conversation_id=conversation_id)
-    there.vendor.behaves(good)
-    there.clock.moment = there.chat.open_until
-
-    there.work()
-
-    assert not degraded_in_context()
 
 
 def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):

@@ -8,10 +8,8 @@ from django.db import connection
 from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
 from conversations.errors import NotFound
-from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
-from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
@@ -23,11 +21,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def store() -> ConversationStore:
     return a_store()
-
-
-@pytest.fixture
-def assembler() -> ContextAssembler:
-    return ContextAssembler.from_settings(Scope(a_workspace().pk))
 
 
 def ids(context: AssembledContext) -> list[str]:

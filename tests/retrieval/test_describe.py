@@ -16,7 +16,7 @@ from retrieval.describing import describe as module
 from retrieval.engine import RetrievalEngine
 from retrieval.types import Description, ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.retrieval.lineages import Graph, a_graph, a_root_of, engine
+from tests.retrieval.lineages import a_root_of, engine, message_id
 from tests.statements import counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
@@ -25,11 +25,6 @@ pytestmark = pytest.mark.django_db
 
 def describe(id: str) -> Description:
     return engine().describe(id=id)
-
-
-@pytest.fixture
-def graph() -> Graph:
-    return a_graph()
 
 
 @pytest.fixture
@@ -61,14 +56,31 @@ def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(
     assert max(costs) < 500
 
 
-def test_a_summary_says_what_it_was_made_from_and_what_it_costs_to_open(graph):
-    number, first, second, root, _ = graph
-    reader = engine()
+@pytest.mark.parametrize(
+    ("verb", "asked", "statements"),
+    [
+        ("describe", lambda graph, first: {"id": graph.middle.summary_id}, 1),
+        ("describe", lambda graph, first: {"id": first}, 2),
+        ("describe_range", lambda graph, first: {"conversation_id": graph.number, "from_seq": 1, "to_seq": 9}, 6),
+        ("impact", lambda graph, first: {"id": first}, 4),
+        ("lineage", lambda graph, first: {"conversation_id": graph.number}, 5),
+        ("lineage_window", lambda graph, first: {"conversation_id": graph.number}, 6),
+        ("expand", lambda graph, first: {"summary_id": graph.middle.summary_id, "include_messages": True}, 5),
+    ],
+)
+def test_reading_takes_so_many_statements_whatever_there_is(graph, verb, asked, statements):
+    ask, given = getattr(engine(), verb), asked(graph, message_id(graph.number, 1))
 
     with counted_statements() as sent:
-        described = reader.describe(id=root.summary_id)
+        ask(**given)
 
-    assert len(sent) == 1
+    assert len(sent) == statements
+
+
+def test_a_summary_says_what_it_was_made_from_and_what_it_costs_to_open(graph):
+    number, first, second, root, _ = graph
+
+    described = describe(root.summary_id)
 
     assert (described.kind, described.summary_kind, described.depth) == (ItemKind.SUMMARY, SummaryKind.CONDENSED, 1)
     assert (described.first_seq, described.last_seq, described.message_count) == (1, 6, 6)
@@ -126,12 +138,8 @@ def test_a_message_says_which_summaries_hold_it_up_to_the_active_one(graph):
     number, first, _, root, third = graph
     top = a_root_of(graph)
     message = a_store().list_messages(conversation_id=number, limit=1)[0]
-    reader = engine()
 
-    with counted_statements() as sent:
-        described = reader.describe(id=message.id)
-
-    assert len(sent) == 2
+    described = describe(message.id)
 
     assert [(outline.summary_id, outline.active) for outline in described.held_by] == [
         (first.summary_id, False),

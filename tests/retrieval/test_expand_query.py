@@ -359,22 +359,6 @@ def test_a_further_question_may_be_asked_by_the_same_grant(history, vendor):
     assert second.answer == "The boats."
 
 
-def test_over_the_other_protocol_too(history, vendor, settings):
-    settings.LCM = {
-        **settings.LCM,
-        "summarizer": "anthropic",
-        "anthropic_url": vendor.url.removesuffix("/v1"),
-        "anthropic_model": "asked-model",
-    }
-    vendor.behaves(acting(action="expand", id=history["leaf"], messages=True), answering(cited=[history["said"]]))
-
-    found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
-
-    assert (found.answer, found.cited_ids) == ("On port 5433.", (history["said"],))
-    assert found.excerpts == ()
-    assert all(asked.path.endswith("/messages") for asked in vendor.requests)
-
-
 @pytest.mark.parametrize("place", ["answer", "about"])
 def test_an_answer_that_gives_a_secret_of_the_site_away_is_not_given(history, vendor, settings, caplog, place):
     key = "sk-live-7Hq2vXw9TzR4mNb8KcLp3YdF6gJs"

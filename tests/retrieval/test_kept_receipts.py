@@ -19,11 +19,6 @@ from tests.summaries import a_summary_of
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def assembler() -> ContextAssembler:
-    return ContextAssembler.from_settings(Scope(a_workspace().pk))
-
-
 def test_a_kept_receipt_comes_back_as_it_was(assembler):
     conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 41))).conversation_id
     a_summary_of(a_store(), conversation_id, seqs=range(1, 21))

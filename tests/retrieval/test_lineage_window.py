@@ -6,17 +6,13 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.errors import Invalid, NotFound
-from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.assembler import ContextAssembler
-from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
+from tests.retrieval.lineages import engine
+
+pytestmark = pytest.mark.django_db
 
 SMALL = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 60, "condensed_target_tokens": 90, "fresh_tail_count": 4}
-
-
-def engine() -> RetrievalEngine:
-    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
 
 
 def a_history(messages: int = 120) -> int:
@@ -32,7 +28,6 @@ def a_history(messages: int = 120) -> int:
     return conversation_id
 
 
-@pytest.mark.django_db
 def test_the_whole_history_is_a_window():
     conversation_id = a_history()
 
@@ -50,7 +45,6 @@ def test_the_whole_history_is_a_window():
     assert sum(run.summaries for run in window.runs) == len(window.summaries)
 
 
-@pytest.mark.django_db
 def test_what_is_active_and_what_is_raw_cover_every_message_once():
     window = engine().lineage_window(conversation_id=a_history())
 
@@ -60,7 +54,6 @@ def test_what_is_active_and_what_is_raw_cover_every_message_once():
         assert len(covering) + message.raw == 1
 
 
-@pytest.mark.django_db
 def test_a_narrow_window_holds_what_reaches_into_it():
     conversation_id = a_history()
 
@@ -71,7 +64,6 @@ def test_a_narrow_window_holds_what_reaches_into_it():
     assert any(each.depth == 0 for each in window.summaries)
 
 
-@pytest.mark.django_db
 def test_a_wide_window_does_not_tell_single_messages(monkeypatch):
     monkeypatch.setattr("retrieval.describing.window.MOST_MESSAGES", 50)
 
@@ -80,17 +72,14 @@ def test_a_wide_window_does_not_tell_single_messages(monkeypatch):
     assert window.messages is None
 
 
-@pytest.mark.django_db
-def test_a_window_as_of_a_run_shows_the_context_of_then():
+def test_a_window_as_of_a_run_shows_the_context_of_then(assembler):
     conversation_id = a_history()
     first_run, *_, last_run = [run.run_id for run in engine().lineage_window(conversation_id=conversation_id).runs]
 
     then = engine().lineage_window(conversation_id=conversation_id, as_of_run=first_run)
     now = engine().lineage_window(conversation_id=conversation_id, as_of_run=last_run)
 
-    assembled = ContextAssembler.from_settings(Scope(a_workspace().pk)).assemble(
-        conversation_id=conversation_id, budget=1_000_000, as_of=first_run
-    )
+    assembled = assembler.assemble(conversation_id=conversation_id, budget=1_000_000, as_of=first_run)
     shown = {item.id for item in assembled.items if item.id.startswith("sum_")}
     assert then.message_count == 60
     assert {each.summary_id for each in then.summaries if each.active} == shown
@@ -102,16 +91,6 @@ def test_a_window_as_of_a_run_shows_the_context_of_then():
     )
 
 
-@pytest.mark.django_db
-def test_a_window_costs_the_same_number_of_statements_whatever_the_size(django_assert_num_queries):
-    small, large, asked = a_history(40), a_history(240), engine()
-
-    for conversation_id in (small, large):
-        with django_assert_num_queries(6):
-            asked.lineage_window(conversation_id=conversation_id)
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize("is_past", [False, True])
 def test_what_a_picture_could_not_tell_apart_comes_in_bundles(is_past):
     conversation_id = a_history(240)
@@ -141,14 +120,12 @@ def test_what_a_picture_could_not_tell_apart_comes_in_bundles(is_past):
     assert window(resolution=10_000) == whole
 
 
-@pytest.mark.django_db
 def test_an_empty_conversation_is_an_empty_window():
     window = engine().lineage_window(conversation_id=a_conversation().conversation_id)
 
     assert (window.summaries, window.raw, window.messages, window.runs) == ((), (), (), ())
 
 
-@pytest.mark.django_db
 def test_windows_that_cannot_be_are_refused():
     conversation_id = a_history(40)
 

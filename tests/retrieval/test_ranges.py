@@ -14,7 +14,6 @@ from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.retrieval import lineages
 from tests.retrieval.lineages import Graph, a_graph, engine
-from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
 
@@ -87,16 +86,6 @@ def test_beyond_its_end_a_conversation_has_nothing(graph):
     assert (over.message_count, over.raw_messages) == (1, (MessageSpan(12, 12),))
     assert (beyond.message_count, beyond.nodes, beyond.raw_messages) == (0, (), ())
     assert "12 messages" in (beyond.note or "")
-
-
-def test_a_range_is_described_in_as_many_questions_whatever_its_size(graph):
-    number, *_ = graph
-    reader = engine()
-
-    with counted_statements() as sent:
-        reader.describe_range(conversation_id=number, from_seq=1, to_seq=12)
-
-    assert len([each for each in sent if "SELECT" in each.upper()]) == 6
 
 
 def test_a_range_that_runs_backwards_is_refused(graph):
