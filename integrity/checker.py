@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from conversations.models import Conversation
@@ -12,10 +12,9 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.pages import behind
 from integrity import models, reports
-from integrity.examination import Examination, batches_of
+from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS, Invariant
 from integrity.repairs import repair_plans
-from integrity.scans import changes
 from integrity.scans import scan_rows as scans
 from integrity.types import (
     IntegrityReport,
@@ -26,6 +25,9 @@ from integrity.types import (
     ScanMode,
     ScanRecord,
 )
+
+# Violations are few, but the planner expects parallel workers to return many rows.
+PARALLEL = {"parallel_tuple_cost": "0"}
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,12 @@ class IntegrityChecker:
         if conversation_id is not None:
             rows = rows.filter(pk=self.scope.conversation(conversation_id).pk)
         if extent == ScanMode.INCREMENTAL:
-            rows = changes.since_last_clean(rows)
+            rows = changed_since_clean(rows)
         examined = Examination(self.invariants, thorough=extent == ScanMode.FULL)
         versions: dict[int, str] = {}
-        with snapshot():
-            _allow_parallel_workers()
+        with snapshot(settings=PARALLEL):
             for batch in batches_of(rows):
-                versions |= changes.versions_of(batch)
+                versions |= versions_of(batch)
                 examined.look_at(batch)
             if conversation_id is None:
                 examined.look_at_the_site(self.scope.workspace_id)
@@ -68,7 +69,7 @@ class IntegrityChecker:
             reports.add(report, examined)
             reports.finish(report)
             if len(self.invariants) == len(INVARIANTS):
-                changes.note(versions, examined, checked_at=started_at)
+                note_checked(versions, examined, checked_at=started_at)
         if with_plan and not report.is_clean:
             repair_plans.make_plan(report)
         return reports.report_record(report)
@@ -142,12 +143,3 @@ class IntegrityChecker:
         if ledger_file_id is not None:
             self.scope.file(ledger_file_id)
         return repair_plans.plan_record(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
-
-
-def _allow_parallel_workers() -> None:
-    """Make parallel plans cheaper until the transaction ends.
-
-    The planner expects workers to return many rows, but violations are few.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('parallel_tuple_cost', '0', true)")

@@ -1,21 +1,28 @@
-"""Check conversations against every invariant, and add up findings and costs."""
+"""Check conversations against every invariant, and note which were found clean."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet, TextField
+from django.db.models.expressions import RawSQL
 
 from conversations.models import Conversation
 from integrity.invariants import Found, Invariant
+from integrity.models import ConversationCheck
 from integrity.types import Finding
 
 # The bounds of one batch: enough for a set-based query to pay, few enough to keep results small.
 BATCH_MESSAGES = 200_000
 BATCH_CONVERSATIONS = 2_000
+
+
+# Every write to a conversation changes a counter on its row, and a written row has another transaction and place.
+_VERSION = RawSQL("conversations.xmin::text || ' ' || conversations.ctid::text", (), output_field=TextField())
 
 
 @dataclass
@@ -94,3 +101,35 @@ def batches_of(rows: QuerySet[Conversation]) -> Iterator[dict[int, int]]:
             batch = {}
     if batch:
         yield batch
+
+
+def changed_since_clean(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Return those that were never found clean, or have changed since."""
+    return conversations.annotate(row_version=_VERSION).exclude(
+        integrity_check__is_clean=True, integrity_check__row_version=F("row_version")
+    )
+
+
+def versions_of(conversation_ids: Iterable[int]) -> dict[int, str]:
+    """Return the versions of these conversations' rows."""
+    found = Conversation.objects.filter(pk__in=list(conversation_ids)).annotate(row_version=_VERSION)
+    return dict(found.values_list("pk", "row_version"))
+
+
+def note_checked(versions: Mapping[int, str], examined: Examination, *, checked_at: datetime) -> None:
+    """Record that these conversations were checked, at these versions."""
+    ConversationCheck.objects.bulk_create(
+        [
+            ConversationCheck(
+                conversation_id=conversation_id,
+                checked_at=checked_at,
+                is_clean=examined.is_clean(conversation_id),
+                row_version=version,
+            )
+            for conversation_id, version in sorted(versions.items())
+        ],
+        batch_size=1_000,
+        update_conflicts=True,
+        unique_fields=["conversation"],
+        update_fields=["checked_at", "is_clean", "row_version"],
+    )

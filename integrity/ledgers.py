@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -204,22 +205,16 @@ class Ledgers:
     def _audited(
         self, pen: Pen, ids: Iterator[int], conversation_id: int | None, with_files: bool
     ) -> Generator[bytes, None, None]:
-        """Return the lines, with an act before the first and after the last.
+        """Yield the lines, with an act before the first and after the last.
 
         A killed process writes no second act, so an export without one was interrupted.
         """
-        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
-        return self._between_acts(lines, pen, conversation_id, with_files)
-
-    def _between_acts(
-        self, lines: Iterator[bytes], pen: Pen, conversation_id: int | None, with_files: bool
-    ) -> Generator[bytes, None, None]:
         target = "" if conversation_id is None else self.scope.conversation(conversation_id).session_id
         continued_after = pen.place.lines
         begun = self._record(Act.BEGIN_EXPORT, conversation_id, target, {"with_files": with_files})
         is_whole = False
         try:
-            yield from lines
+            yield from self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
             is_whole = True
         finally:
             # Here the lines are closed, and the transaction that read them has ended.
@@ -291,12 +286,8 @@ class Ledgers:
         if conversation is None:
             raise Conflict(f"The conversation {session_id[:80]!r} in {name} does not exist; export to another file.")
         require_same(conversation, found, name=name)
-        return self._from(conversation, is_only=conversation_id is not None)
-
-    def _from(self, conversation: Conversation, *, is_only: bool) -> Iterator[int]:
-        yield conversation.pk
-        if not is_only:
-            yield from self._conversations(None, conversation.session_id)
+        later = self._conversations(None, session_id) if conversation_id is None else ()
+        return chain([conversation.pk], later)
 
     def _written(
         self, file: BinaryIO, name: str, pen: Pen, lines: Generator[bytes], *, continued_after: int = 0

@@ -41,8 +41,8 @@ class CheckParams(Params):
     background: Flag = optional("Leave the check to a worker and answer at once with the scan.")
 
 
-class IntegrityStateParams(Params):
-    """Nothing: it is the state of all that the caller sees."""
+class NoParams(Params):
+    """Nothing: it is about all that the caller sees."""
 
 
 class ScanParams(Params):
@@ -105,26 +105,10 @@ class ReleaseParams(Params):
     quarantine_id: Positive = Field(description="The quarantine.")
 
 
-class ArchiveParams(ConversationParams):
-    """The conversation whose texts are to move to the cold tier."""
-
-
-class ThawParams(ConversationParams):
-    """The conversation whose texts are to come back."""
-
-
-class RetentionParams(Params):
-    """The workspace of the caller."""
-
-
 class SetRetentionParams(Params):
     cold_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS), WHOLE] | None = optional(
         "Days without use after which texts go cold; left out, the site's default holds."
     )
-
-
-class StorageParams(Params):
-    """The workspace of the caller."""
 
 
 class PreviewErasureParams(ConversationParams):

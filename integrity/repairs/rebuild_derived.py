@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from compaction.rendering import context_cost_of
 from conversations.audit import AuditLog
@@ -15,7 +15,6 @@ from conversations.models import Message, Summary
 from conversations.sql import load, rows
 from conversations.store.derived_context import (
     ContextChange,
-    Counts,
     CountsChange,
     ItemRow,
     change_context,
@@ -33,6 +32,8 @@ from integrity.repairs.repair_planning import Step
 MOST_SHOWN = 50
 
 SQL = load("integrity/repairs.sql")
+_ITEMS = TypeAdapter(tuple[ItemRow, ...])
+_COUNTS = TypeAdapter(list[CountsChange])
 
 
 class RebuildContext(Operation):
@@ -76,20 +77,16 @@ class RebuildContext(Operation):
         change_context(change)
         counted = [_count_context(conversation_id) for conversation_id in change.conversation_ids]
         return {
-            "removed": [_kept(row) for row in change.removed],
-            "added": [_kept(row) for row in change.added],
-            "counts": [asdict(each) for each in counted],
+            "removed": _ITEMS.dump_python(change.removed, mode="json"),
+            "added": _ITEMS.dump_python(change.added, mode="json"),
+            "counts": _COUNTS.dump_python(counted),
         }
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
-        for each in undo["counts"]:
-            change_counts(_counts_change(each).reversed())
-        change = ContextChange(
-            step.of_conversation,
-            removed=tuple(map(_row, undo["removed"])),
-            added=tuple(map(_row, undo["added"])),
-        )
-        change_context(change.reversed())
+        for each in _COUNTS.validate_python(undo["counts"]):
+            change_counts(each.reversed())
+        removed, added = (_ITEMS.validate_python(undo[name]) for name in ("removed", "added"))
+        change_context(ContextChange(step.of_conversation, removed=added, added=removed))
 
     def _change(self, conversation_id: int) -> ContextChange:
         try:
@@ -144,19 +141,6 @@ def _points_at_one_thing(row: ItemRow) -> bool:
     return (row.message_id is not None) == is_message and (row.summary_id is not None) == (not is_message)
 
 
-def _counts_change(kept: Mapping[str, Any]) -> CountsChange:
-    return CountsChange(kept["conversation_id"], before=Counts(**kept["before"]), after=Counts(**kept["after"]))
-
-
 def _shown(row: ItemRow) -> dict[str, Any]:
     """Return a context item as a step shows it."""
     return {"ordinal": row.ordinal, "id": row.summary_id or f"msg_{row.message_id}", "tokens": row.token_count}
-
-
-def _kept(row: ItemRow) -> dict[str, Any]:
-    return {**asdict(row), "created_at": row.created_at and row.created_at.isoformat()}
-
-
-def _row(kept: Mapping[str, Any]) -> ItemRow:
-    created_at = kept["created_at"] and datetime.fromisoformat(kept["created_at"])
-    return ItemRow(**{**kept, "item_type": ContextItemType(kept["item_type"]), "created_at": created_at})

@@ -1,6 +1,6 @@
 """Move texts of unused conversations to the cold tier, and back on request.
 
-Retention never deletes.
+Retention never deletes. Also counts the space that a workspace uses, hot and cold.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import psycopg
 import structlog
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from compaction.run import compaction_lock
@@ -20,15 +21,17 @@ from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
 from conversations.models.conversation import today
 from conversations.scope import EVERYTHING, Scope
-from conversations.sql import load, rows
+from conversations.sql import first_row, load, rows, snapshot
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy
-from integrity.retention.types import RetentionRecord, Tier, TierMove
+from integrity.retention.types import RetentionRecord, StorageStatistics, Tier, TierMove
 
 logger = structlog.get_logger(__name__)
 
 # One sweep takes this many of the conversations that are due.
 _AT_ONCE = 500
+# Counting bytes reads every message; where that takes longer, the answer leaves the bytes out.
+LONGEST_COUNT_MS = 5_000
 
 SQL = load("integrity/retention.sql")
 
@@ -170,3 +173,28 @@ def _move(conversation_id: int, tier: Tier, moves: Sequence[Moved], *, more: boo
         more=more,
         damaged_ids=tuple(f"msg_{message_id}" for moved in moves for message_id in moved.damaged),
     )
+
+
+@dataclass(frozen=True)
+class StorageReport:
+    """Counts for one workspace or, for the operator's own tools, for all."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> StorageReport:
+        return cls(scope=scope)
+
+    def storage(self) -> StorageStatistics:
+        """Count messages, summaries, files and bytes by tier, and the saving."""
+        owned = {"workspace_id": self.scope.workspace_id}
+        counts = first_row(SQL["space_used"], owned)
+        assert counts is not None, "it has one row"
+        hot_bytes = None
+        try:
+            with snapshot(settings={"statement_timeout": str(LONGEST_COUNT_MS)}):
+                [(hot_bytes,)] = rows(SQL["hot_bytes"], owned)
+        except OperationalError as error:
+            if not isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+                raise
+        return StorageStatistics(**counts, hot_bytes=hot_bytes)

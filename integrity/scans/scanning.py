@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
@@ -17,11 +17,10 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.work.queue import Lease
 from integrity import models, reports
-from integrity.examination import Examination, batches_of
+from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS
 from integrity.policy import IntegrityPolicy
 from integrity.repairs import repair_plans
-from integrity.scans import changes
 from integrity.scans import scan_rows as scans
 from integrity.types import ScanMode
 
@@ -125,7 +124,7 @@ class ScanWorker:
             rows = rows.filter(pk=scan.conversation_id)
         if scan.mode != ScanMode.INCREMENTAL:
             return rows
-        left = changes.since_last_clean(rows)
+        left = changed_since_clean(rows)
         if scan.workspace_id is not None:
             return left
         # What the workspaces' own scans have found is in their reports, and counted once.
@@ -141,7 +140,7 @@ class ScanWorker:
         looked_at = self.now()
         try:
             with self._gently():
-                versions = changes.versions_of(batch)
+                versions = versions_of(batch)
                 examined.look_at(batch)
         except OperationalError:
             if len(batch) > 1:
@@ -153,15 +152,11 @@ class ScanWorker:
         with transaction.atomic():
             lease.renew(position=max(batch), report=report, attempts=1)
             reports.add(report, examined)
-            changes.note(versions, examined, checked_at=looked_at)
+            note_checked(versions, examined, checked_at=looked_at)
 
     def _rest(self, worked_seconds: float) -> None:
         self.sleep(min(LONGEST_REST_SECONDS, REST * worked_seconds))
 
-    @contextmanager
-    def _gently(self) -> Iterator[None]:
+    def _gently(self) -> AbstractContextManager[None]:
         """A snapshot in which no statement may take too long."""
-        with snapshot(), connection.cursor() as cursor:
-            limit = f"{self.policy.scan_statement_seconds}s"
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])
-            yield
+        return snapshot(settings={"statement_timeout": str(1000 * self.policy.scan_statement_seconds)})

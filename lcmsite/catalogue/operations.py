@@ -22,8 +22,7 @@ from integrity.ledgers import Ledgers
 from integrity.repairs.applying import Repairs
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
-from integrity.retention.space_used import StorageReport
-from integrity.retention.tiers import Retention
+from integrity.retention.tiers import Retention, StorageReport
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
@@ -154,7 +153,7 @@ CATALOGUE: tuple[Operation, ...] = (
     # Integrity checks.
     Operation(IntegrityChecker, "run", integrity.CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
         everywhere="integrity-reports/", background="request", heavy=True),
-    Operation(IntegrityChecker, "get_state", integrity.IntegrityStateParams, "GET", "integrity/", "lcm_integrity"),
+    Operation(IntegrityChecker, "get_state", integrity.NoParams, "GET", "integrity/", "lcm_integrity"),
     Operation(IntegrityChecker, "get_scan", integrity.ScanParams, "GET", "scans/{scan_id}/", "lcm_scan"),
     Operation(IntegrityChecker, "list_reports", integrity.ListReportsParams, "GET", "integrity-reports/", "lcm_reports",
         paging=Paging("before_report", "report_id")),
@@ -179,13 +178,14 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(Quarantines, "release", integrity.ReleaseParams, "POST", "quarantines/{quarantine_id}/release/",
         "lcm_release", scope=ADMIN),
     # Retention and storage.
-    Operation(Retention, "archive", integrity.ArchiveParams, "POST", ONE + "archive/", "lcm_archive", scope=ADMIN,
+    Operation(Retention, "archive", conversations.ConversationParams, "POST", ONE + "archive/", "lcm_archive",
+        scope=ADMIN, heavy=True),
+    Operation(Retention, "thaw", conversations.ConversationParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN,
         heavy=True),
-    Operation(Retention, "thaw", integrity.ThawParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN, heavy=True),
-    Operation(Retention, "get_retention", integrity.RetentionParams, "GET", "retention/", "lcm_retention"),
+    Operation(Retention, "get_retention", integrity.NoParams, "GET", "retention/", "lcm_retention"),
     Operation(Retention, "set_retention", integrity.SetRetentionParams, "PUT", "retention/", "lcm_set_retention",
         scope=ADMIN),
-    Operation(StorageReport, "storage", integrity.StorageParams, "GET", "storage/", "lcm_storage", heavy=True),
+    Operation(StorageReport, "storage", integrity.NoParams, "GET", "storage/", "lcm_storage", heavy=True),
     # Erasure.
     Operation(Erasures, "preview_erasure", integrity.PreviewErasureParams, "POST", ONE + "erasures/",
         "lcm_preview_erasure", scope=ADMIN, status=201, heavy=True),

@@ -15,20 +15,23 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid, NotFound, Unavailable
-from conversations.models import AuditEntry, AuditHead, AuditLink, Conversation
+from conversations.models import AuditEntry, AuditLink, Conversation
 from conversations.types import NewMessage, Role
 from integrity.anchors import anchor_file, signing
 from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
-from tests.conversations.ledger.ledgers import exported, the_ledgers
+from tests.conversations.ledger import verifier
+from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
 from tests.conversations.test_audit_chain import as_at_a_commit
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.integrity.breaking import breaking
+from tests.integrity.breaking import breaking, checked
+from tests.integrity.rewriting import rewrite, rewrite_act
 
 pytestmark = pytest.mark.django_db
 
@@ -89,16 +92,11 @@ def test_making_one_is_an_act_which_the_next_one_seals():
     act = AuditEntry.objects.get(act="anchor")
     second = anchor_file.parse(an_anchor(), name="second")
 
+    sealed = AuditLink.objects.get(number=1)
     assert act.detail["conversations"] == act.detail["messages"] == 1
     assert act.detail["sha256"] == hashlib.sha256(first).hexdigest()
-    assert (second.acts.number, second.acts.chain_hash) == (1, _head_before_last())
-    assert [path.name for path in sorted(service().directory.iterdir())][0] == act.target
-
-
-def _head_before_last() -> str:
-    as_at_a_commit()
-    assert AuditHead.objects.get().number == 2
-    return bytes(AuditLink.objects.get(number=1).chain_hash).hex()
+    assert (second.acts.number, second.acts.chain_hash) == (1, bytes(sealed.chain_hash).hex())
+    assert min(path.name for path in service().directory.iterdir()) == act.target
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl")
@@ -135,32 +133,24 @@ def test_a_ledger_that_has_grown_since_verifies():
     assert service().verify().unnamed_conversations == 1
 
 
-def test_a_ledger_of_fewer_messages_than_were_anchored_is_refused():
-    conversation_id = a_conversation("one", "two").conversation_id
-    shorter = exported(conversation_id)
-    appended(conversation_id, "three")
-
-    assert codes(shorter, an_anchor()) == ["anchor_mismatch"]
-
-
-def test_a_conversation_that_was_renamed_dated_back_or_lost_is_refused():
-    conversation = a_conversation("one", session_id="mine")
-    other = a_conversation("two", session_id="other")
+def test_a_conversation_that_was_cut_renamed_dated_back_or_lost_is_refused():
+    id = a_conversation("one", session_id="mine").conversation_id
+    other = a_conversation("two", session_id="other").conversation_id
+    shorter = exported(id)
+    appended(id, "three")
     anchor = an_anchor()
+    assert codes(shorter, anchor) == ["anchor_mismatch"]
 
-    breaking("UPDATE conversations SET session_id = 'new' WHERE conversation_id = %s", conversation.conversation_id)
-    assert codes(exported(conversation.conversation_id), anchor) == ["not_anchored"]
+    breaking("UPDATE conversations SET session_id = 'new' WHERE conversation_id = %s", id)
+    assert codes(exported(id), anchor) == ["not_anchored"]
     assert live_codes(anchor) == codes(exported(), anchor) == ["anchor_mismatch"]
-    breaking(
-        "UPDATE conversations SET session_id = 'mine', created_at = created_at - interval '1 day'"
-        " WHERE conversation_id = %s",
-        conversation.conversation_id,
-    )
-    assert codes(exported(conversation.conversation_id), anchor) == ["anchor_mismatch"]
-    assert live_codes(anchor, conversation_id=other.conversation_id) == []
+    dated_back = "session_id = 'mine', created_at = created_at - interval '1 day'"
+    breaking(f"UPDATE conversations SET {dated_back} WHERE conversation_id = %s", id)
+    assert codes(exported(id), anchor) == ["anchor_mismatch"]
+    assert live_codes(anchor, conversation_id=other) == []
     assert [finding.code for finding in service().verify().findings] == ["anchor_mismatch"]
-    breaking("DELETE FROM messages WHERE conversation_id = %s", other.conversation_id)
-    breaking("DELETE FROM conversations WHERE conversation_id = %s", other.conversation_id)
+    for table in ("messages", "conversations"):
+        breaking(f"DELETE FROM {table} WHERE conversation_id = %s", other)
     assert service().verify().finding_count == 2
 
 
@@ -208,28 +198,27 @@ def test_the_key_is_made_once_for_this_user_alone():
     assert [each.name for each in file.parent.iterdir() if "anchor_key" in each.name] == [file.name]
 
 
+def in_pem(key: PrivateKeyTypes) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
 def test_a_key_that_the_operator_names_is_used_and_never_made(tmp_path):
     a_conversation("one")
     file = tmp_path / "given.pem"
-    for content in (
-        None,
-        b"nothing",
-        generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-    ):
+    for content in (None, b"nothing", in_pem(generate_private_key(65537, 2048))):
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(Invalid) as refusal:
             service(key_file=file, makes_key=False).make()
         assert refusal.value.code == "unusable_key"
+    assert not AuditEntry.objects.exists()
     key = Ed25519PrivateKey.generate()
-    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    file.write_bytes(in_pem(key))
 
     assert service(key_file=file, makes_key=False).make().public_key == signing.public_hex(key)
-    assert not AuditEntry.objects.exclude(act="anchor").exists()
 
 
 def test_what_cannot_be_written_is_refused_and_no_act_says_that_it_was(tmp_path):
-    a_conversation("one")
     (tmp_path / "taken").write_text("a file")
 
     with pytest.raises(Unavailable):
@@ -269,16 +258,18 @@ def test_a_worker_makes_one_when_the_last_is_older_than_the_interval():
 
 
 HEX = "0" * 64
-FIRST = {"type": "anchor", "format": "lcm-anchor", "version": 1, "site": "s"} | {
-    "made_at": "2026-01-31T12:00:00.000000Z",
-    "public_key": HEX,
-}
-CHAIN = {"type": "conversation", "workspace": "w", "session_id": "s", "created_at": FIRST["made_at"]} | {
+MADE = "2026-01-31T12:00:00.000000Z"
+FIRST = {"type": "anchor", "format": "lcm-anchor", "version": 1, "site": "s", "made_at": MADE, "public_key": HEX}
+CHAIN = {"type": "conversation", "workspace": "w", "session_id": "s", "created_at": MADE} | {
     "messages": 1,
     "chain_head": HEX,
 }
 ACTS = {"type": "audit", "number": 1, "chain_hash": HEX}
 LAST = {"type": "signature", "signature": HEX + HEX}
+
+
+def as_lines(*lines: object) -> bytes:
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -301,27 +292,65 @@ LAST = {"type": "signature", "signature": HEX + HEX}
         [FIRST, {**ACTS, "chain_hash": 1}, LAST],
         [FIRST, ACTS, {**LAST, "signature": HEX}],
         [[], ACTS, LAST],
+        b"\xff\n\n\n",
+        b"{\n" * 3,
+        b"[" * 100_000 + b"\n\n\n",
+        b'{"a": 1}\n' * 4,
     ],
+    ids=range(21),
 )
 def test_what_is_no_anchor_is_refused_in_a_sentence(lines):
-    content = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
-
     with pytest.raises(Invalid, match="is not an anchor") as refusal:
-        anchor_file.parse(content, name="a file")
+        anchor_file.parse(as_lines(*lines) if isinstance(lines, list) else lines, name="a file")
 
     assert refusal.value.code == "malformed_anchor"
 
 
-@pytest.mark.parametrize("content", [b"\xff\n\n\n", b"{\n" * 3, b"[" * 100_000 + b"\n\n\n", b'{"a": 1}\n' * 4])
-def test_bytes_that_are_no_anchor_are_refused_in_a_sentence(content):
-    with pytest.raises(Invalid, match="is not an anchor"):
-        anchor_file.parse(content, name="a file")
-
-
 def test_what_is_written_is_what_is_read():
-    content = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in (FIRST, CHAIN, ACTS, LAST))
+    content = as_lines(FIRST, CHAIN, ACTS, LAST)
 
     anchor = anchor_file.parse(content, name="a file")
 
     again = anchor_file.body_of(anchor.header, anchor.chains.values(), anchor.acts)
     assert anchor_file.signed(again, anchor.signature) == content
+
+
+@pytest.mark.parametrize("seq", [3, 30])
+def test_a_history_rewritten_with_all_its_hashes_is_refused_by_an_anchor_and_by_nothing_else(conversation, seq):
+    kept = exported(conversation.id)
+    anchor = an_anchor()
+    head = the_ledgers().verify_file(io.BytesIO(kept), name="kept").line_hash
+    assert codes(kept, anchor, line_hash=head) == []
+
+    rewrite(conversation.id, seq=seq, text=f"message {seq + 1}")
+    as_at_a_commit()
+    ledger = exported(conversation.id)
+
+    assert f'"message {seq + 1}"'.encode() in ledger and ledger != kept
+    # Without what was kept elsewhere nothing shows: not to the checker, and not to who verifies the ledger.
+    assert checked() == {}
+    assert the_ledgers().verify_live().is_clean and verified(ledger).is_clean
+    assert codes(ledger, anchor) == live_codes(anchor) == ["anchor_mismatch"]
+    assert codes(ledger, anchor, line_hash=head) == ["anchor_mismatch", "unexpected_head"]
+    # The same to who has nothing of LCM but docs/ledger.md.
+    heads = verifier.heads_in(anchor.splitlines())
+    verifier.verify(io.BytesIO(ledger))
+    verifier.verify(io.BytesIO(kept), heads=heads)
+    with pytest.raises(AssertionError, match="another history"):
+        verifier.verify(io.BytesIO(ledger), heads=heads)
+    [wrong] = service().verify().findings
+    assert (wrong.code, wrong.id.partition(": ")[0]) == ("anchor_mismatch", "default")
+
+
+def test_an_audit_log_rewritten_with_its_chain_is_refused_by_an_anchor_and_by_nothing_else():
+    with_an_act = AuditLog().record(Act.BACKUP).pk
+    an_anchor()
+    assert service().verify().is_clean
+
+    as_at_a_commit()
+    rewrite_act(with_an_act, actor="somebody else")
+
+    assert AuditEntry.objects.get(pk=with_an_act).actor == "somebody else"
+    assert checked() == {}
+    [wrong] = service().verify().findings
+    assert (wrong.code, wrong.id) == ("anchor_mismatch", "audit log")

@@ -1,12 +1,23 @@
-"""Every column of the database has a declared protection, and database and checker do what is declared."""
+"""Every column has a declared protection, database and checker do what is declared, and seals show a change."""
 
 from __future__ import annotations
 
-import pytest
-from django.db import connection
+from datetime import timedelta
+from importlib import import_module
 
+import pytest
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from compaction.hosts.host_service import HostCompaction
+from conversations.models import Conversation, Summary
+from conversations.run_sql import SealRows
+from conversations.types import NewMessage, Role
 from integrity.column_protection import TABLES, Protection
 from integrity.invariants import INVARIANTS
+from lcmsite.access import keys
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import a_compacted_conversation, breaking, checked
 
 pytestmark = pytest.mark.django_db
 
@@ -81,3 +92,66 @@ def test_no_row_seal_is_computed_when_a_message_is_appended():
 
     assert not any(TABLES[table].row_seal for table in appended)
     assert counted.isdisjoint(TABLES["conversations"].sealed_columns)
+
+
+def test_what_an_ordinary_write_changes_is_sealed_again_and_no_seal_can_be_written():
+    conversation = a_conversation("one", title="Harbour")
+    Conversation.objects.update(title="Boats")
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "two")])
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE conversations SET row_seal = 'anything'")
+
+    assert checked() == {}
+
+
+def test_a_workspace_that_was_renamed_or_removed_past_the_triggers_is_found():
+    workspace = a_workspace("harbour")
+    conversation = a_conversation("one", workspace=workspace)
+
+    breaking("UPDATE workspaces SET name = 'boats' WHERE workspace_id = %s", workspace.pk)
+    assert checked() == {"site_rows_match_their_seals": [f"workspace_{workspace.pk}"]}
+
+    breaking("DELETE FROM workspaces WHERE workspace_id = %s", workspace.pk)
+    assert checked() == {"rows_belong_to_something": [f"conv_{conversation.conversation_id}"]}
+
+
+def test_a_seal_does_not_depend_on_the_session_that_wrote_or_reads_it():
+    conversation = a_conversation("one", "two")
+    key = keys.issue(workspace_id=a_workspace().pk, name="agent", expires_at=timezone.now() + timedelta(days=1))
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL timezone = 'America/St_Johns'; SET LOCAL bytea_output = 'escape'")
+        cursor.execute("SET LOCAL extra_float_digits = -5")
+        cursor.execute(
+            "UPDATE conversations SET title = 'x' WHERE conversation_id = %s", [conversation.conversation_id]
+        )
+        cursor.execute("UPDATE api_keys SET name = 'y' WHERE api_key_id = %s", [key.record.api_key_id])
+        cursor.execute("SET LOCAL timezone = 'Asia/Kathmandu'; SET LOCAL bytea_output = 'hex'")
+        cursor.execute("SET LOCAL extra_float_digits = 3")
+
+    assert checked() == {}
+
+
+ROOMS = ("conversations", "compaction", "integrity", "retrieval", "lcmsite")
+
+
+def test_rows_that_are_there_already_are_sealed_by_the_migrations():
+    conversation = a_compacted_conversation().id
+    keys.issue(workspace_id=a_workspace().pk, name="agent")
+    HostCompaction.from_settings().record_boundary(conversation_id=conversation, host_reference="first")
+    operations = [
+        operation
+        for room in ROOMS
+        for operation in import_module(f"{room}.migrations.0001_initial").Migration.operations
+        if isinstance(operation, SealRows)
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        for operation in operations:
+            cursor.execute(operation.reverse_sql)
+            cursor.execute(operation.sql)
+
+    assert {operation.table for operation in operations} == {table.name for table in TABLES.values() if table.row_seal}
+    assert checked() == {}
+    # The triggers that keep rows as they are stand again.
+    with pytest.raises(DatabaseError):
+        Summary.objects.update(model="another")

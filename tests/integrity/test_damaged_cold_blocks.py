@@ -22,7 +22,6 @@ from tests.integrity.breaking import breaking, found
 
 pytestmark = pytest.mark.django_db
 
-A_BIT = "packed = set_byte(packed, 20, get_byte(packed, 20) # 1)"
 OTHERS_BLOCK = (
     "UPDATE message_parts SET exact = json_build_object('cold_block_id', %s::bigint)"
     " WHERE message_id = (SELECT message_id FROM messages WHERE conversation_id = %s AND seq = 1)"
@@ -30,25 +29,25 @@ OTHERS_BLOCK = (
 
 
 def scope() -> Scope:
-    return Scope(a_workspace().pk)
+    return Scope(a_workspace().pk, actor="key 7")
 
 
-def a_cold_conversation(session_id: str) -> int:
+def a_cold_conversation(session_id: str = "a") -> tuple[int, int, int]:
     """Ten messages in two blocks, each with a part that has a text of its own, and the newest of them all hot."""
     conversation_id = a_conversation(session_id=session_id).conversation_id
     for texts in (range(1, 6), range(6, 11)):
         part = NewPart(PartType.TEXT, text_content="seven boats")
         said = [NewMessage(Role.USER, f"Boat {number}", parts=(part,)) for number in texts]
         first = a_store().append_messages(conversation_id=conversation_id, messages=said).messages[0]
-        archive_stretch(conversation_id, after_seq=first.seq - 1, log=AuditLog(Scope(a_workspace().pk, actor="key 7")))
+        archive_stretch(conversation_id, after_seq=first.seq - 1, log=AuditLog(scope()))
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "hot")])
-    return conversation_id
+    blocks = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq")
+    return conversation_id, *blocks.values_list("pk", flat=True)
 
 
-def blocks(conversation_id: int) -> list[int]:
-    return list(
-        ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq").values_list("pk", flat=True)
-    )
+def damage(block: int) -> None:
+    a_bit = "set_byte(packed, 20, get_byte(packed, 20) # 1)"
+    breaking(f"UPDATE cold_blocks SET packed = {a_bit} WHERE cold_block_id = %s", block)
 
 
 READERS: dict[str, Callable[[int], object]] = {
@@ -67,33 +66,22 @@ READERS: dict[str, Callable[[int], object]] = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_every_reader_names_the_block_and_the_messages(reader):
-    conversation_id = a_cold_conversation("a")
-    first, _ = blocks(conversation_id)
-    breaking(f"UPDATE cold_blocks SET {A_BIT} WHERE cold_block_id = %s", first)
+    conversation_id, first, _ = a_cold_conversation()
+    damage(first)
 
     with pytest.raises(ColdBlockDamaged) as refusal:
         READERS[reader](conversation_id)
 
     assert not refusal.value.retryable
     assert f"Cold block {first}, which holds messages 1 to 5 of conversation {conversation_id}" in refusal.value.detail
-
-
-def test_what_lies_in_other_blocks_is_read_as_before():
-    conversation_id = a_cold_conversation("a")
-    first, _ = blocks(conversation_id)
-    breaking(f"UPDATE cold_blocks SET {A_BIT} WHERE cold_block_id = %s", first)
-
+    # What lies in other blocks is read as before.
     listed = a_store().list_messages(conversation_id=conversation_id, after_seq=5)
-
     assert [message.content for message in listed] == [*(f"Boat {number}" for number in range(6, 11)), "hot"]
 
 
 def test_a_live_verification_tells_of_the_block_and_its_messages_and_verifies_the_rest():
-    a_cold_conversation("a")
-    conversation_id = a_cold_conversation("b")
-    a_cold_conversation("c")
-    first, _ = blocks(conversation_id)
-    breaking(f"UPDATE cold_blocks SET {A_BIT} WHERE cold_block_id = %s", first)
+    _, (_, first, _), _ = [a_cold_conversation(name) for name in "abc"]
+    damage(first)
 
     report = Ledgers.from_settings(scope()).verify_live()
 
@@ -104,11 +92,10 @@ def test_a_live_verification_tells_of_the_block_and_its_messages_and_verifies_th
 
 @pytest.mark.parametrize("is_damaged", [True, False])
 def test_a_check_finds_a_part_that_points_at_another_block_and_goes_on(is_damaged):
-    conversation_id = a_cold_conversation("a")
-    _, second = blocks(conversation_id)
+    conversation_id, _, second = a_cold_conversation()
     breaking(OTHERS_BLOCK, second, conversation_id)
     if is_damaged:
-        breaking(f"UPDATE cold_blocks SET {A_BIT} WHERE cold_block_id = %s", second)
+        damage(second)
     ids = [f"msg_{id}" for id in Message.objects.filter(seq__lt=11).order_by("seq").values_list("pk", flat=True)]
 
     report = IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id)
@@ -120,8 +107,7 @@ def test_a_check_finds_a_part_that_points_at_another_block_and_goes_on(is_damage
 
 
 def test_a_block_that_is_not_there_is_told_by_readers_and_found_by_those_who_check():
-    conversation_id = a_cold_conversation("a")
-    first, _ = blocks(conversation_id)
+    conversation_id, first, _ = a_cold_conversation()
     breaking("DELETE FROM cold_blocks WHERE cold_block_id = %s", first)
 
     with pytest.raises(ColdBlockDamaged, match=f"Cold block {first} is damaged: it is missing"):

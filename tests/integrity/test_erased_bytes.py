@@ -61,24 +61,16 @@ def conversations(committed_db: None) -> tuple[int, int]:
 def test_the_bytes_stay_for_the_twin_and_go_with_the_last(conversations):
     first, second = conversations
     one, twin = stored(first), stored(second)
-
-    erase(first, one)
-    read = files().read(file_id=twin)
-    erase(second, twin)
-
-    assert read == b"shared"
-    assert not has_bytes(twin)
-    assert [erasure.bytes_left for erasure in Erasure.objects.all()] == [[], []]
-
-
-def test_of_one_conversation_too_the_bytes_stay_for_the_file_of_another_name(conversations):
-    first, _ = conversations
-    one = stored(first)
     named = files().store(conversation_id=first, content=b"shared", file_name="named").file_id
 
     erase(first, one)
+    assert files().read(file_id=twin) == files().read(file_id=named) == b"shared"
+    erase(first, named)
+    assert files().read(file_id=twin) == b"shared"
+    erase(second, twin)
 
-    assert files().read(file_id=named) == b"shared"
+    assert not has_bytes(twin)
+    assert [erasure.bytes_left for erasure in Erasure.objects.all()] == [[], [], []]
     assert_clean()
 
 

@@ -26,10 +26,12 @@ def test_one_step_mends_many_findings_and_names_them():
             Place("messages_are_reachable_once", 7, "msg_1"),
             Place("context_is_what_lineage_says", 7, "msg_1"),
             Place("context_is_what_lineage_says", 7, "msg_2"),
+            Place("counters_are_recounts", 7, "active_tokens"),
         ],
         Facts(conversations=KNOWN),
     )
 
+    # Rebuilding a context recounts it.
     assert (proposal.operation, proposal.target) == (Step.REBUILD_CONTEXT, "conv_7")
     assert proposal.codes == ["messages_are_reachable_once", "context_is_what_lineage_says"]
 
@@ -61,12 +63,6 @@ def test_what_may_be_all_that_tells_of_lost_messages_is_a_high_risk():
         "chain_head": Risk.HIGH,
         "active_tokens": Risk.LOW,
     }
-
-
-def test_who_makes_a_context_anew_counts_it():
-    context = Place("context_is_what_lineage_says", 7, "msg_1")
-
-    assert steps(context, Place("counters_are_recounts", 7, "active_tokens")) == [(Step.REBUILD_CONTEXT, "conv_7")]
 
 
 def test_rows_that_a_ledger_has_are_put_back_before_anything_is_made_of_them():

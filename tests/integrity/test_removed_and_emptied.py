@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from conversations.audit import AuditLog
-from conversations.models import Conversation, Message
+from conversations.models import Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import quarantine
@@ -64,19 +62,14 @@ def test_an_erased_row_that_holds_something_is_found(erasure, change):
 def test_another_role_of_an_erased_message_that_had_no_author_is_found(erasure, role):
     breaking("UPDATE messages SET role = %s WHERE seq = 3", role)
 
-    message_id = Message.objects.get(seq=3).pk
-    assert checked() == {"entries_match_their_hashes": [f"msg_{message_id}"]}
+    assert checked() == {"entries_match_their_hashes": [f"msg_{Message.objects.get(seq=3).pk}"]}
 
 
-def test_a_message_that_says_another_act_erased_it_is_found(erasure):
+def test_another_act_of_an_erasure_and_a_removed_erasure_are_found(erasure):
     breaking("UPDATE messages SET erased_by_id = (SELECT erased_by_id FROM messages WHERE seq = 4) WHERE seq = 2")
-
     assert list(checked()) == ["texts_leave_by_recorded_acts"]
 
-
-def test_an_erasure_that_was_removed_is_found(erasure):
     breaking("DELETE FROM erasures WHERE erasure_id = %s", erasure)
-
     assert checked()["audited_rows_are_there"] == [erasure]
 
 
@@ -95,23 +88,19 @@ def test_a_cold_row_that_holds_a_text_is_found():
 
 
 def test_a_quarantine_that_was_removed_is_found():
-    conversation = a_conversation("one", "two")
-    workspace_id = Conversation.objects.get(pk=conversation.conversation_id).workspace_id
-    log = AuditLog(replace(Scope(actor="key 7"), workspace_id=workspace_id))
-    quarantine(conversation.conversation_id, "file_x", reason="It may be damaged.", log=log)
+    conversation_id = a_conversation("one", "two").conversation_id
+    quarantine(conversation_id, "file_x", reason="why", log=AuditLog(Scope(a_workspace().pk, actor="key 7")))
 
     breaking("DELETE FROM quarantines")
     breaking("UPDATE conversations SET quarantined = 0")
 
     assert checked() == {"audited_rows_are_there": ["file_x"]}
     plan = a_plan()
-    assert plan.steps == ()
-    assert [each.id for each in plan.unplanned] == ["file_x"]
+    assert (plan.steps, [each.id for each in plan.unplanned]) == ((), ["file_x"])
 
 
 def test_a_key_that_was_removed_is_found():
     key = keys.issue(workspace_id=a_workspace().pk, name="agent")
-    assert checked() == {}
 
     breaking("DELETE FROM api_keys")
 

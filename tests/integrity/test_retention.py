@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.core.files.storage import InMemoryStorage
-from django_huey import get_queue
 
 from compaction.engine import CompactionEngine
 from conversations.audit import AuditLog
@@ -21,8 +19,7 @@ from conversations.types import ConversationRecord, NewMessage, Role
 from integrity.checker import IntegrityChecker
 from integrity.models import ColdProgress
 from integrity.policy import RetentionPolicy
-from integrity.retention.space_used import StorageReport
-from integrity.retention.tiers import Retention
+from integrity.retention.tiers import Retention, StorageReport
 from integrity.retention.types import Tier
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
@@ -49,19 +46,11 @@ def cold_messages_of(conversation: ConversationRecord) -> int:
     return Conversation.objects.get(pk=conversation.conversation_id).cold_messages
 
 
-def test_by_default_nothing_ever_moves():
-    conversation = unused_for(10_000)
-
-    assert Retention.from_settings().sweep() == 0
-    assert cold_messages_of(conversation) == 0
-
-
-def test_what_was_not_used_for_so_many_days_goes_cold_and_nothing_else():
+def test_what_was_not_used_for_so_many_days_goes_cold_and_by_default_nothing():
     due, not_yet = unused_for(30), unused_for(29)
 
-    moved = retention(cold_after_days=30).sweep()
-
-    assert moved == 10
+    assert Retention.from_settings().sweep() == 0
+    assert retention(cold_after_days=30).sweep() == 10
     assert (cold_messages_of(due), cold_messages_of(not_yet)) == (10, 0)
 
 
@@ -98,13 +87,10 @@ def test_a_rule_is_told_with_what_is_due_and_every_change_of_it_is_in_the_audit_
     ]
 
 
-@pytest.mark.parametrize("days", [0, -1, 36_501])
-def test_a_rule_that_no_calendar_has_is_refused(days):
-    with pytest.raises(Invalid, match="cold_after_days"):
-        retention(a_workspace().pk).set_retention(cold_after_days=days)
-
-
-def test_a_rule_is_of_one_workspace():
+def test_a_rule_is_of_one_workspace_and_in_days_of_a_calendar():
+    for days in (0, -1, 36_501):
+        with pytest.raises(Invalid, match="cold_after_days"):
+            retention(a_workspace().pk).set_retention(cold_after_days=days)
     with pytest.raises(Invalid, match="name one"):
         retention().get_retention()
 
@@ -205,31 +191,20 @@ def test_damaged_messages_are_named_stay_where_they_are_and_are_not_tried_again_
     assert Message.objects.get(seq=4).content == "another"
 
 
-def test_what_is_thawed_has_its_days_before_it():
-    conversation = unused_for(30)
+@pytest.mark.parametrize(("meanwhile", "moved"), [("thawed", 10), ("said", 1)])
+def test_what_was_used_since_goes_cold_when_its_time_comes(meanwhile, moved):
+    conversation_id = unused_for(30).conversation_id
     service = retention(cold_after_days=30)
     service.sweep()
-
-    service.thaw(conversation_id=conversation.conversation_id)
-    soon = service.sweep()
-    Conversation.objects.update(last_used_on=today() - timedelta(days=30))
-    later = service.sweep()
-
-    assert (soon, later) == (0, 10)
-
-
-def test_what_was_said_since_goes_cold_when_its_time_comes():
-    conversation = unused_for(30)
-    service = retention(cold_after_days=30)
-    service.sweep()
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "again")])
+    if meanwhile == "thawed":
+        service.thaw(conversation_id=conversation_id)
+    else:
+        a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "again")])
 
     soon = service.sweep()
     Conversation.objects.update(last_used_on=today() - timedelta(days=30))
-    later = service.sweep()
 
-    assert (soon, later) == (0, 1)
-    assert cold_messages_of(conversation) == 11
+    assert (soon, service.sweep()) == (0, moved)
 
 
 def test_a_cold_conversation_is_compacted_like_any_other():
@@ -299,12 +274,3 @@ def test_storage_is_told_by_tier_for_one_workspace(monkeypatch):
     assert after.cold_bytes == moved.bytes_in_blocks
     assert after.bytes_saved == moved.bytes_in_rows - moved.bytes_in_blocks > 0
     assert before.hot_bytes - after.hot_bytes == moved.bytes_in_rows
-
-
-def test_the_worker_looks_for_what_is_due():
-    # As a worker does at its start.
-    importlib.import_module("integrity.tasks")
-
-    names = {task.__name__ for task in get_queue("maintenance")._registry._registry.values()}
-
-    assert {"archive_what_is_due", "finish_erasures"} <= names

@@ -69,16 +69,14 @@ def test_what_a_signature_proves_is_said(conversation_id, tmp_path):
     lcm("ledger", "export", "harbour", "-o", ledger)
     lcm("anchor", "-o", anchor)
     key = lcm("--json", "anchor", "key").json["public_key"]
+    verify = ("ledger", "verify", ledger, "--anchor", anchor)
 
-    anybodys = lcm("ledger", "verify", ledger, "--anchor", anchor)
-    ours = lcm("ledger", "verify", ledger, "--anchor", anchor, "--public-key", key)
-    others = lcm("--json", "ledger", "verify", ledger, "--anchor", anchor, "--public-key", "0" * 64)
+    anybodys, ours, others = (lcm(*verify, *given) for given in ((), ("--public-key", key), ("--public-key", "0" * 64)))
 
     assert (anybodys.exit_code, ours.exit_code, others.exit_code) == (0, 0, 1)
     assert "proves only what the holder of that key signed" in anybodys.out
     assert "trusted key" in ours.out and "proves only" not in ours.out
-    assert others.json["by_code"] == {"anchor_signature_invalid": 1}
-    assert "line 0" not in lcm("ledger", "verify", ledger, "--anchor", anchor, "--public-key", "0" * 64).out
+    assert "[anchor_signature_invalid]" in others.out and "line 0" not in others.out
 
 
 @pytest.mark.parametrize(
