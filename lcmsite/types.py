@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from django.utils import timezone
+
 
 class KeyScope(StrEnum):
     """What a key may do; each includes the ones above it."""
@@ -67,6 +69,12 @@ class ApiKeyRecord:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+
+    @property
+    def state(self) -> str:
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ REST, OpenAPI, the command line and the tools of agents are generated from this 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compaction import params as compaction
 from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
@@ -198,3 +200,4 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(Ledgers, "rebuild", conversations.ConversationParams, "POST", ONE + "rebuild/", "lcm_rebuild",
         scope=ADMIN, heavy=True),
 )  # fmt: skip
+OPERATIONS: Mapping[str, Operation] = {operation.tool: operation for operation in CATALOGUE}

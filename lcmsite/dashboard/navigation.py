@@ -1,62 +1,65 @@
-"""The menu: the pages of a workspace, with the scope that each needs."""
+"""The menu of a workspace and the tabs of a conversation, as one person sees them."""
 
 from __future__ import annotations
 
-from lcmsite.types import KeyScope
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-# Title, then for each page: its name in `urls`, its label, the scope it needs.
-GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
-    (
-        "Memory",
-        (
-            ("overview", "Overview", KeyScope.READ),
-            ("conversations", "Conversations", KeyScope.READ),
-            ("search", "Search", KeyScope.READ),
-            ("runs", "Runs and jobs", KeyScope.READ),
-            ("files", "Files", KeyScope.READ),
-        ),
-    ),
-    (
-        "Trust",
-        (
-            ("integrity", "Integrity", KeyScope.READ),
-            ("quarantine", "Quarantine", KeyScope.READ),
-            ("retention", "Retention", KeyScope.READ),
-            ("erasures", "Erasure", KeyScope.ADMIN),
-        ),
-    ),
-    (
-        "Access",
-        (
-            ("grants", "Grants", KeyScope.READ),
-            ("keys", "API keys", KeyScope.ADMIN),
-            ("members", "Members", KeyScope.ADMIN),
-            ("workspaces", "Workspaces", KeyScope.READ),
-        ),
-    ),
-    (
-        "Site",
-        (
-            ("models", "Models", KeyScope.ADMIN),
-            ("settings", "Settings", KeyScope.ADMIN),
-            ("audit", "Audit", KeyScope.ADMIN),
-        ),
-    ),
-)
+from django.urls import resolve, reverse
 
-# Pages for superusers only.
-OF_THE_SITE = frozenset({"models"})
+from lcmsite.dashboard.visit import Visit
+
+# Each page by its name in `urls`, with its title.
+MENU: Mapping[str, Mapping[str, str]] = {
+    "Memory": {
+        "overview": "Overview", "conversations": "Conversations", "search": "Search", "runs": "Runs and jobs",
+        "files": "Files",
+    },
+    "Trust": {
+        "integrity": "Integrity", "quarantine": "Quarantine", "retention": "Retention", "erasures": "Erasure",
+    },
+    "Access": {"grants": "Grants", "keys": "API keys", "members": "Members", "workspaces": "Workspaces"},
+    "Site": {"models": "Models", "settings": "Settings", "audit": "Audit"},
+}  # fmt: skip
+TABS: Mapping[str, str] = {
+    "transcript": "Transcript", "lineage": "Lineage", "inspector": "Context", "conversation-runs": "Runs",
+    "plans": "Plan", "conversation-files": "Files", "conversation-trust": "Trust",
+}  # fmt: skip
 
 # Pages that belong to one of those, but have another address.
 UNDER = {"import": "conversations", "message": "conversations"}
+# Pages whose address is the beginning of all others.
+ROOTS = frozenset({"overview", "transcript"})
 
-# The tabs of a conversation, in the same form.
-TABS: tuple[tuple[str, str, KeyScope], ...] = (
-    ("transcript", "Transcript", KeyScope.READ),
-    ("lineage", "Lineage", KeyScope.READ),
-    ("inspector", "Context", KeyScope.READ),
-    ("conversation-runs", "Runs", KeyScope.READ),
-    ("plans", "Plan", KeyScope.READ),
-    ("conversation-files", "Files", KeyScope.READ),
-    ("conversation-trust", "Trust", KeyScope.READ),
-)
+
+@dataclass(frozen=True)
+class Link:
+    title: str
+    url: str
+    is_here: bool
+
+
+def menu(visit: Visit) -> dict[str, list[Link]]:
+    """The pages of the workspace in groups."""
+    groups = {title: _links(visit, pages) for title, pages in MENU.items()}
+    return {title: links for title, links in groups.items() if links}
+
+
+def tabs(visit: Visit, conversation_id: int) -> list[Link]:
+    """The pages of a conversation."""
+    return _links(visit, TABS, conversation_id=conversation_id)
+
+
+def _links(visit: Visit, pages: Mapping[str, str], **path: Any) -> list[Link]:
+    """Links to the pages that this person may open, with the current one marked."""
+    here, match = visit.request.path, visit.request.resolver_match
+    belongs_to = UNDER.get(match.url_name or "") if match else None
+    links = []
+    for name, title in pages.items():
+        url = reverse(name, kwargs={"workspace": visit.workspace.name, **path})
+        view: Any = resolve(url).func
+        if visit.caller.may(view.scope) and (visit.caller.is_operator or not view.of_the_site):
+            is_below = name not in ROOTS and here.startswith(url)
+            links.append(Link(title, url, is_here=here == url or is_below or name == belongs_to))
+    return links

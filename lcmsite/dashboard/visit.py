@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -22,10 +22,12 @@ from conversations.humanize import encodable
 from conversations.models import Workspace
 from lcmsite.access.keys import Caller
 from lcmsite.access.users import caller_in, workspaces_of
-from lcmsite.catalogue.operation import Operation
-from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.operations import OPERATIONS
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.types import KeyScope, Role
+
+# Rows on a page of a list.
+ON_A_PAGE = 50
 
 Row = TypeVar("Row")
 
@@ -35,8 +37,8 @@ class ListPage(Generic[Row]):
     """Rows of a list, and the queries that lead to the newest and the older."""
 
     rows: Sequence[Row]
-    newest: str | None
-    older: str | None
+    newest: str | None = None
+    older: str | None = None
 
     @property
     def is_first(self) -> bool:
@@ -58,20 +60,25 @@ class Visit:
         """Whether a script on the page requests one part of it."""
         return _is_part(self.request)
 
-    def ask(self, tool: str, **params: Any) -> Any:
-        """The result of an operation; a param of None counts as left out."""
-        return ask(self.caller, tool, **params)
+    def ask(self, tool: str, *, in_text: Mapping[str, Any] | None = None, **params: Any) -> Any:
+        """The result of an operation; a param of None counts as left out.
 
-    def ask_in_text(self, tool: str, texts: Mapping[str, Any], **params: Any) -> Any:
-        """The same for values of a form, where numbers and flags are texts."""
-        return _operation(tool).perform(self.caller, {**texts, **params}, in_text=texts).result
+        The values of a form come `in_text`, where numbers and flags are texts, too.
+        """
+        operation, texts = OPERATIONS[tool], in_text or {}
+        given = {**texts, **{name: value for name, value in params.items() if value is not None}}
+        unknown = given.keys() - operation.params.model_fields.keys()
+        if operation.paging is not None and unknown == {operation.paging.argument}:
+            # Addresses of pages name a row; the operation takes a cursor.
+            given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
+        return operation.perform(self.caller, given, in_text=texts).result
 
     def may(self, tool: str) -> bool:
         """Whether this person may call the operation."""
-        return _operation(tool).may(self.caller)
+        return OPERATIONS[tool].may(self.caller)
 
     def list_page(
-        self, tool: str, *, limit: int, filters: Mapping[str, Any] | None = None, **params: Any
+        self, tool: str, *, limit: int = ON_A_PAGE, filters: Mapping[str, Any] | None = None, **params: Any
     ) -> ListPage[Any]:
         """The page of a list that the address asks for; its links keep the filters."""
         cursor = self.request.GET.get("cursor") or None
@@ -87,7 +94,7 @@ class Visit:
         """Render the page, or a part of it; a refusal also decides the status."""
         if refusal is not None:
             context["problem"], status = refusal, refusal.status
-        page = render_to_string(template, {"visit": self, **context}, request=self.request)
+        page = render_to_string(f"dashboard/{template}", {"visit": self, **context}, request=self.request)
         return HttpResponse(encodable(page), status=status)
 
     def redirect(self, page: str, *, done: str = "", **path: Any) -> HttpResponse:
@@ -106,7 +113,7 @@ def page(
     methods: tuple[str, ...] = ("GET", "HEAD"),
     *,
     of_the_site: bool = False,
-    on_refusal: Callable[..., HttpResponseBase] | None = None,
+    on_refusal: View | None = None,
 ) -> Callable[[View], View]:
     """Make a view of a function that takes a Visit, for members with this scope.
 
@@ -133,8 +140,12 @@ def page(
                         raise
                     return on_refusal(visit, problem_of(refusal), **path)
             except LcmError as refusal:
-                return _refused(request, refusal, context)
+                problem = problem_of(refusal)
+                template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
+                return render(request, template, {**context, "problem": problem}, status=problem.status)
 
+        # The menu offers only what a person may open.
+        vars(visited).update(scope=scope, of_the_site=of_the_site)
         return visited
 
     return decorate
@@ -150,17 +161,6 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/nowhere.html", status=403)
 
 
-def ask(caller: Caller, tool: str, **params: Any) -> Any:
-    """The result of an operation of the catalogue."""
-    operation = _operation(tool)
-    given = {name: value for name, value in params.items() if value is not None}
-    unknown = given.keys() - operation.params.model_fields.keys()
-    if operation.paging is not None and unknown == {operation.paging.argument}:
-        # Addresses of pages name a row; the operation takes a cursor.
-        given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
-    return operation.perform(caller, given).result
-
-
 def number_in(query: QueryDict, name: str) -> int | None:
     """A whole number of an address; None if there is none, or anything else."""
     text = query.get(name, "")
@@ -172,32 +172,15 @@ def text_in(query: QueryDict, name: str) -> str:
     return str(query.get(name, "")).strip()
 
 
-@cache
-def _operation(tool: str) -> Operation:
-    return next(operation for operation in CATALOGUE if operation.tool == tool)
-
-
 def _visit(request: HttpRequest, name: str) -> Visit:
     """The visit; NotFound for an unknown workspace or one of other people."""
     mine = workspaces_of(request.user)
     for workspace, role in mine:
         if workspace.name == name:
-            return Visit(
-                request=request,
-                caller=caller_in(request.user, workspace, role),
-                workspace=workspace,
-                role=role,
-                workspaces=tuple(each.name for each, _ in mine),
-            )
+            names = tuple(each.name for each, _ in mine)
+            return Visit(request, caller_in(request.user, workspace, role), workspace, role, names)
     raise NotFound(f"There is no workspace {name[:80]!r} that you may see.")
 
 
 def _is_part(request: HttpRequest) -> bool:
-    htmx = getattr(request, "htmx", None)
-    return htmx is not None and bool(htmx) and not htmx.boosted
-
-
-def _refused(request: HttpRequest, refusal: LcmError, context: dict[str, Any]) -> HttpResponse:
-    problem = problem_of(refusal)
-    template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
-    return render(request, template, {**context, "problem": problem}, status=problem.status)
+    return bool(getattr(request, "htmx", False))

@@ -13,8 +13,7 @@ import pytest
 from lcmsite.access.users import caller_in
 from lcmsite.api.concurrency import Gate, Limits, TooManyAtOnce
 from lcmsite.catalogue import operation
-from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.dashboard.visit import ask
+from lcmsite.catalogue.operations import CATALOGUE, OPERATIONS
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
@@ -175,5 +174,5 @@ def test_pages_are_limited_by_person(full, django_user_model):
     caller = caller_in(person, workspace, next(iter(Role)))
 
     with pytest.raises(TooManyAtOnce):
-        ask(caller, "lcm_grep", query="port")
-    assert ask(caller, "lcm_list") == []
+        OPERATIONS["lcm_grep"].perform(caller, {"query": "port"})
+    assert OPERATIONS["lcm_list"].perform(caller, {}).result == []

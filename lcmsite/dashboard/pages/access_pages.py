@@ -28,12 +28,11 @@ SCOPE_MEANINGS = {
 }
 # How long a key is valid, as the form offers it; empty for no expiry.
 LIVES = (("", "no expiry"), ("1", "1 day"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "1 year"))
-GRANTS_ON_A_PAGE = 50
 
 
 def _members(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:
     return visit.show(
-        "dashboard/members.html",
+        "members.html",
         status,
         members=users.members(visit.caller.scope),
         roles=list(ROLE_MEANINGS.items()),
@@ -91,11 +90,10 @@ def _role(visit: Visit) -> Role:
 
 def _workspaces(visit: Visit, problem: Problem | None = None) -> HttpResponse:
     return visit.show(
-        "dashboard/workspaces.html",
+        "workspaces.html",
         refusal=problem,
         name=text_in(visit.request.POST, "name"),
         mine=users.workspaces_of(visit.request.user),
-        may_create=visit.request.user.is_superuser,
     )
 
 
@@ -108,30 +106,18 @@ def all_workspaces(visit: Visit) -> HttpResponse:
 @page(methods=POST, on_refusal=_workspaces)
 def create_workspace(visit: Visit) -> HttpResponse:
     """Create a workspace, as a superuser."""
-    if not visit.request.user.is_superuser:
+    if not visit.caller.is_operator:
         raise Forbidden("Only a superuser may create workspaces, or the operator with `lcm workspace create`.")
     made = workspaces.create(visit.caller.scope, name=text_in(visit.request.POST, "name"))
     return visit.redirect("workspaces", done=f"The workspace “{made.name}” was created.")
 
 
 def _keys(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:
-    now = timezone.now()
-    rows = [
-        {
-            "key": key,
-            "state": "revoked"
-            if key.revoked_at
-            else "expired"
-            if key.expires_at and key.expires_at <= now
-            else "active",
-        }
-        for key in reversed(api_keys.list_keys(visit.caller.scope))
-    ]
     return visit.show(
-        "dashboard/keys.html",
+        "keys.html",
         status,
         refusal=problem,
-        keys=rows,
+        keys=api_keys.list_keys(visit.caller.scope)[::-1],
         scopes=list(SCOPE_MEANINGS.items()),
         lives=LIVES,
         name=visit.request.POST.get("name", "") if problem else "",
@@ -176,11 +162,7 @@ def _end(days: str) -> datetime | None:
 @page()
 def grants(visit: Visit) -> HttpResponse:
     """The grants of the workspace, newest first, with their use."""
-    return visit.show(
-        "dashboard/grants.html",
-        paged=visit.list_page("lcm_grants", limit=GRANTS_ON_A_PAGE),
-        may_revoke=visit.may("lcm_revoke_grant"),
-    )
+    return visit.show("grants.html", paged=visit.list_page("lcm_grants"))
 
 
 @page(KeyScope.WRITE, POST)

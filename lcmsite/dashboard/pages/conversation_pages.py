@@ -37,7 +37,7 @@ def conversations(visit: Visit) -> HttpResponse:
         page=number_in(given, "page"),
     )
     last = max(1, -(-found.total // found.limit))
-    template = "dashboard/_conversations.html" if visit.is_part else "dashboard/conversations.html"
+    template = "_conversations.html" if visit.is_part else "conversations.html"
     return visit.show(
         template,
         found=found,
@@ -45,7 +45,6 @@ def conversations(visit: Visit) -> HttpResponse:
         query=given.get("q", ""),
         sort=sort,
         sorts=list(BrowseSort),
-        may_import=visit.may("lcm_append"),
     )
 
 
@@ -54,7 +53,7 @@ def transcript(visit: Visit, conversation_id: int) -> HttpResponse:
     """The messages, from a requested one or with the newest at the end."""
     wanted = number_in(visit.request.GET, "seq")
     shown = _messages(visit, conversation_id, None if wanted is None else max(1, wanted - BEFORE))
-    return visit.show("dashboard/transcript.html", may_compact=visit.may("lcm_compact"), wanted=wanted, **shown)
+    return visit.show("transcript.html", wanted=wanted, **shown)
 
 
 @page()
@@ -64,10 +63,10 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
     before = number_in(given, "before")
     if before is None:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
-        return visit.show("dashboard/_messages.html", **{**shown, "earlier": None})
+        return visit.show("_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
     # The page already has what follows, unless this part ended early.
-    return visit.show("dashboard/_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
+    return visit.show("_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 
 @page()
@@ -75,7 +74,7 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
     """One message in full, with texts restored that are stored as files."""
     record = visit.ask("lcm_message", message_id=message_id, whole=True)
     shown = [{"turn": turn} for turn in turns([record], most=None)]
-    return visit.show("dashboard/message.html", message=record, turns=shown, is_whole=True)
+    return visit.show("message.html", message=record, turns=shown, is_whole=True)
 
 
 @page(KeyScope.WRITE, POST)
@@ -83,7 +82,7 @@ def compact(visit: Visit, conversation_id: int) -> HttpResponse:
     """Request a compaction in the background; `job` shows its progress."""
     job = visit.ask("lcm_compact", conversation_id=conversation_id, background=True)
     if visit.is_part:
-        return visit.show("dashboard/_job.html", job=job, conversation_id=conversation_id)
+        return visit.show("_job.html", job=job, conversation_id=conversation_id)
     done = f"Compaction was requested as job {job.job_id}."
     return visit.redirect("transcript", done=done, conversation_id=conversation_id)
 
@@ -91,7 +90,7 @@ def compact(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
     """The progress of a job."""
-    return visit.show("dashboard/_job.html", job=visit.ask("lcm_job", job_id=job_id), conversation_id=conversation_id)
+    return visit.show("_job.html", job=visit.ask("lcm_job", job_id=job_id), conversation_id=conversation_id)
 
 
 def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
@@ -149,7 +148,7 @@ def _with_gaps(shown: list[dict[str, Any]], first: int, last: int) -> list[dict[
 def imported(visit: Visit) -> HttpResponse:
     """Import a history from an uploaded file; a second attempt continues the first."""
     if visit.request.method != "POST":
-        return visit.show("dashboard/import.html")
+        return visit.show("import.html")
     file = visit.request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")

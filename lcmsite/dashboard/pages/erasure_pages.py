@@ -14,7 +14,6 @@ from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.visit import POST, Visit, page
 from lcmsite.types import KeyScope
 
-ON_A_PAGE = 50
 # After these errors nothing was erased, and the preview is shown again.
 _PREVIEWED_ANEW = frozenset({"not_confirmed", "invalid_params", "erasure_outdated", "erasure_expired"})
 
@@ -24,13 +23,12 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 @page(KeyScope.ADMIN)
 def erasures(visit: Visit) -> HttpResponse:
     """What was erased in this workspace, when and by whom."""
-    paged = visit.list_page("lcm_audit", limit=ON_A_PAGE, act=Act.ERASE)
-    return visit.show("dashboard/trust/erasures.html", paged=paged)
+    return visit.show("trust/erasures.html", paged=visit.list_page("lcm_audit", act=Act.ERASE))
 
 
 def _form(visit: Visit, problem: Problem | None = None, *, conversation_id: int) -> HttpResponse:
     return visit.show(
-        "dashboard/trust/choose_erasure.html",
+        "trust/choose_erasure.html",
         conversation=visit.ask("lcm_show", conversation_id=conversation_id),
         given=visit.request.GET if problem is None else visit.request.POST,
         refusal=problem,
@@ -46,7 +44,7 @@ def choose(visit: Visit, conversation_id: int) -> HttpResponse:
 @page(KeyScope.ADMIN, POST, on_refusal=_form)
 def preview(visit: Visit, conversation_id: int) -> HttpResponse:
     """Preview everything that would be erased; nothing is changed."""
-    return _shown(visit, conversation_id, _previewed(visit, conversation_id, visit.request.POST))
+    return _previewed(visit, conversation_id)
 
 
 @page(KeyScope.ADMIN, POST)
@@ -54,24 +52,14 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
     """Erase what was previewed if the confirmation matches; else preview it again."""
     given = visit.request.POST
     try:
-        done = visit.ask(
-            "lcm_erase",
-            erasure_id=given.get("erasure_id", ""),
-            confirmation=given.get("confirmation", ""),
-        )
+        confirmation = given.get("confirmation", "")
+        done = visit.ask("lcm_erase", erasure_id=given.get("erasure_id", ""), confirmation=confirmation)
     except LcmError as refusal:
         if refusal.code not in _PREVIEWED_ANEW:
             raise
-        found = _previewed(visit, conversation_id, given)
-        return _shown(visit, conversation_id, found, problem_of(refusal))
+        return _previewed(visit, conversation_id, problem_of(refusal))
     conversation = visit.ask("lcm_show", conversation_id=conversation_id)
-    return visit.show("dashboard/trust/erased.html", done=done, conversation=conversation)
-
-
-def _previewed(visit: Visit, conversation_id: int, given: QueryDict) -> ErasurePreview:
-    chosen = _chosen(given)
-    found: ErasurePreview = visit.ask_in_text("lcm_preview_erasure", chosen, conversation_id=conversation_id)
-    return found
+    return visit.show("trust/erased.html", done=done, conversation=conversation)
 
 
 def _chosen(given: QueryDict) -> dict[str, Any]:
@@ -94,9 +82,12 @@ def _ids(text: str) -> list[str]:
     return [each for each in _SEPARATORS.split(text) if each]
 
 
-def _shown(visit: Visit, conversation_id: int, found: ErasurePreview, problem: Problem | None = None) -> HttpResponse:
+def _previewed(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:
+    """What would be erased; with the problem, if an erasure was refused."""
+    chosen = _chosen(visit.request.POST)
+    found: ErasurePreview = visit.ask("lcm_preview_erasure", in_text=chosen, conversation_id=conversation_id)
     return visit.show(
-        "dashboard/trust/preview_erasure.html",
+        "trust/preview_erasure.html",
         conversation=visit.ask("lcm_show", conversation_id=conversation_id),
         preview=found,
         given=visit.request.POST,

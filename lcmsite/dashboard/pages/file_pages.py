@@ -13,7 +13,6 @@ from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.visit import Visit, number_in, page
 from retrieval.types import ItemKind
 
-ON_A_PAGE = 50
 LINES = 200
 # A text may have one undecodable character in this many: an old encoding.
 MOST_UNREADABLE = 10
@@ -22,14 +21,17 @@ MOST_UNREADABLE = 10
 @page()
 def files(visit: Visit) -> HttpResponse:
     """The files of the workspace, newest first."""
-    return _listed(visit, "dashboard/files.html", None)
+    return visit.show("files.html", paged=visit.list_page("lcm_files"))
 
 
 @page()
 def conversation_files(visit: Visit, conversation_id: int) -> HttpResponse:
     """The files of one conversation, newest first."""
-    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
-    return _listed(visit, "dashboard/conversation_files.html", conversation_id, conversation=conversation)
+    return visit.show(
+        "conversation_files.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        paged=visit.list_page("lcm_files", conversation_id=conversation_id),
+    )
 
 
 @page()
@@ -38,13 +40,14 @@ def file(visit: Visit, file_id: str) -> HttpResponse:
     described = visit.ask("lcm_describe", id=file_id)
     if described.kind is not ItemKind.FILE:
         raise NotFound(f"There is no file {file_id[:80]!r} that you may see.")
-    return visit.show("dashboard/file.html", described=described, **_lines(visit, file_id, described.erased))
+    lines = {} if described.erased else _lines(visit, file_id)
+    return visit.show("file.html", described=described, file_id=file_id, **lines)
 
 
 @page()
 def lines(visit: Visit, file_id: str) -> HttpResponse:
     """More lines of a file."""
-    return visit.show("dashboard/_file_lines.html", **_lines(visit, file_id, False))
+    return visit.show("_file_lines.html", file_id=file_id, **_lines(visit, file_id))
 
 
 @page()
@@ -53,23 +56,13 @@ def download(visit: Visit, file_id: str) -> HttpResponseBase:
     return download_response(visit.request, visit.caller, file_id)
 
 
-def _lines(visit: Visit, file_id: str, is_erased: bool) -> dict[str, Any]:
+def _lines(visit: Visit, file_id: str) -> dict[str, Any]:
     """Some lines of the file; a problem if the storage has lost them."""
-    if is_erased:
-        return {"file_id": file_id, "lines": None}
     first = max(1, number_in(visit.request.GET, "line") or 1)
     try:
         lines = visit.ask("lcm_read_lines", file_id=file_id, first_line=first, line_count=LINES)
     except Unavailable as refusal:
-        return {"file_id": file_id, "lines": None, "problem": problem_of(refusal)}
-    return {"file_id": file_id, "lines": lines, "no_text": not _is_text(lines.text)}
-
-
-def _is_text(read: str) -> bool:
-    """Whether the content is text: no NUL, and almost all of it UTF-8."""
-    return "\0" not in read and read.count("\N{REPLACEMENT CHARACTER}") <= len(read) / MOST_UNREADABLE
-
-
-def _listed(visit: Visit, template: str, conversation_id: int | None, **context: Any) -> HttpResponse:
-    paged = visit.list_page("lcm_files", limit=ON_A_PAGE, conversation_id=conversation_id)
-    return visit.show(template, paged=paged, **context)
+        return {"problem": problem_of(refusal)}
+    # No NUL, and almost all of it UTF-8.
+    unreadable = lines.text.count("\N{REPLACEMENT CHARACTER}")
+    return {"lines": lines, "no_text": "\0" in lines.text or unreadable > len(lines.text) / MOST_UNREADABLE}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,21 +16,11 @@ from conversations.humanize import counted
 from conversations.types import ContextItemType
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.visit import POST, Visit, page, text_in
-from retrieval.assembly.types import AssembledContext, AssemblyReason, ReceiptLine
+from retrieval.assembly.types import AssembledContext, AssemblyReason
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
 # Kept receipts on a page.
 KEPT = 20
-# What each reason means.
-MEANINGS = {
-    AssemblyReason.SYSTEM: "system message: always included",
-    AssemblyReason.FRESH_TAIL: "fresh tail: always included",
-    AssemblyReason.PINNED: "current question: always included",
-    AssemblyReason.RELEVANT: "matches the query",
-    AssemblyReason.FITS: "fits into the budget",
-    AssemblyReason.BUDGET: "does not fit into the budget",
-    AssemblyReason.QUARANTINED: "quarantined: no model sees it until it is repaired",
-}
 
 
 @page()
@@ -40,14 +29,14 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
     fields = _fields(visit.request.GET)
     if visit.is_part:
         return visit.show(
-            "dashboard/_assembled.html",
+            "_assembled.html",
             conversation_id=conversation_id,
             fields=fields,
             address=urlencode(fields),
             **_explained(visit, conversation_id, fields),
         )
     return visit.show(
-        "dashboard/inspector.html",
+        "inspector.html",
         conversation=visit.ask("lcm_show", conversation_id=conversation_id),
         fields=fields,
         address=urlencode(fields),
@@ -61,11 +50,8 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
 def text(visit: Visit, conversation_id: int) -> HttpResponse:
     """The exact text that the model gets."""
     context = _assembled(visit, conversation_id, _fields(visit.request.GET))
-    text = None
-    if context.format is not None:
-        body = {"system": context.system, "messages": context.messages} if context.system else context.messages
-        text = json.dumps(body, ensure_ascii=False, indent=2)
-    return visit.show("dashboard/_context_text.html", context=context, text=text, conversation_id=conversation_id)
+    body = {"system": context.system, "messages": context.messages} if context.system else context.messages
+    return visit.show("_context_text.html", context=context, body=body, conversation_id=conversation_id)
 
 
 @page(methods=POST)
@@ -84,7 +70,7 @@ def compare(visit: Visit, conversation_id: int) -> HttpResponse:
     """The differences between two kept receipts."""
     given = visit.request.GET
     found = visit.ask("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
-    return visit.show("dashboard/_receipt_difference.html", difference=found, conversation_id=conversation_id)
+    return visit.show("_receipt_difference.html", difference=found, conversation_id=conversation_id)
 
 
 def _fields(given: QueryDict) -> dict[str, str]:
@@ -92,7 +78,7 @@ def _fields(given: QueryDict) -> dict[str, str]:
 
 
 def _assembled(visit: Visit, conversation_id: int, fields: dict[str, str], **options: Any) -> AssembledContext:
-    context: AssembledContext = visit.ask_in_text("lcm_assemble", fields, conversation_id=conversation_id, **options)
+    context: AssembledContext = visit.ask("lcm_assemble", in_text=fields, conversation_id=conversation_id, **options)
     return context
 
 
@@ -104,24 +90,14 @@ def _explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> di
     except LcmError as refusal:
         return {"context": None, "problem": problem_of(refusal)}
     included = [line for line in context.receipt if line.included]
+    system = sum(line.tokens for line in included if line.reason is AssemblyReason.SYSTEM)
+    summaries = sum(line.tokens for line in included if line.kind is ContextItemType.SUMMARY)
     return {
         "context": context,
-        "included": [_row(line) for line in included],
-        "refused": [_row(line) for line in context.receipt if not line.included],
-        "system_tokens": _sum(line for line in included if line.reason is AssemblyReason.SYSTEM),
-        "summary_tokens": _sum(line for line in included if line.kind is ContextItemType.SUMMARY),
-        "raw_tokens": _sum(
-            line
-            for line in included
-            if line.kind is not ContextItemType.SUMMARY and line.reason is not AssemblyReason.SYSTEM
-        ),
+        "included": included,
+        "refused": [line for line in context.receipt if not line.included],
+        "system_tokens": system,
+        "summary_tokens": summaries,
+        "raw_tokens": sum(line.tokens for line in included) - system - summaries,
         "room": context.budget - context.reserve,
     }
-
-
-def _row(line: ReceiptLine) -> dict[str, Any]:
-    return {"line": line, "meaning": MEANINGS[line.reason]}
-
-
-def _sum(lines: Any) -> int:
-    return sum(line.tokens for line in lines)

@@ -30,7 +30,7 @@ STYLE = Path(__file__).parents[2] / "static" / "lcm" / "lineage.css"
 def lineage(visit: Visit, conversation_id: int) -> HttpResponse:
     """The page, with its first picture."""
     return visit.show(
-        "dashboard/lineage.html",
+        "lineage.html",
         chosen=visit.request.GET.get("node", ""),
         **_picture(visit, conversation_id),
     )
@@ -41,7 +41,7 @@ def window(visit: Visit, conversation_id: int) -> HttpResponse:
     """The picture of a window, or the same as an SVG file."""
     shown = _picture(visit, conversation_id)
     if "download" not in visit.request.GET:
-        return visit.show("dashboard/_lineage_picture.html", conversation_id=conversation_id, **shown)
+        return visit.show("_lineage_picture.html", conversation_id=conversation_id, **shown)
     drawn = render_to_string(
         "dashboard/_lineage_svg.html",
         {"visit": visit, "conversation_id": conversation_id, "style": STYLE.read_text("utf-8"), **shown},
@@ -56,13 +56,13 @@ def window(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def summary(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
     """A summary beside its sources, with the identifiers it kept highlighted."""
-    return visit.show("dashboard/_lineage_summary.html", **_beside(visit, conversation_id, summary_id))
+    return visit.show("_lineage_summary.html", **_beside(visit, conversation_id, summary_id))
 
 
 @page()
 def sources(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
     """More sources of a summary."""
-    return visit.show("dashboard/_lineage_sources.html", **_beside(visit, conversation_id, summary_id))
+    return visit.show("_lineage_sources.html", **_beside(visit, conversation_id, summary_id))
 
 
 @page()
@@ -71,7 +71,7 @@ def branch(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
     described = _summary(visit, conversation_id, summary_id)
     sources = [each for each in described.manifest if each.summary_id in described.sources]
     return visit.show(
-        "dashboard/_lineage_branches.html",
+        "_lineage_branches.html",
         conversation_id=conversation_id,
         sources=sorted(sources, key=lambda each: each.first_seq),
         spans=described.source_messages,

@@ -19,23 +19,21 @@ RECENT_ACTS = 6
 @page()
 def overview(visit: Visit) -> HttpResponse:
     """The page; storage and acts are loaded afterwards."""
-    return visit.show("dashboard/overview.html", pulse=_pulse(visit)[0])
+    return visit.show("overview.html", pulse=_pulse(visit)[0])
 
 
 @page()
 def pulse(visit: Visit) -> HttpResponse:
     """The part that changes; 204 if the page shows the same already."""
     content, mark = _pulse(visit)
-    if visit.request.GET.get("seen") == mark:
-        return HttpResponse(status=204)
-    return HttpResponse(content)
+    return HttpResponse(status=204) if visit.request.GET.get("seen") == mark else HttpResponse(content)
 
 
 @page()
 def shelf(visit: Visit) -> HttpResponse:
     """Storage by tier, and the latest acts."""
     return visit.show(
-        "dashboard/_shelf.html",
+        "_shelf.html",
         storage=visit.ask("lcm_storage"),
         acts=visit.ask("lcm_audit", limit=RECENT_ACTS) if visit.may("lcm_audit") else None,
     )

@@ -10,26 +10,22 @@ from lcmsite.catalogue.problems import Problem
 from lcmsite.dashboard.visit import POST, Visit, number_in, page, text_in
 from lcmsite.types import KeyScope
 
-ON_A_PAGE = 50
-
 
 def _shown(visit: Visit, problem: Problem | None = None, **path: int) -> HttpResponse:
     """The list, and the form with what was entered if that was refused."""
     with_released = visit.request.GET.get("released") == "yes"
     conversation_id = number_in(visit.request.GET, "conversation_id")
     return visit.show(
-        "dashboard/trust/quarantine.html",
+        "trust/quarantine.html",
         refusal=problem,
         paged=visit.list_page(
             "lcm_quarantines",
-            limit=ON_A_PAGE,
             filters={"released": "yes" if with_released else None, "conversation_id": conversation_id},
             conversation_id=conversation_id,
             released=with_released,
         ),
         with_released=with_released,
         conversation_id=conversation_id,
-        may_decide=visit.may("lcm_release"),
         given={name: text_in(visit.request.POST, name) for name in ("id", "reason")},
     )
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import HttpResponse
 
 from conversations.errors import Invalid
 from conversations.humanize import counted
 from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState
 from lcmsite.catalogue.problems import Problem
-from lcmsite.dashboard.parts.differences import difference
-from lcmsite.dashboard.parts.findings import effect_of
-from lcmsite.dashboard.visit import POST, Visit, number_in, page, text_in
+from lcmsite.dashboard.visit import POST, Visit, page, text_in
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 25
@@ -26,16 +24,12 @@ _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 def _shown(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> HttpResponse:
     """The plan, with the problem if there is one."""
     plan: RepairPlanRecord = visit.ask("lcm_repairs", repair_id=repair_id)
-    last = max(1, -(-len(plan.steps) // ON_A_PAGE))
-    at = min(max(number_in(visit.request.GET, "page") or 1, 1), last)
     approved = _in(plan, StepState.APPROVED)
     return visit.show(
-        "dashboard/trust/repairs.html",
+        "trust/repairs.html",
         plan=plan,
         refusal=problem,
-        steps=[_readable(step) for step in plan.steps[(at - 1) * ON_A_PAGE : at * ON_A_PAGE]],
-        at=at,
-        last=last,
+        steps=Paginator(plan.steps, ON_A_PAGE).get_page(visit.request.GET.get("page")),
         is_open=plan.state in _OPEN,
         approved=approved,
         words=_confirmation_for(plan),
@@ -43,8 +37,6 @@ def _shown(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> H
         stale=_in(plan, StepState.STALE),
         unsaid=len(plan.steps) - len(approved) - len(_in(plan, StepState.REFUSED)),
         conversations=sorted({step.conversation_id for step in plan.steps if step.conversation_id is not None}),
-        may_decide=visit.may("lcm_approve_repairs"),
-        may_plan=visit.may("lcm_plan_repairs"),
     )
 
 
@@ -73,8 +65,12 @@ def approve(visit: Visit, repair_id: str) -> HttpResponse:
     if not ordinals:
         raise Invalid("Choose at least one step.", code="nothing_chosen")
     is_no = given.get("do") == "refuse"
-    chosen = {"ordinals": [], "refused": ordinals} if is_no else {"ordinals": ordinals}
-    visit.ask("lcm_approve_repairs", repair_id=repair_id, **chosen)
+    visit.ask(
+        "lcm_approve_repairs",
+        repair_id=repair_id,
+        ordinals=[] if is_no else ordinals,
+        refused=ordinals if is_no else None,
+    )
     decided = f"{counted(len(ordinals), 'step')} {'refused' if is_no else 'approved'}."
     return visit.redirect("repairs", done=f"{decided} Nothing has been changed yet.", repair_id=repair_id)
 
@@ -101,13 +97,7 @@ def undo(visit: Visit, repair_id: str) -> HttpResponse:
 @page(KeyScope.ADMIN)
 def history(visit: Visit, repair_id: str) -> HttpResponse:
     """The acts on a plan, from the audit log."""
-    acts = visit.ask("lcm_audit", target=repair_id, limit=MOST_ACTS)
-    return visit.show("dashboard/trust/_acts.html", acts=acts)
-
-
-def _readable(step: StepRecord) -> dict[str, Any]:
-    lines, more = difference(step.before, step.after)
-    return {"step": step, "effect": effect_of(step.operation), "lines": lines, "more": more}
+    return visit.show("trust/_acts.html", acts=visit.ask("lcm_audit", target=repair_id, limit=MOST_ACTS))
 
 
 def _confirmation_for(plan: RepairPlanRecord) -> str:

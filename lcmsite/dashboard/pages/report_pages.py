@@ -8,8 +8,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from conversations.errors import NotFound
-from integrity.types import InvariantResult, ReportPage, ScanMode, ScanRecord, Severity
-from lcmsite.dashboard.parts.findings import meaning_of, message_in
+from integrity.types import ReportPage, ScanMode, ScanRecord, Severity
+from lcmsite.dashboard.parts.findings import message_in
 from lcmsite.dashboard.visit import POST, Visit, number_in, page
 
 ON_A_PAGE = 20
@@ -23,10 +23,9 @@ _GRAVEST_FIRST = list(Severity)
 def reports(visit: Visit) -> HttpResponse:
     """The reports of the workspace, newest first, and the form for a new check."""
     return visit.show(
-        "dashboard/trust/reports.html",
+        "trust/reports.html",
         integrity=visit.ask("lcm_integrity"),
         paged=visit.list_page("lcm_reports", limit=ON_A_PAGE),
-        may_plan=visit.may("lcm_plan_repairs"),
         extents=list(ScanMode),
     )
 
@@ -39,24 +38,23 @@ def report(visit: Visit, report_id: str) -> HttpResponse:
     found: ReportPage = visit.ask(
         "lcm_report", report_id=report_id, code=code, after_id=after, limit=FINDINGS if code else 1
     )
-    context: dict[str, Any] = {"report": found.report, "may_plan": visit.may("lcm_plan_repairs")}
     if code:
         invariant = next((each for each in found.report.invariants if each.code == code), None)
         if invariant is None:
             raise NotFound(f"{report_id} has no invariant {code[:80]!r}.")
         return visit.show(
-            "dashboard/trust/findings.html",
-            **context,
-            group=_explained(invariant),
+            "trust/findings.html",
+            report=found.report,
+            result=invariant,
             findings=found.findings,
             after=after,
             next_after=found.next_after_id,
         )
     gravest = sorted(found.report.broken, key=lambda each: (_GRAVEST_FIRST.index(each.severity), each.code))
     return visit.show(
-        "dashboard/trust/report.html",
-        **context,
-        broken=[_explained(each) for each in gravest],
+        "trust/report.html",
+        report=found.report,
+        broken=gravest,
         invariants=sorted(found.report.invariants, key=lambda each: -each.milliseconds),
         milliseconds=sum(each.milliseconds for each in found.report.invariants),
     )
@@ -76,14 +74,14 @@ def begin_scan(visit: Visit) -> HttpResponse:
         background=True,
     )
     if visit.is_part:
-        return visit.show("dashboard/trust/_scan.html", **_progress(visit, begun))
+        return visit.show("trust/_scan.html", **_progress(visit, begun))
     return visit.redirect("scan", scan_id=begun.scan_id)
 
 
 @page()
 def scan(visit: Visit, scan_id: int) -> HttpResponse:
     """The progress of a check in the background."""
-    template = "dashboard/trust/_scan.html" if visit.is_part else "dashboard/trust/scan.html"
+    template = "trust/_scan.html" if visit.is_part else "trust/scan.html"
     return visit.show(template, **_progress(visit, visit.ask("lcm_scan", scan_id=scan_id)))
 
 
@@ -99,10 +97,6 @@ def place(visit: Visit) -> HttpResponse:
     answer = redirect("transcript", **here)
     answer["Location"] += f"?seq={message.seq}"
     return answer
-
-
-def _explained(result: InvariantResult) -> dict[str, Any]:
-    return {"result": result, "meaning": meaning_of(result.code)}
 
 
 def _progress(visit: Visit, scan: ScanRecord) -> dict[str, Any]:

@@ -22,11 +22,10 @@ HELD = 50
 
 def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
     return visit.show(
-        "dashboard/trust/retention.html",
+        "trust/retention.html",
         refusal=problem,
         retention=visit.ask("lcm_retention"),
         never=MOST_DAYS,
-        may_set=visit.may("lcm_set_retention"),
     )
 
 
@@ -46,21 +45,18 @@ def set_retention(visit: Visit) -> HttpResponse:
 @page()
 def storage(visit: Visit) -> HttpResponse:
     """Storage by tier, loaded after the page because counting may take seconds."""
-    found = visit.ask("lcm_storage")
-    return visit.show("dashboard/trust/_storage.html", storage=found)
+    return visit.show("trust/_storage.html", storage=visit.ask("lcm_storage"))
 
 
 @page()
 def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
     """The trust page of a conversation: tier, quarantines, ledger and checks."""
     return visit.show(
-        "dashboard/trust/conversation.html",
+        "trust/conversation.html",
         conversation=visit.ask("lcm_show", conversation_id=conversation_id),
         paged=visit.list_page("lcm_reports", limit=ON_A_PAGE, conversation_id=conversation_id),
         held=visit.ask("lcm_quarantines", conversation_id=conversation_id, limit=HELD),
         extents=list(ScanMode),
-        may_plan=visit.may("lcm_plan_repairs"),
-        may_move=visit.may("lcm_archive"),
     )
 
 
@@ -86,13 +82,12 @@ def _moved(visit: Visit, conversation_id: int, tool: str) -> HttpResponse:
         problem = problem_of(refusal)
     if visit.is_part:
         return visit.show(
-            "dashboard/trust/_tier.html",
+            "trust/_tier.html",
             conversation=visit.ask("lcm_show", conversation_id=conversation_id),
             moved=moved,
             refusal=problem,
             # Continues by itself while messages are being moved.
             goes_on=moved is not None and moved.more and moved.messages > 0,
-            may_move=True,
         )
     text = ""
     if moved is not None:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 
 from compaction.types import JobState, Outcome, PlanRecord, Reason, RunRecord
 from conversations.errors import NotFound
 from lcmsite.dashboard.visit import POST, ListPage, Visit, page
 from lcmsite.types import KeyScope
 
-ON_A_PAGE = 50
 OF_A_CONVERSATION = 20
 
 
 @page()
 def runs(visit: Visit) -> HttpResponse:
     """The runs of the workspace, newest first; of one outcome or reason if chosen."""
-    given = visit.request.GET
-    filters = {"outcome": _among(given.get("outcome"), Outcome), "reason": _among(given.get("reason"), Reason)}
-    shown = visit.list_page("lcm_runs", limit=ON_A_PAGE, filters=filters, **filters)
+    filters = _filters(visit.request.GET, outcome=Outcome, reason=Reason)
     return visit.show(
-        "dashboard/_runs.html" if visit.is_part else "dashboard/runs.html",
-        paged=shown,
-        runs=_rows(shown.rows),
+        "_runs.html" if visit.is_part else "runs.html",
+        paged=visit.list_page("lcm_runs", filters=filters, **filters),
         filters=filters,
         outcomes=list(Outcome),
         reasons=list(Reason),
@@ -36,52 +30,43 @@ def runs(visit: Visit) -> HttpResponse:
 @page()
 def jobs(visit: Visit) -> HttpResponse:
     """The jobs of the workspace, newest first; of one state if chosen."""
-    filters = {"state": _among(visit.request.GET.get("state"), JobState)}
+    filters = _filters(visit.request.GET, state=JobState)
     return visit.show(
-        "dashboard/_jobs.html" if visit.is_part else "dashboard/jobs.html",
-        paged=visit.list_page("lcm_jobs", limit=ON_A_PAGE, filters=filters, **filters),
+        "_jobs.html" if visit.is_part else "jobs.html",
+        paged=visit.list_page("lcm_jobs", filters=filters, **filters),
         filters=filters,
         states=list(JobState),
     )
+
+
+def _filters(given: QueryDict, **known: Any) -> dict[str, Any]:
+    """The chosen value of each filter; None for one that there is not."""
+    return {name: given.get(name) if given.get(name) in list(values) else None for name, values in known.items()}
 
 
 @page()
 def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The latest jobs of one conversation."""
     latest = visit.ask("lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
-    shown = ListPage(rows=latest, newest=None, older=None)
-    return visit.show("dashboard/_jobs.html", conversation=conversation_id, paged=shown)
+    return visit.show("_jobs.html", conversation=conversation_id, paged=ListPage(latest))
 
 
 @page()
 def of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The runs of one conversation; its jobs are loaded afterwards."""
-    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
-    shown = visit.list_page("lcm_runs", limit=OF_A_CONVERSATION, conversation_id=conversation_id)
     return visit.show(
-        "dashboard/conversation_runs.html", conversation=conversation, paged=shown, runs=_rows(shown.rows)
+        "conversation_runs.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        paged=visit.list_page("lcm_runs", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
     )
-
-
-def _rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Each run with its details as JSON."""
-    return [
-        {"run": run, "details": json.dumps(run.details, ensure_ascii=False, indent=2) if run.details else ""}
-        for run in runs
-    ]
-
-
-def _among(given: str | None, known: type[Outcome] | type[Reason] | type[JobState]) -> str | None:
-    return given if given in list(known) else None
 
 
 @page()
 def plans(visit: Visit, conversation_id: int) -> HttpResponse:
     """The plans of a conversation, newest first."""
     return visit.show(
-        "dashboard/plan.html",
+        "plan.html",
         conversation=visit.ask("lcm_show", conversation_id=conversation_id),
-        may_plan=visit.may("lcm_plan"),
         paged=visit.list_page("lcm_plans", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
     )
 
@@ -96,11 +81,8 @@ def make_plan(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
     """One plan with its steps and progress."""
-    return visit.show(
-        "dashboard/plan.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
-        **_plan_progress(visit, conversation_id, plan_id),
-    )
+    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
+    return visit.show("plan.html", conversation=conversation, **_progress(visit, conversation_id, plan_id))
 
 
 @page(KeyScope.WRITE, POST)
@@ -109,14 +91,14 @@ def execute_plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpRespon
     _of(visit, conversation_id, plan_id)
     visit.ask("lcm_execute_plan", plan_id=plan_id, background=True)
     if visit.is_part:
-        return visit.show("dashboard/_plan_progress.html", **_plan_progress(visit, conversation_id, plan_id))
+        return visit.show("_plan_progress.html", **_progress(visit, conversation_id, plan_id))
     return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan_id)
 
 
 @page()
 def plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
     """The progress of an execution."""
-    return visit.show("dashboard/_plan_progress.html", **_plan_progress(visit, conversation_id, plan_id))
+    return visit.show("_plan_progress.html", **_progress(visit, conversation_id, plan_id))
 
 
 def _of(visit: Visit, conversation_id: int, plan_id: str) -> PlanRecord:
@@ -126,7 +108,7 @@ def _of(visit: Visit, conversation_id: int, plan_id: str) -> PlanRecord:
     return plan
 
 
-def _plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any]:
+def _progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any]:
     plan = _of(visit, conversation_id, plan_id)
     run: RunRecord | None = visit.ask("lcm_run", run_id=plan.run_id) if plan.run_id else None
     return {
@@ -136,5 +118,4 @@ def _plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str
         "is_under_way": (plan.requested_at and not plan.refusal and not plan.executed_at)
         or (run is not None and run.finished_at is None),
         "conversation_id": conversation_id,
-        "may_plan": visit.may("lcm_plan"),
     }

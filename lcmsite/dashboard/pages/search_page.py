@@ -6,25 +6,23 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpResponse, QueryDict
-from django.utils.safestring import SafeString
 
 from conversations.errors import LcmError
 from conversations.types import PartType, Role
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.dashboard.parts.marked_text import marked_spans
 from lcmsite.dashboard.visit import Visit, page, text_in
 from retrieval.describing.browsing import BrowseSort
-from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Match
+from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort
 
-ON_A_PAGE = 20
-MODES = ((GrepMode.FULL_TEXT, "words"), (GrepMode.REGEX, "a regular expression"))
-SCOPES = (
-    (GrepScope.BOTH, "messages and summaries"),
-    (GrepScope.MESSAGES, "messages"),
-    (GrepScope.SUMMARIES, "summaries"),
-    (GrepScope.FILES, "files"),
-    (GrepScope.ALL, "everything"),
-)
+MATCHES = 20
+MODES = {GrepMode.FULL_TEXT: "words", GrepMode.REGEX: "a regular expression"}
+SCOPES = {
+    GrepScope.BOTH: "messages and summaries",
+    GrepScope.MESSAGES: "messages",
+    GrepScope.SUMMARIES: "summaries",
+    GrepScope.FILES: "files",
+    GrepScope.ALL: "everything",
+}
 ORDERS = {
     GrepSort.RELEVANCE: "best first",
     GrepSort.RECENCY: "newest first",
@@ -32,12 +30,10 @@ ORDERS = {
 }
 # Conversations offered in the list, last used first; an address may name any other.
 CHOICES = 100
-# Messages on either side when a match is shown in the lineage.
-AROUND = 40
 SEVERAL = ("roles", "part_types")
 SINGLE = ("query", "mode", "scope", "conversation_id", "since", "until", "from_seq", "to_seq", "depth", "under", "sort")
-# Filters that are folded away until one of them is set.
-FOLDED = ("since", "until", "from_seq", "to_seq", "depth", "under", "roles", "part_types", "tool_names", "cold")
+# Filters that stay visible; the others are folded away until one of them is set.
+VISIBLE = {"query", "mode", "scope", "conversation_id", "sort"}
 
 
 @page()
@@ -46,17 +42,17 @@ def search(visit: Visit) -> HttpResponse:
     given = visit.request.GET
     filters = _filters(given)
     if visit.is_part:
-        return visit.show("dashboard/_matches.html", **_found(visit, filters, given.get("cursor")))
+        return visit.show("_matches.html", filters=filters, **_found(visit, filters, given.get("cursor")))
     recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     chosen = given.get("conversation_id", "")
     return visit.show(
-        "dashboard/search.html",
+        "search.html",
         conversations=conversations,
         unlisted=chosen if chosen not in {"", *(str(each.conversation_id) for each in conversations)} else "",
-        is_open=any(name in filters for name in FOLDED),
-        modes=MODES,
-        scopes=SCOPES,
+        is_open=bool(filters.keys() - VISIBLE),
+        modes=MODES.items(),
+        scopes=SCOPES.items(),
         sorts=ORDERS.items(),
         roles=list(Role),
         part_types=list(PartType),
@@ -82,15 +78,13 @@ def _filters(given: QueryDict) -> dict[str, Any]:
 def _found(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[str, Any]:
     """A page of matches; for invalid filters, the problem beside the form."""
     if "query" not in filters:
-        return {"found": None, "filters": filters}
+        return {}
     try:
-        result: GrepResult = visit.ask_in_text("lcm_grep", filters, limit=ON_A_PAGE, cursor=cursor or None)
+        result: GrepResult = visit.ask("lcm_grep", in_text=filters, limit=MATCHES, cursor=cursor or None)
     except LcmError as refusal:
-        return {"found": None, "filters": filters, "problem": problem_of(refusal)}
+        return {"problem": problem_of(refusal)}
     return {
         "found": result,
-        "filters": filters,
-        "hits": [_hit(match) for match in result.matches],
         "is_first": not cursor,
         "order": ORDERS[result.sort],
         "more": _address(filters, cursor=result.cursor) if result.more else None,
@@ -102,11 +96,3 @@ def _address(filters: dict[str, Any], **besides: str | None) -> str:
     """The filters, and more values, as the query of an address."""
     tools = {"tool_names": ",".join(filters["tool_names"])} if "tool_names" in filters else {}
     return urlencode({**filters, **tools, **besides}, doseq=True)
-
-
-def _hit(match: Match) -> dict[str, Any]:
-    """A match with its highlights and its place in the lineage."""
-    marked: SafeString = marked_spans(match.snippet.text, match.snippet.highlights)
-    node = match.id if match.kind is ItemKind.SUMMARY else match.covered_by
-    first, last = max(1, match.first_seq - AROUND), match.last_seq + AROUND
-    return {"match": match, "marked": marked, "node": node, "first": first, "last": last}

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.http import HttpResponse
 
 from conversations.audit import Act
-from conversations.types import AuditRecord
 from lcmsite.dashboard.visit import POST, Visit, number_in, page
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
 
 CHOICES = 100
-ON_A_PAGE = 50
 
 
 @page(KeyScope.ADMIN)
@@ -30,7 +27,7 @@ def configuration(visit: Visit) -> HttpResponse:
     in_force = settings_in_force(chosen.overrides if chosen is not None else None)
     rooms = [each for each in in_force if visit.caller.is_operator or not each.of_the_site]
     return visit.show(
-        "dashboard/settings.html",
+        "settings.html",
         rooms=rooms,
         changed=sum(each.source is not Source.DEFAULT for room in rooms for each in room.settings),
         chosen=chosen,
@@ -41,7 +38,7 @@ def configuration(visit: Visit) -> HttpResponse:
 @page(KeyScope.ADMIN, of_the_site=True)
 def models(visit: Visit) -> HttpResponse:
     """The language models of the site."""
-    return visit.show("dashboard/models.html", models=visit.ask("lcm_models"))
+    return visit.show("models.html", models=visit.ask("lcm_models"))
 
 
 @page(KeyScope.ADMIN, POST, of_the_site=True)
@@ -56,23 +53,9 @@ def audit(visit: Visit) -> HttpResponse:
     """The audit log, newest first; of one act or one conversation if chosen."""
     given = visit.request.GET
     act = given.get("act", "")
-    filters = {"act": act if act in list(Act) else None, "conversation_id": number_in(given, "conversation_id")}
-    shown = visit.list_page("lcm_audit", limit=ON_A_PAGE, filters=filters, **filters)
-    return visit.show(
-        "dashboard/audit.html",
-        entries=[{"act": entry, "detail": _detail(entry)} for entry in shown.rows],
-        acts=list(Act),
-        filters=filters,
-        paged=shown,
-    )
-
-
-def _detail(entry: AuditRecord) -> list[tuple[str, str]]:
-    """The details of an act as names and texts."""
-    return [(name.replace("_", " "), _text(value)) for name, value in entry.detail.items()]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_text, value)) or "none"
-    return "none" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
+    filters: dict[str, Any] = {
+        "act": act if act in list(Act) else None,
+        "conversation_id": number_in(given, "conversation_id"),
+    }
+    paged = visit.list_page("lcm_audit", filters=filters, **filters)
+    return visit.show("audit.html", acts=list(Act), filters=filters, paged=paged)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from lcmsite.dashboard.parts.marked_text import Line
 
@@ -17,10 +17,17 @@ _TONES = {"removed": "out", "added": "in"}
 _PLACES = frozenset({"ordinal", "seq"})
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[Line], int]:
+class Difference(NamedTuple):
     """At most `MOST_LINES` diff lines, and the number of lines left out."""
+
+    lines: list[Line]
+    more: int
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+    """What a step changes."""
     lines = list(_of_rows(before, after) if _TONES.keys() & after.keys() else _of_values(before, after))
-    return lines[:MOST_LINES], max(0, len(lines) - MOST_LINES)
+    return Difference(lines[:MOST_LINES], max(0, len(lines) - MOST_LINES))
 
 
 def _of_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
@@ -41,29 +48,15 @@ def _of_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
         if name in before and name in after and was == will_be:
             yield _line("", f"{_words(name)}: {_text(was)}")
         elif isinstance(was, list) and isinstance(will_be, list):
-            yield from _of_lists(name, was, will_be)
+            yield _line("heading", f"{_words(name)}: {len(was):,} → {len(will_be):,}")
+            yield from (_line("" if each in will_be else "out", _text(each)) for each in was)
+            yield from (_line("in", _text(each)) for each in will_be if each not in was)
         else:
             if name in before:
                 yield _line("out", f"{_words(name)}: {_text(was)}")
             if name in after:
-                yield from _coming(name, will_be)
-
-
-def _of_lists(name: str, was: Sequence[Any], will_be: Sequence[Any]) -> Iterator[Line]:
-    yield _line("heading", f"{_words(name)}: {len(was):,} → {len(will_be):,}")
-    for each in was:
-        yield _line("" if each in will_be else "out", _text(each))
-    for each in will_be:
-        if each not in was:
-            yield _line("in", _text(each))
-
-
-def _coming(name: str, value: Any) -> Iterator[Line]:
-    if isinstance(value, list) and value:
-        for each in value:
-            yield _line("in", f"{_words(name)}: {_text(each)}")
-    else:
-        yield _line("in", f"{_words(name)}: {_text(value)}")
+                values = will_be if isinstance(will_be, list) and will_be else [will_be]
+                yield from (_line("in", f"{_words(name)}: {_text(each)}") for each in values)
 
 
 def _line(tone: str, text: str) -> Line:

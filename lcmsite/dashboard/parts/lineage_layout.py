@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
-from lcmsite.dashboard.parts.lineage_shapes import BAND, Bar, Bundle, Density, Mark, Picture, Row, Stick, Stretch
+from lcmsite.dashboard.parts.lineage_shapes import BAND, Bar, Box, Bundle, Mark, Picture, Row, Stick, Stretch
 from retrieval.describing.window import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
 
@@ -30,24 +31,8 @@ MOST_TICKS = 9
 # A bundle is no wider than this, so that a click on it zooms in.
 WIDEST_BUNDLE = 24.0
 
-
-@dataclass(frozen=True)
-class _Scale:
-    """From seqs to pixels: message n lies between n - 1 and n."""
-
-    first: int
-    last: int
-    left: float
-    width: float
-
-    def x(self, edge: float) -> float:
-        share = (edge - (self.first - 1)) / (self.last - self.first + 1)
-        return round(self.left + min(1.0, max(0.0, share)) * self.width, 2)
-
-    def span(self, first_seq: int, last_seq: int) -> tuple[float, float]:
-        """Its left edge and its width, within the window."""
-        x = self.x(first_seq - 1)
-        return x, round(self.x(last_seq) - x, 2)
+# First message, last message and height of the frontier above them.
+Step = tuple[int, int, float]
 
 
 def resolution(width: int) -> int:
@@ -57,30 +42,29 @@ def resolution(width: int) -> int:
 
 def picture(window: LineageWindow, *, width: int) -> Picture:
     """The picture of a window; its width bounds the number of shapes."""
-    scale = _Scale(window.first_seq, window.last_seq, LEFT, width - LEFT - RIGHT)
-    shown: list[WindowSummary | WindowBundle] = [*window.summaries, *window.bundles]
-    deepest = max((each.depth for each in shown), default=0)
-    most = max((each.token_count for each in shown), default=1)
-    bottom = TOP + (deepest + 1) * ROW + MESSAGES
-    bars, bundles = _drawn(window.summaries, scale, deepest, most)
-    bundles += tuple(_bundled(each, scale, deepest, most) for each in window.bundles)
+    canvas = _Canvas(window, width)
+    bars, bundles = canvas.bars()
+    depths = range(canvas.deepest, -1, -1)
     return Picture(
         width=width,
-        height=bottom + AXIS,
+        height=canvas.bottom + AXIS,
         left=LEFT,
         right=width - RIGHT,
-        bottom=bottom,
-        rows=tuple(Row(depth, _floor(depth, deepest), _name(depth)) for depth in range(deepest, -1, -1)),
-        bars=bars,
-        bundles=bundles,
-        sticks=_sticks(window, scale, bottom),
-        densities=_densities(window, scale, bottom) if window.messages is None else (),
-        raw=_stretches(window.raw, scale),
-        tail=_tail(window, scale),
-        gaps=_stretches(gaps(window), scale),
-        boundaries=_boundaries(window, scale),
-        ticks=tuple(Mark(scale.x(seq - 0.5), seq, f"{seq:,}") for seq in _ticks(window.first_seq, window.last_seq)),
-        frontier=_frontier(window, scale, deepest, bottom, most),
+        bottom=canvas.bottom,
+        rows=(
+            *(Row(canvas.floor(depth), f"Depth {depth}" if depth else "Leaves") for depth in depths),
+            Row(canvas.bottom, "Messages"),
+        ),
+        bars=tuple(bars),
+        bundles=tuple(bundles),
+        sticks=tuple(canvas.sticks()),
+        densities=tuple(canvas.densities()) if window.messages is None else (),
+        raw=canvas.stretches(window.raw),
+        tail=canvas.tail(),
+        gaps=canvas.stretches(gaps(window)),
+        boundaries=canvas.boundaries(),
+        ticks=tuple(Mark(canvas.x(seq - 0.5), seq, f"{seq:,}") for seq in _ticks(window.first_seq, window.last_seq)),
+        frontier=canvas.frontier(),
     )
 
 
@@ -99,42 +83,163 @@ def gaps(window: LineageWindow) -> Iterator[MessageSpan]:
     yield MessageSpan(next_seq, window.last_seq)
 
 
-def _drawn(
-    summaries: Iterable[WindowSummary], scale: _Scale, deepest: int, most: int
-) -> tuple[tuple[Bar, ...], tuple[Bundle, ...]]:
-    bars: list[Bar] = []
-    bundles: list[Bundle] = []
-    for depth, of_depth in groupby(sorted(summaries, key=_place), key=lambda each: each.depth):
-        narrow: list[Bar] = []
-        for summary in of_depth:
-            bar = _bar(summary, scale, _floor(depth, deepest), most)
-            if bar.width < TELLABLE:
-                is_apart = narrow and bar.x - (narrow[-1].x + narrow[-1].width) > TELLABLE
-                if is_apart or (narrow and bar.x + bar.width - narrow[0].x > WIDEST_BUNDLE):
+@dataclass(frozen=True)
+class _Canvas:
+    """Where messages, depths and tokens of a window lie, in pixels."""
+
+    window: LineageWindow
+    width: int
+
+    @cached_property
+    def deepest(self) -> int:
+        return max((each.depth for each in (*self.window.summaries, *self.window.bundles)), default=0)
+
+    @cached_property
+    def most_tokens(self) -> int:
+        return max((each.token_count for each in (*self.window.summaries, *self.window.bundles)), default=1)
+
+    @property
+    def bottom(self) -> int:
+        return TOP + (self.deepest + 1) * ROW + MESSAGES
+
+    def x(self, edge: float) -> float:
+        """The position of an edge between messages: message n lies between n - 1 and n."""
+        first, last = self.window.first_seq, self.window.last_seq
+        share = (edge - (first - 1)) / (last - first + 1)
+        return round(LEFT + min(1.0, max(0.0, share)) * (self.width - LEFT - RIGHT), 2)
+
+    def span(self, first_seq: int, last_seq: int) -> tuple[float, float]:
+        """The left edge and the width of a range of messages, within the window."""
+        x = self.x(first_seq - 1)
+        return x, round(self.x(last_seq) - x, 2)
+
+    def floor(self, depth: int) -> int:
+        """The base line of a depth."""
+        return TOP + (self.deepest - depth + 1) * ROW
+
+    def bar_height(self, tokens: int) -> float:
+        return _height(tokens, self.most_tokens, BAR_LEAST, BAR_MOST)
+
+    def bars(self) -> tuple[list[Bar], list[Bundle]]:
+        """The summaries: those too narrow to point at in bundles."""
+        bars: list[Bar] = []
+        bundles: list[Bundle] = []
+        for _, of_depth in groupby(sorted(self.window.summaries, key=_place), key=lambda each: each.depth):
+            narrow: list[Bar] = []
+            for bar in map(self.bar, of_depth):
+                is_narrow = bar.width < TELLABLE
+                if narrow and not (
+                    is_narrow and bar.x - narrow[-1].right <= TELLABLE and bar.right - narrow[0].x <= WIDEST_BUNDLE
+                ):
                     bundles.append(_bundle(narrow))
                     narrow = []
-                narrow.append(bar)
-            else:
-                bars.append(bar)
-                if narrow:
-                    bundles.append(_bundle(narrow))
-                    narrow = []
-        if narrow:
-            bundles.append(_bundle(narrow))
-    # Superseded summaries are drawn below those that replaced them.
-    bars.sort(key=lambda bar: (not bar.summary.superseded, bar.summary.active))
-    return tuple(bars), tuple(bundles)
+                (narrow if is_narrow else bars).append(bar)
+            if narrow:
+                bundles.append(_bundle(narrow))
+        # Superseded summaries are drawn below those that replaced them.
+        bars.sort(key=lambda bar: (not bar.summary.superseded, bar.summary.active))
+        return bars, bundles + [self.bundle(each) for each in self.window.bundles]
+
+    def bar(self, summary: WindowSummary) -> Bar:
+        x, width = self.span(summary.first_seq, summary.last_seq)
+        height = self.bar_height(summary.token_count)
+        return Bar(summary=summary, x=x, y=self.floor(summary.depth) - height, width=width, height=height)
+
+    def bundle(self, bundle: WindowBundle) -> Bundle:
+        x, width = self.span(bundle.first_seq, bundle.last_seq)
+        height = self.bar_height(bundle.token_count)
+        return Bundle(
+            depth=bundle.depth,
+            first_seq=bundle.first_seq,
+            last_seq=bundle.last_seq,
+            count=bundle.summaries,
+            x=x,
+            y=self.floor(bundle.depth) - height,
+            width=max(width, 1.0),
+            height=height,
+        )
+
+    def sticks(self) -> Iterator[Stick]:
+        messages = self.window.messages or ()
+        most = max((message.token_count for message in messages), default=1)
+        for message in messages:
+            x, width = self.span(message.seq, message.seq)
+            height = _height(message.token_count, most, 6, BAND - 4)
+            gap = 1 if width > 4 else 0
+            yield Stick(message=message, x=x, y=self.bottom - height, width=round(width - gap, 2), height=height)
+
+    def densities(self) -> Iterator[Box]:
+        leaves = [
+            (each.first_seq, each.last_seq, each.source_tokens / (each.last_seq - each.first_seq + 1))
+            for each in self.window.summaries
+            if each.depth == 0 and not each.superseded
+        ]
+        leaves += [
+            (each.first_seq, each.last_seq, each.source_tokens / each.messages)
+            for each in self.window.bundles
+            if each.depth == 0
+        ]
+        most = max((length for _, _, length in leaves), default=1.0)
+        for first_seq, last_seq, length in sorted(leaves):
+            x, width = self.span(first_seq, last_seq)
+            height = _height(length, most, 0, BAND - 10)
+            yield Box(x=x, y=self.bottom - height, width=width, height=height)
+
+    def stretch(self, first_seq: int, last_seq: int) -> Stretch:
+        x, width = self.span(first_seq, last_seq)
+        return Stretch(first_seq, last_seq, x, max(width, 1.0))
+
+    def stretches(self, spans: Iterable[MessageSpan]) -> tuple[Stretch, ...]:
+        """The ranges, with adjacent ones drawn as one."""
+        drawn: list[Stretch] = []
+        for span in spans:
+            stretch = self.stretch(span.first_seq, span.last_seq)
+            if drawn and stretch.x - (drawn[-1].x + drawn[-1].width) < 1:
+                stretch = self.stretch(drawn.pop().first_seq, span.last_seq)
+            drawn.append(stretch)
+        return tuple(drawn)
+
+    def tail(self) -> Stretch | None:
+        window = self.window
+        if not window.message_count or window.tail_from_seq > window.last_seq:
+            return None
+        return self.stretch(max(window.tail_from_seq, window.first_seq), window.last_seq)
+
+    def boundaries(self) -> tuple[Mark, ...]:
+        """Where the host has cut its context; of marks too close together, the first."""
+        marks: list[Mark] = []
+        for each in self.window.boundaries:
+            if self.window.first_seq <= each.last_seq <= self.window.last_seq:
+                mark = Mark(self.x(each.last_seq), each.last_seq, each.host_reference)
+                if not marks or mark.x - marks[-1].x >= TELLABLE:
+                    marks.append(mark)
+        return tuple(marks)
+
+    def frontier(self) -> str:
+        """The frontier as an SVG path."""
+        steps = [
+            (each.first_seq, each.last_seq, self.floor(each.depth) - self.bar_height(each.token_count))
+            for each in self.window.summaries
+            if each.active
+        ]
+        raw = [(span.first_seq, span.last_seq, self.bottom - BAND) for span in self.window.raw]
+        path: list[str] = []
+        end = None
+        for first, last, y in _side_by_side([*_without(steps, raw), *raw]):
+            x, width = self.span(first, last)
+            # A vertical stroke where two steps touch; a gap between them stays open.
+            path.append(f"V{y:g}H{x + width:g}" if end == first - 1 else f"M{x:g} {y:g}H{x + width:g}")
+            end = last
+        return "".join(path)
+
+
+def _height(value: float, most: float, low: int, high: int) -> float:
+    """A height between low and high, on a logarithmic scale."""
+    return round(low + (high - low) * math.log1p(value) / math.log1p(max(1, most)), 1)
 
 
 def _place(summary: WindowSummary) -> tuple[int, int, int, str]:
     return summary.depth, summary.first_seq, summary.last_seq, summary.summary_id
-
-
-def _bar(summary: WindowSummary, scale: _Scale, floor: float, most: int) -> Bar:
-    x, width = scale.span(summary.first_seq, summary.last_seq)
-    height = _height(summary.token_count, most)
-    kept = -1 if summary.retention is None else min(3, int(summary.retention * 4))
-    return Bar(summary=summary, x=x, y=floor - height, width=width, height=height, retention=kept)
 
 
 def _bundle(bars: Sequence[Bar]) -> Bundle:
@@ -148,162 +253,17 @@ def _bundle(bars: Sequence[Bar]) -> Bundle:
         active=sum(bar.summary.active for bar in bars),
         x=x,
         y=top,
-        width=round(max(max(bar.x + bar.width for bar in bars) - x, 1.0), 2),
+        width=round(max(max(bar.right for bar in bars) - x, 1.0), 2),
         height=bars[0].y + bars[0].height - top,
     )
 
 
-def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bundle:
-    """The shape of a bundle of the window."""
-    x, width = scale.span(bundle.first_seq, bundle.last_seq)
-    height = _height(bundle.token_count, most)
-    y = _floor(bundle.depth, deepest) - height
-    return Bundle(
-        depth=bundle.depth,
-        first_seq=bundle.first_seq,
-        last_seq=bundle.last_seq,
-        count=bundle.summaries,
-        active=0,
-        x=x,
-        y=y,
-        width=max(width, 1.0),
-        height=height,
-    )
-
-
-def _height(tokens: int, most: int) -> float:
-    """The height of a bar, on a logarithmic scale."""
-    share = math.log1p(tokens) / math.log1p(max(1, most))
-    return round(BAR_LEAST + (BAR_MOST - BAR_LEAST) * share, 1)
-
-
-def _floor(depth: int, deepest: int) -> float:
-    """The base line of a depth."""
-    return float(TOP + (deepest - depth + 1) * ROW)
-
-
-def _name(depth: int) -> str:
-    return "Leaves" if depth == 0 else f"Depth {depth}"
-
-
-def _sticks(window: LineageWindow, scale: _Scale, bottom: float) -> tuple[Stick, ...]:
-    messages = window.messages or ()
-    most = max((message.token_count for message in messages), default=1)
-    sticks = []
-    for message in messages:
-        x, width = scale.span(message.seq, message.seq)
-        height = round(6 + (BAND - 10) * math.log1p(message.token_count) / math.log1p(max(1, most)), 1)
-        gap = 1 if width > 4 else 0
-        sticks.append(
-            Stick(
-                message_id=message.message_id,
-                seq=message.seq,
-                role=message.role,
-                tokens=message.token_count,
-                raw=message.raw,
-                x=x,
-                y=bottom - height,
-                width=round(width - gap, 2),
-                height=height,
-            )
-        )
-    return tuple(sticks)
-
-
-def _densities(window: LineageWindow, scale: _Scale, bottom: float) -> tuple[Density, ...]:
-    leaves = [
-        (each.first_seq, each.last_seq, each.source_tokens / (each.last_seq - each.first_seq + 1))
-        for each in window.summaries
-        if each.depth == 0 and not each.superseded
-    ]
-    leaves += [
-        (each.first_seq, each.last_seq, each.source_tokens / each.messages)
-        for each in window.bundles
-        if each.depth == 0
-    ]
-    most = math.log1p(max([1.0, *(length for _, _, length in leaves)]))
-    drawn = []
-    for first_seq, last_seq, length in sorted(leaves):
-        x, width = scale.span(first_seq, last_seq)
-        height = round((BAND - 10) * math.log1p(length) / most, 1)
-        drawn.append(Density(x=x, y=bottom - height, width=width, height=height))
-    return tuple(drawn)
-
-
-def _stretches(spans: Iterable[MessageSpan], scale: _Scale) -> tuple[Stretch, ...]:
-    """The ranges, with adjacent ones drawn as one."""
-    drawn: list[Stretch] = []
-    for span in spans:
-        stretch = _stretch(span, scale)
-        if drawn and stretch.x - (drawn[-1].x + drawn[-1].width) < 1:
-            stretch = _stretch(MessageSpan(drawn.pop().first_seq, span.last_seq), scale)
-        drawn.append(stretch)
-    return tuple(drawn)
-
-
-def _stretch(span: MessageSpan, scale: _Scale) -> Stretch:
-    x, width = scale.span(span.first_seq, span.last_seq)
-    return Stretch(span.first_seq, span.last_seq, x, max(width, 1.0))
-
-
-def _boundaries(window: LineageWindow, scale: _Scale) -> tuple[Mark, ...]:
-    """Where the host has cut its context; of marks too close together, the first."""
-    marks: list[Mark] = []
-    for each in window.boundaries:
-        if window.first_seq <= each.last_seq <= window.last_seq:
-            mark = Mark(scale.x(each.last_seq), each.last_seq, each.host_reference)
-            if not marks or mark.x - marks[-1].x >= TELLABLE:
-                marks.append(mark)
-    return tuple(marks)
-
-
-def _tail(window: LineageWindow, scale: _Scale) -> Stretch | None:
-    if not window.message_count or window.tail_from_seq > window.last_seq:
-        return None
-    return _stretch(MessageSpan(max(window.tail_from_seq, window.first_seq), window.last_seq), scale)
-
-
-def _frontier(window: LineageWindow, scale: _Scale, deepest: int, bottom: float, most: int) -> str:
-    """The frontier as an SVG path."""
-    steps = [
-        (each.first_seq, each.last_seq, _floor(each.depth, deepest) - _height(each.token_count, most))
-        for each in window.summaries
-        if each.active
-    ]
-    raw = [(span.first_seq, span.last_seq, bottom - BAND) for span in window.raw]
-    return line_over(steps, raw, place=scale.span)
-
-
 def _ticks(first: int, last: int) -> range:
-    """Round seqs within the window, few enough to read."""
+    """Round seqs within the window, few enough to read: every 1, 2, 5, 10, 20, ..."""
     step = 1
     while (last - first) / step > MOST_TICKS:
-        step = _next_round(step)
-    start = math.ceil(first / step) * step
-    return range(start, last + 1, step)
-
-
-def _next_round(step: int) -> int:
-    """1, 2, 5, 10, 20, 50, ..."""
-    return step * 5 // 2 if str(step)[0] == "2" else step * 2
-
-
-# First message, last message and height of the line.
-Step = tuple[int, int, float]
-
-
-def line_over(
-    summaries: Iterable[Step], raw: Sequence[Step], *, place: Callable[[int, int], tuple[float, float]]
-) -> str:
-    """An SVG path of steps; `place` gives the left edge and the width of a range."""
-    path: list[str] = []
-    end = None
-    for first, last, y in _side_by_side([*_without(summaries, raw), *raw]):
-        x, width = place(first, last)
-        # A vertical stroke where two steps touch; a gap between them stays open.
-        path.append(f"V{y:g}H{x + width:g}" if end == first - 1 else f"M{x:g} {y:g}H{x + width:g}")
-        end = last
-    return "".join(path)
+        step = step * 5 // 2 if str(step)[0] == "2" else step * 2
+    return range(math.ceil(first / step) * step, last + 1, step)
 
 
 def _without(steps: Iterable[Step], taken: Sequence[Step]) -> Iterator[Step]:

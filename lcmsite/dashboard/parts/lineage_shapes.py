@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.types import Role
-from retrieval.describing.window import WindowSummary
+from retrieval.describing.window import WindowMessage, WindowSummary
 
 BAND = 52
-# Minimum width of a bar with a label, in pixels.
-ROOM_FOR_WORDS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +18,16 @@ class Box:
     width: float
     height: float
 
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bar(Box):
     """One summary."""
 
     summary: WindowSummary
-    # How many identifiers it kept, from 0 (few) to 3; -1 where its sources had none.
-    retention: int
-
-    @property
-    def words_at(self) -> tuple[float, float] | None:
-        """The position of the label; None if there is no room."""
-        return (self.x + 5, self.y + self.height - 4) if self.width >= ROOM_FOR_WORDS else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +38,14 @@ class Bundle(Box):
     first_seq: int
     last_seq: int
     count: int
-    active: int
+    active: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stick(Box):
     """One message; its height shows its tokens."""
 
-    message_id: int
-    seq: int
-    role: Role
-    tokens: int
-    raw: bool
+    message: WindowMessage
 
 
 @dataclass(frozen=True)
@@ -66,10 +56,6 @@ class Stretch:
     last_seq: int
     x: float
     width: float
-
-
-class Density(Box):
-    """The average length of a leaf's messages, where they are too many to draw."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +69,8 @@ class Mark:
 
 @dataclass(frozen=True)
 class Row:
-    """The row of one depth."""
+    """The row of one depth, or of the messages."""
 
-    depth: int
     y: float
     label: str
 
@@ -102,12 +87,13 @@ class Picture:
     height: int
     left: int
     right: int
-    bottom: float
+    bottom: int
     rows: tuple[Row, ...]
     bars: tuple[Bar, ...]
     bundles: tuple[Bundle, ...]
     sticks: tuple[Stick, ...]
-    densities: tuple[Density, ...]
+    # The average length of a leaf's messages, where they are too many to draw.
+    densities: tuple[Box, ...]
     raw: tuple[Stretch, ...]
     tail: Stretch | None
     gaps: tuple[Stretch, ...]
@@ -116,15 +102,6 @@ class Picture:
     frontier: str
 
     @property
-    def messages(self) -> Row:
-        """The row of the messages, at the bottom."""
-        return Row(depth=-1, y=self.bottom, label="Messages")
-
-    @property
-    def tick_y(self) -> float:
-        return self.bottom + 18
-
-    @property
-    def band_y(self) -> float:
+    def band_y(self) -> int:
         """The upper edge of the shaded ranges of messages."""
         return self.bottom - BAND

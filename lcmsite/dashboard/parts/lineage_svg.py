@@ -6,36 +6,33 @@ makes, and fixed words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from lcmsite.dashboard.parts.lineage_shapes import Bar, Box, Bundle, Density, Picture, Stick
+from lcmsite.dashboard.parts.lineage_shapes import Bar, Box, Bundle, Picture, Stick
 from lcmsite.dashboard.templatetags.lcm_tags import short
+
+# Minimum width of a bar with a label, in pixels.
+ROOM_FOR_WORDS = 64
 
 
 def shapes(picture: Picture, *, transcript: str) -> SafeString:
     """The SVG of messages, bundles and bars; a message links into the transcript."""
     address = escape(transcript)
-    drawn = [_densities(picture.densities)]
+    path = "".join(f"M{box.x:g} {box.y:g}h{box.width:g}v{box.height:g}h-{box.width:g}z" for box in picture.densities)
+    drawn = [f'<path class="density" d="{path}"/>' if path else ""]
     drawn += [_stick(stick, address) for stick in picture.sticks]
     drawn += map(_bundle, picture.bundles)
     drawn += map(_bar, picture.bars)
     return mark_safe("\n".join(drawn))
 
 
-def _densities(densities: Iterable[Density]) -> str:
-    path = "".join(f"M{each.x:g} {each.y:g}h{each.width:g}v{each.height:g}h-{each.width:g}z" for each in densities)
-    return f'<path class="density" d="{path}"/>' if path else ""
-
-
 def _stick(stick: Stick, transcript: str) -> str:
-    raw = " is-raw" if stick.raw else ""
+    message, raw = stick.message, " is-raw" if stick.message.raw else ""
     return (
-        f'<a href="{transcript}?seq={stick.seq}#m{stick.seq}" tabindex="-1">'
-        f'<rect class="stick {stick.role}{raw}" {_box(stick)}>'
-        f"<title>Message {stick.seq:,}, {stick.role}, {stick.tokens:,} tokens</title></rect></a>"
+        f'<a href="{transcript}?seq={message.seq}#m{message.seq}" tabindex="-1">'
+        f'<rect class="stick {message.role}{raw}" {_box(stick)}>'
+        f"<title>Message {message.seq:,}, {message.role}, {message.token_count:,} tokens</title></rect></a>"
     )
 
 
@@ -51,14 +48,15 @@ def _bundle(bundle: Bundle) -> str:
 def _bar(bar: Bar) -> str:
     summary = bar.summary
     marks = [str(summary.level), *(name for name in ("active", "superseded") if getattr(summary, name))]
-    marks += [*(["degraded"] if summary.is_degraded else []), f"kept-{bar.retention}"]
+    marks += ["degraded"] if summary.is_degraded else []
+    # How many identifiers it kept, from 0 (few) to 3; -1 where its sources had none.
+    marks.append(f"kept-{-1 if summary.retention is None else min(3, int(summary.retention * 4))}")
     kept = "" if summary.retention is None else f", {summary.retention:.0%} kept"
     late = ", superseded" if summary.superseded else ""
     span = f"messages {summary.first_seq:,} to {summary.last_seq:,}"
     words, tokens = "", short(summary.token_count)
-    if bar.words_at is not None:
-        x, y = bar.words_at
-        words = f'<text class="bar-text" x="{x:g}" y="{y:g}">{tokens}</text>'
+    if bar.width >= ROOM_FOR_WORDS:
+        words = f'<text class="bar-text" x="{bar.x + 5:g}" y="{bar.y + bar.height - 4:g}">{tokens}</text>'
     return (
         f'<g class="node" tabindex="0" role="button" data-node="{summary.summary_id}" data-from="{summary.first_seq}"'
         f' data-to="{summary.last_seq}"'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 from conversations.types import MessageRecord, PartRecord, PartType
 from lcmsite.dashboard.parts.marked_text import Line, diff_lines
@@ -19,18 +19,6 @@ _DIFF = re.compile(r"^(diff --git |--- .*\n\+\+\+ |@@ -\d)", re.MULTILINE)
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 
 
-class BlockKind(StrEnum):
-    """How a part of a message is shown."""
-
-    TEXT = "text"
-    REASONING = "reasoning"
-    TOOL = "tool"
-    DIFF = "diff"
-    IMAGE = "image"
-    FILE = "file"
-    NOTE = "note"
-
-
 @dataclass(frozen=True)
 class Block:
     """One part of a message; for a tool: its name, input, output and status.
@@ -38,7 +26,7 @@ class Block:
     `whole_in` are the ids of the messages with the full text, where it is cut.
     """
 
-    kind: BlockKind
+    kind: Literal["text", "reasoning", "tool", "diff", "image", "file", "note"]
     text: str = ""
     title: str = ""
     given: str = ""
@@ -57,119 +45,107 @@ class Turn:
     folded_into: int | None = None
 
 
+Results = Mapping[str, tuple[MessageRecord, PartRecord]]
+
+
 def turns(messages: Sequence[MessageRecord], *, most: int | None = MOST_CHARACTERS) -> list[Turn]:
     """The messages of a page, with tool results folded into their calls."""
-    calls = {
-        part.tool_call_id: message.seq
-        for message in messages
-        for part in message.parts
-        if part.tool_call_id and _is_call(part)
-    }
+    calls: dict[str, int] = {}
     results: dict[str, tuple[MessageRecord, PartRecord]] = {}
     for message in messages:
         for part in message.parts:
-            if part.tool_call_id and not _is_call(part) and part.part_type is PartType.TOOL:
+            if part.tool_call_id and _is_call(part):
+                calls[part.tool_call_id] = message.seq
+            elif part.tool_call_id and part.part_type is PartType.TOOL:
                 results.setdefault(part.tool_call_id, (message, part))
     shown = []
     for message in messages:
-        blocks = tuple(_Writer(message, most).blocks(calls, results))
+        blocks = tuple(_blocks(message, calls, results, most))
         into = next((calls[part.tool_call_id] for part in message.parts if part.tool_call_id in calls), None)
-        shown.append(Turn(message=message, blocks=blocks, folded_into=None if blocks else into))
+        shown.append(Turn(message, blocks, folded_into=None if blocks else into))
     return shown
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """Makes the blocks of one message."""
+def _blocks(message: MessageRecord, calls: Mapping[str, int], results: Results, most: int | None) -> Iterator[Block]:
+    parts = [part for part in message.parts if part.part_type is not PartType.COMPACTION]
+    for part in parts:
+        call_id = part.tool_call_id or ""
+        if part.part_type is not PartType.TOOL:
+            yield _block(message, part, most)
+        elif _is_call(part):
+            yield _call(message, part, *results.get(call_id, (message, part)), most)
+        # The first result of a call is shown with it.
+        elif call_id not in calls or results[call_id][0] is not message:
+            yield _call(message, part, message, part, most)
+    if message.content and not any(part.text_content or part.part_type is PartType.TOOL for part in parts):
+        yield _text(message, message.content, most)
 
-    message: MessageRecord
-    most: int | None
 
-    def blocks(
-        self, calls: Mapping[str, int], results: Mapping[str, tuple[MessageRecord, PartRecord]]
-    ) -> Iterator[Block]:
-        content = self.message.content
-        if not self.message.parts:
-            if content:
-                yield self._text(content)
-            return
-        parts = [part for part in self.message.parts if part.part_type is not PartType.COMPACTION]
-        for part in parts:
-            if part.part_type is PartType.TOOL:
-                if _is_call(part):
-                    yield self._call(part, results.get(part.tool_call_id or ""))
-                elif part.tool_call_id not in calls or results[part.tool_call_id or ""][0] is not self.message:
-                    yield self._call(part, None)
-            else:
-                yield self._block(part)
-        if content and not any(part.text_content or part.part_type is PartType.TOOL for part in parts):
-            yield self._text(content)
+def _block(message: MessageRecord, part: PartRecord, most: int | None) -> Block:
+    """A part that is no tool's."""
+    text = part.text_content or ""
+    match part.part_type:
+        case PartType.TEXT:
+            return _text(message, text, most)
+        case PartType.REASONING:
+            return Block("reasoning", text=text[:most], whole_in=_cut(message, text, most))
+        case PartType.PATCH:
+            return Block("diff", title=", ".join(part.patch_files or ()) or "patch", lines=tuple(diff_lines(text)))
+        case PartType.FILE:
+            return _file(part)
+        case _:
+            text, title = _note(part), part.part_type.replace("_", " ")
+            return Block("note", title=title, text=text[:most], whole_in=_cut(message, text, most))
 
-    def _block(self, part: PartRecord) -> Block:
-        match part.part_type:
-            case PartType.TEXT:
-                return self._text(part.text_content or "")
-            case PartType.REASONING:
-                text = part.text_content or ""
-                return Block(BlockKind.REASONING, text=text[: self.most], whole_in=self._whole_in(text))
-            case PartType.PATCH:
-                files = ", ".join(part.patch_files or ())
-                return Block(BlockKind.DIFF, title=files or "patch", lines=tuple(diff_lines(part.text_content or "")))
-            case PartType.FILE:
-                return _file(part)
-            case _:
-                text = _note(part)
-                title = part.part_type.replace("_", " ")
-                return Block(BlockKind.NOTE, title=title, text=text[: self.most], whole_in=self._whole_in(text))
 
-    def _text(self, text: str) -> Block:
-        shown, whole_in = text[: self.most], self._whole_in(text)
-        if _DIFF.search(text[:2_000]):
-            return Block(BlockKind.DIFF, title="patch", lines=tuple(diff_lines(shown)), whole_in=whole_in)
-        return Block(BlockKind.TEXT, text=shown, whole_in=whole_in)
+def _text(message: MessageRecord, text: str, most: int | None) -> Block:
+    shown, whole_in = text[:most], _cut(message, text, most)
+    if _DIFF.search(text[:2_000]):
+        return Block("diff", title="patch", lines=tuple(diff_lines(shown)), whole_in=whole_in)
+    return Block("text", text=shown, whole_in=whole_in)
 
-    def _call(self, part: PartRecord, result: tuple[MessageRecord, PartRecord] | None) -> Block:
-        there, answered = result if result is not None else (None, part)
-        output = answered.tool_error or answered.tool_output or ""
-        given = "" if part.tool_input is None else json.dumps(part.tool_input, ensure_ascii=False, indent=2)
-        shown = output[: self.most]
-        return Block(
-            BlockKind.TOOL,
-            title=part.tool_title or part.tool_name or answered.tool_name or "tool",
-            given=given[: self.most],
-            text=shown,
-            status=answered.tool_status or part.tool_status or "",
-            result_seq=there.seq if there else None,
-            lines=tuple(diff_lines(shown)) if _DIFF.search(shown[:2_000]) else (),
-            whole_in=(*self._whole_in(given), *self._whole_in(output, there)),
-        )
 
-    def _whole_in(self, text: str, there: MessageRecord | None = None) -> tuple[str, ...]:
-        is_cut = self.most is not None and len(text) > self.most
-        return ((there or self.message).id,) if is_cut else ()
+def _call(
+    message: MessageRecord, call: PartRecord, there: MessageRecord, result: PartRecord, most: int | None
+) -> Block:
+    """A call with its result in the message `there`; a result by itself is its own call."""
+    output = result.tool_error or result.tool_output or ""
+    given = "" if call.tool_input is None else json.dumps(call.tool_input, ensure_ascii=False, indent=2)
+    shown = output[:most]
+    return Block(
+        "tool",
+        title=call.tool_title or call.tool_name or result.tool_name or "tool",
+        given=given[:most],
+        text=shown,
+        status=result.tool_status or call.tool_status or "",
+        result_seq=None if result is call else there.seq,
+        lines=tuple(diff_lines(shown)) if _DIFF.search(shown[:2_000]) else (),
+        whole_in=(*_cut(message, given, most), *_cut(there, output, most)),
+    )
+
+
+def _cut(message: MessageRecord, text: str, most: int | None) -> tuple[str, ...]:
+    """The id of the message if its text is cut."""
+    return (message.id,) if most is not None and len(text) > most else ()
 
 
 def _file(part: PartRecord) -> Block:
     url = part.file_url or ""
     name = part.file_name or part.file_mime or "file"
     if len(url) <= LARGEST_IMAGE and _IMAGE.fullmatch(url):
-        return Block(BlockKind.IMAGE, title=name, text=url)
+        return Block("image", title=name, text=url)
     # Text, not a link: pages do not link to other sites.
     shown = f"{url[:60]}…" if url.startswith("data:") else url
-    return Block(BlockKind.FILE, title=name, text=part.text_content or shown, status=part.file_mime or "")
+    return Block("file", title=name, text=part.text_content or shown, status=part.file_mime or "")
 
 
 def _note(part: PartRecord) -> str:
-    texts: Iterable[object] = (
+    texts = (
         part.text_content, part.subtask_agent, part.subtask_desc, part.subtask_prompt, part.step_reason,
         part.snapshot_hash,
     )  # fmt: skip
-    figures = [
-        f"{name} {value}"
-        for name, value in (("tokens in", part.step_tokens_in), ("out", part.step_tokens_out), ("cost", part.step_cost))
-        if value is not None
-    ]
-    return " · ".join([*(str(each) for each in texts if each), *figures])
+    figures = (("tokens in", part.step_tokens_in), ("out", part.step_tokens_out), ("cost", part.step_cost))
+    return " · ".join([*filter(None, texts), *(f"{name} {value}" for name, value in figures if value is not None)])
 
 
 def _is_call(part: PartRecord) -> bool:

@@ -1,11 +1,12 @@
-"""Template tags and filters: numbers, times, states, links and navigation."""
+"""Template tags and filters: numbers, times, states, links and permissions."""
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.template import Context
@@ -15,9 +16,13 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from integrity.types import Risk
-from lcmsite.dashboard.navigation import GROUPS, OF_THE_SITE, TABS, UNDER
-from lcmsite.dashboard.parts.findings import url_of
+from lcmsite.dashboard.navigation import menu, tabs
+from lcmsite.dashboard.parts.differences import difference
+from lcmsite.dashboard.parts.findings import effect_of, meaning_of, url_of
+from lcmsite.dashboard.parts.marked_text import marked_spans
 from lcmsite.dashboard.visit import Visit
+from retrieval.assembly.types import AssemblyReason
+from retrieval.types import Match, Snippet
 
 register = template.Library()
 
@@ -31,48 +36,16 @@ _STATES = {
 _TONE_OF = {state: tone for tone, states in _STATES.items() for state in states.split()}
 
 
-@dataclass(frozen=True)
-class Entry:
-    title: str
-    url: str
-    is_here: bool
+for tag in (menu, tabs, difference):
+    register.simple_tag(tag)
+for explanation in (meaning_of, effect_of):
+    register.filter(explanation)
 
 
-@dataclass(frozen=True)
-class Group:
-    title: str
-    entries: tuple[Entry, ...]
-
-
-@register.simple_tag
-def navigation(visit: Visit) -> list[Group]:
-    """The menu of this person, with the current page marked."""
-    here, match = visit.request.path, visit.request.resolver_match
-    belongs_to = UNDER.get(match.url_name or "") if match else None
-    groups = []
-    for title, entries in GROUPS:
-        shown = []
-        for name, label, scope in entries:
-            if visit.caller.may(scope) and (visit.caller.is_operator or name not in OF_THE_SITE):
-                url = reverse(name, kwargs={"workspace": visit.workspace.name})
-                is_here = here == url or (name != "overview" and here.startswith(url)) or name == belongs_to
-                shown.append(Entry(title=label, url=url, is_here=is_here))
-        if shown:
-            groups.append(Group(title=title, entries=tuple(shown)))
-    return groups
-
-
-@register.simple_tag
-def conversation_tabs(visit: Visit, conversation_id: int) -> list[Entry]:
-    """The tabs of a conversation, with the current one marked."""
-    entries = []
-    for name, label, scope in TABS:
-        if visit.caller.may(scope):
-            url = reverse(name, kwargs={"workspace": visit.workspace.name, "conversation_id": conversation_id})
-            here = visit.request.path
-            is_here = here == url or (name != "transcript" and here.startswith(url))
-            entries.append(Entry(title=label, url=url, is_here=is_here))
-    return entries
+@register.filter
+def may(visit: Visit, tool: str) -> bool:
+    """Whether this person may call the operation."""
+    return visit.may(tool)
 
 
 @register.simple_tag(takes_context=True)
@@ -96,25 +69,19 @@ def number(value: Any) -> str:
 @register.filter
 def short(value: int | float | None) -> str:
     """A large number with few digits: 93.6k, 1.2M."""
-    if value is None:
-        return "–"
     for size, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
-        if abs(value) >= size:
+        if value is not None and abs(value) >= size:
             return f"{value / size:.1f}".rstrip("0").rstrip(".") + letter
-    return f"{value:,}"
+    return number(value)
 
 
 @register.filter
 def size(value: int | None) -> str:
     """A number of bytes as 3.4 MiB."""
-    if value is None:
-        return "–"
-    amount = float(value)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024 or unit == "GiB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError
+    for size, unit in ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB")):
+        if value is not None and value >= size:
+            return f"{value / size:.1f} {unit}"
+    return "–" if value is None else f"{value} B"
 
 
 @register.filter
@@ -194,12 +161,36 @@ def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) ->
     return {"places": places, "limit": limit, "label": label}
 
 
+# Messages on either side when a match is shown in the lineage.
+AROUND = 40
 _NAMED = re.compile(r"`([^`]*)`")
 _RISKS = {
     Risk.LOW: ("good", "low risk", "Nothing can be lost: the new values are derived from other data."),
     Risk.MEDIUM: ("warn", "medium risk", "What a model sees may change."),
     Risk.HIGH: ("bad", "high risk", "Check carefully: content comes from outside, or a last copy is removed."),
 }
+_REASONS = {
+    AssemblyReason.SYSTEM: "system message: always included",
+    AssemblyReason.FRESH_TAIL: "fresh tail: always included",
+    AssemblyReason.PINNED: "current question: always included",
+    AssemblyReason.RELEVANT: "matches the query",
+    AssemblyReason.FITS: "fits into the budget",
+    AssemblyReason.BUDGET: "does not fit into the budget",
+    AssemblyReason.QUARANTINED: "quarantined: no model sees it until it is repaired",
+}
+
+
+@register.filter
+def reason(value: AssemblyReason) -> str:
+    """Why an item is in a context, or not, as a sentence."""
+    return _REASONS[value]
+
+
+@register.filter
+def risk(value: Risk) -> SafeString:
+    """A risk as a badge, explained by its tooltip."""
+    tone, words, meaning = _RISKS[value]
+    return format_html('<span class="badge badge-{}" title="{}">{}</span>', tone, meaning, words)
 
 
 @register.simple_tag
@@ -218,7 +209,26 @@ def code_spans(text: str) -> SafeString:
 
 
 @register.filter
-def risk(value: Risk) -> SafeString:
-    """A risk as a badge, explained by its tooltip."""
-    tone, words, meaning = _RISKS[value]
-    return format_html('<span class="badge badge-{}" title="{}">{}</span>', tone, meaning, words)
+def highlighted(snippet: Snippet) -> SafeString:
+    """The text of a snippet with what was searched for highlighted."""
+    return marked_spans(snippet.text, snippet.highlights)
+
+
+@register.filter
+def around(match: Match) -> str:
+    """The window of the lineage around a match, as the query of an address."""
+    return urlencode({"from": max(1, match.first_seq - AROUND), "to": match.last_seq + AROUND})
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A value as indented JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@register.filter
+def detail(value: Any) -> str:
+    """A detail of an act as text."""
+    if isinstance(value, list):
+        return ", ".join(map(detail, value)) or "none"
+    return "none" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)

@@ -15,7 +15,7 @@ def ran(hours: int, outcome: Outcome, runs: int, freed: int = 0) -> RunsInAnHour
 
 
 def test_every_outcome_is_in_one_layer():
-    layered = [outcome for _, _, outcomes in LAYERS for outcome in outcomes]
+    layered = [outcome for outcomes in LAYERS.values() for outcome in outcomes]
 
     assert sorted(layered) == sorted(Outcome)
 

@@ -91,8 +91,8 @@ def test_every_summary_is_drawn_once_within_the_picture(window):
 def test_bars_of_one_depth_do_not_overlap(window):
     drawn = picture(window, width=WIDTH)
 
-    for row in drawn.rows:
-        spans = sorted((bar.x, bar.x + bar.width) for bar in drawn.bars if bar.summary.depth == row.depth)
+    for depth in {bar.summary.depth for bar in drawn.bars}:
+        spans = sorted((bar.x, bar.right) for bar in drawn.bars if bar.summary.depth == depth)
         assert all(before[1] <= after[0] + 0.05 for before, after in zip(spans, spans[1:], strict=False))
 
 
@@ -230,6 +230,6 @@ def test_messages_are_told_one_by_one_where_there_are_few():
 
     drawn = picture(a_window(1, 10, a_summary(1, 5), raw=(MessageSpan(6, 10),), messages=messages), width=WIDTH)
 
-    assert [stick.seq for stick in drawn.sticks] == list(range(1, 11))
+    assert [stick.message.seq for stick in drawn.sticks] == list(range(1, 11))
     assert [stick.height for stick in drawn.sticks] == sorted(stick.height for stick in drawn.sticks)
     assert drawn.tail is not None and drawn.tail.first_seq == 10

@@ -16,15 +16,8 @@ from conversations.audit import Act, AuditLog
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
-from lcmsite.dashboard.pages import (
-    access_pages,
-    inspector,
-    quarantine_pages,
-    report_pages,
-    retention_pages,
-    run_pages,
-    site_pages,
-)
+from lcmsite.dashboard.pages import inspector, report_pages, retention_pages, run_pages
+from lcmsite.dashboard.visit import ON_A_PAGE
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
@@ -90,14 +83,14 @@ def an_act(conversation_id: int, number: int) -> str:
 
 
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
-    ("quarantine/", a_quarantine, quarantine_pages.ON_A_PAGE),
-    ("grants/", a_grant, access_pages.GRANTS_ON_A_PAGE),
+    ("quarantine/", a_quarantine, ON_A_PAGE),
+    ("grants/", a_grant, ON_A_PAGE),
     ("conversations/{}/plans/", a_plan, run_pages.OF_A_CONVERSATION),
     ("conversations/{}/context/", a_receipt, inspector.KEPT),
     ("conversations/{}/trust/", a_report, retention_pages.ON_A_PAGE),
     ("integrity/", a_report, report_pages.ON_A_PAGE),
-    ("runs/?outcome=skipped", a_run, run_pages.ON_A_PAGE),
-    ("audit/?act=thaw", an_act, site_pages.ON_A_PAGE),
+    ("runs/?outcome=skipped", a_run, ON_A_PAGE),
+    ("audit/?act=thaw", an_act, ON_A_PAGE),
 ]
 
 
@@ -135,7 +128,7 @@ def test_of_one_conversation_there_is_what_is_withheld_of_it(reader, conversatio
 
 
 def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_id):
-    for number in range(quarantine_pages.ON_A_PAGE + 1):
+    for number in range(ON_A_PAGE + 1):
         a_quarantine(conversation_id, number)
     for number in range(inspector.KEPT + 1):
         a_receipt(conversation_id, number)

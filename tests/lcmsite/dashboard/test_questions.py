@@ -13,7 +13,7 @@ from django.test import Client
 from conversations.models import Workspace
 from conversations.scope import Scope
 from integrity.retention.tiers import Retention
-from lcmsite.dashboard.navigation import GROUPS, TABS
+from lcmsite.dashboard.navigation import MENU, TABS
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_workspace
@@ -90,7 +90,7 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
 
 
 def test_every_address_that_can_be_opened_is_asked_for(furnished):
-    named = {name for _, entries in GROUPS for name, _, _ in entries} | {name for name, _, _ in TABS}
+    named = {name for pages in MENU.values() for name in pages} | set(TABS)
     shown = {name for names in SHOWN.values() for name in names.split()}
     shown |= {name for verb, name in OF_SUPERUSERS if verb == "GET"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conversations.types import MessageRecord, PartRecord, PartType, Role
-from lcmsite.dashboard.parts.transcript_parts import LARGEST_IMAGE, MOST_CHARACTERS, Block, BlockKind, turns
+from lcmsite.dashboard.parts.transcript_parts import LARGEST_IMAGE, MOST_CHARACTERS, Block, turns
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -37,7 +37,7 @@ def blocks_of(*parts: PartRecord, content: str = "") -> tuple[Block, ...]:
 
 
 def test_a_message_without_parts_is_its_text():
-    assert blocks_of(content="hello") == (Block(BlockKind.TEXT, text="hello"),)
+    assert blocks_of(content="hello") == (Block("text", text="hello"),)
     assert blocks_of() == ()
 
 
@@ -46,7 +46,7 @@ def test_a_result_is_folded_into_its_call():
 
     (block,) = call.blocks
     assert (block.kind, block.title, block.text, block.status, block.result_seq) == (
-        BlockKind.TOOL, "read", "found", "completed", 2,
+        "tool", "read", "found", "completed", 2,
     )  # fmt: skip
     assert '"path": "x"' in block.given
     assert result.blocks == () and result.folded_into == 1
@@ -56,7 +56,7 @@ def test_a_result_whose_call_is_on_another_page_is_shown_by_itself():
     (turn,) = turns([a_message(7, a_result(), role=Role.TOOL)])
 
     assert turn.folded_into is None
-    assert [(block.kind, block.text) for block in turn.blocks] == [(BlockKind.TOOL, "found")]
+    assert [(block.kind, block.text) for block in turn.blocks] == [("tool", "found")]
 
 
 def test_a_second_result_of_a_call_is_not_lost():
@@ -76,7 +76,7 @@ def test_an_error_is_what_the_tool_gave():
 def test_a_patch_tells_what_came_in_and_what_went_out(text):
     (block,) = blocks_of(content=text)
 
-    assert block.kind is BlockKind.DIFF
+    assert block.kind == "diff"
     assert {line.text: line.tone for line in block.lines if line.text in ("+new", "-old")} == {
         "+new": "in",
         "-old": "out",
@@ -86,17 +86,17 @@ def test_a_patch_tells_what_came_in_and_what_went_out(text):
 @pytest.mark.parametrize(
     ("url", "kind"),
     [
-        (PIXEL, BlockKind.IMAGE),
-        ("data:image/svg+xml;base64,PHN2Zz4=", BlockKind.FILE),
-        ("https://example.org/x.png", BlockKind.FILE),
-        ("javascript:alert(1)", BlockKind.FILE),
-        (PIXEL + "A" * LARGEST_IMAGE, BlockKind.FILE),
+        (PIXEL, "image"),
+        ("data:image/svg+xml;base64,PHN2Zz4=", "file"),
+        ("https://example.org/x.png", "file"),
+        ("javascript:alert(1)", "file"),
+        (PIXEL + "A" * LARGEST_IMAGE, "file"),
     ],
 )
 def test_only_a_small_picture_that_cannot_run_is_shown_as_one(url, kind):
     (block,) = blocks_of(a_part(PartType.FILE, file_url=url, file_mime="image/png", file_name="x.png"))
 
-    assert block.kind is kind
+    assert block.kind == kind
     assert block.title == "x.png"
 
 
@@ -109,9 +109,9 @@ def test_reasoning_steps_and_subtasks_are_told_apart():
     )
 
     assert [(block.kind, block.title) for block in kinds] == [
-        (BlockKind.REASONING, ""),
-        (BlockKind.NOTE, "step finish"),
-        (BlockKind.NOTE, "subtask"),
+        ("reasoning", ""),
+        ("note", "step finish"),
+        ("note", "subtask"),
     ]
     assert kinds[1].text == "stop · out 7"
 
