@@ -92,11 +92,12 @@ class _Canvas:
 
     @cached_property
     def deepest(self) -> int:
-        return max((each.depth for each in (*self.window.summaries, *self.window.bundles)), default=0)
+        return max((each.depth for shown in (self.window.summaries, self.window.bundles) for each in shown), default=0)
 
     @cached_property
     def most_tokens(self) -> int:
-        return max((each.token_count for each in (*self.window.summaries, *self.window.bundles)), default=1)
+        shown = (self.window.summaries, self.window.bundles)
+        return max((each.token_count for some in shown for each in some), default=1)
 
     @property
     def bottom(self) -> int:
