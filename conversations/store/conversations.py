@@ -135,7 +135,7 @@ class ConversationStore(SpecificationStore):
     ) -> list[ContextItemRecord]:
         """List the slots of the active context, in order."""
         conversation = self.scope.conversation(conversation_id)
-        rows = conversation.context_items.in_order()
+        rows = conversation.context_items.order_by("ordinal")
         if after_ordinal is not None:
             rows = rows.filter(ordinal__gt=after_ordinal)
         found = list(rows[: limit + 1])

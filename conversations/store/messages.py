@@ -44,7 +44,6 @@ from conversations.types import (
 )
 
 _APPEND = "SELECT * FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)"
-_JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 # Each column's type without its None; `object` for JSON, which may be anything.
 _TYPES: dict[str, type] = {
     name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
@@ -234,7 +233,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
     if not isinstance(content, str):
         raise ValueError("content must be a text.")
     values = {"content": content, "metadata": dict(message.metadata)} if message.metadata else {"content": content}
-    columns, exact = split(values, _JSON_COLUMNS)
+    columns, exact = split(values)
     content = exact.get("content", content)
     text = content if message.content is None else searchable(content, parts)
     if text != content:
@@ -300,7 +299,7 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
             raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
     if not _BOUNDED.isdisjoint(values):
         _check_bounds(values)
-    columns, exact = split(values, _JSON_COLUMNS)
+    columns, exact = split(values)
     if "step_cost" in values:
         columns["step_cost"] = format(values["step_cost"], "f")
     columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()

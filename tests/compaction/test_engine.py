@@ -27,7 +27,7 @@ def a_talk(count: int = 40, words: int = 60) -> ConversationRecord:
 
 
 def items_of(conversation: ConversationRecord) -> list[ContextItem]:
-    return list(ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order())
+    return list(ContextItem.objects.filter(conversation_id=conversation.conversation_id).order_by("ordinal"))
 
 
 def test_compaction_replaces_old_messages_and_keeps_them_reachable(engine):
@@ -51,8 +51,8 @@ def test_a_summary_knows_what_it_stands_for(engine):
 
     engine(leaf_chunk_tokens=1000).compact(conversation_id=conversation.conversation_id)
 
-    leaf = Summary.objects.filter(kind=SummaryKind.LEAF).oldest_first().first()
-    messages = Message.objects.filter(summary_links__summary=leaf).oldest_first()
+    leaf = Summary.objects.filter(kind=SummaryKind.LEAF).order_by("first_seq").first()
+    messages = Message.objects.filter(summary_links__summary=leaf).order_by("seq")
     assert leaf.first_seq == messages.first().seq == 1
     assert leaf.last_seq == messages.last().seq
     assert leaf.source_count == leaf.descendant_count == messages.count()
@@ -67,7 +67,7 @@ def test_enough_neighbouring_summaries_are_condensed(engine):
     result = engine(leaf_chunk_tokens=600, condense_fan_in=4).compact(conversation_id=conversation.conversation_id)
 
     assert result.condensed_summaries >= 1
-    condensed = Summary.objects.filter(depth=1).oldest_first().first()
+    condensed = Summary.objects.filter(depth=1).order_by("first_seq").first()
     sources = a_store().get_summary_children(summary_id=condensed.summary_id)
     assert [source.depth for source in sources] == [0, 0, 0, 0]
     assert condensed.descendant_count == sum(source.descendant_count for source in sources)
@@ -301,6 +301,6 @@ def test_a_conversation_may_have_batches_of_its_own(engine):
 
     def sizes(conversation: ConversationRecord) -> list[int]:
         leaves = Summary.objects.filter(conversation_id=conversation.conversation_id, kind=SummaryKind.LEAF)
-        return [leaf.source_count for leaf in leaves.oldest_first()]
+        return [leaf.source_count for leaf in leaves.order_by("first_seq")]
 
     assert (sizes(own), sizes(other)) == ([10, 10], [5, 5, 5, 5])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import (
     UNLIKE_TEXT,
@@ -17,7 +15,7 @@ from tests.conversations.appending import (
     stored,
 )
 from tests.conversations.strategies import as_json_says_it, json_of, texts
-from tests.factories import a_conversation, a_store
+from tests.factories import a_store
 
 VALUES: dict[str, Any] = {
     **UNLIKE_TEXT,
@@ -93,8 +91,6 @@ def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_
     assert message.metadata == {"text": text}
     assert (message.parts[0].tool_output, message.parts[0].tool_input) == (text, {text: text})
     assert message.parts[0].tool_call_id == text
-
-
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
