@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 from typing import Any, Self, get_args, get_type_hints
 
 import orjson
@@ -37,6 +36,7 @@ from conversations.types import (
     AppendResult,
     Counters,
     MessageRecord,
+    MovedText,
     NewMessage,
     NewPart,
     PartType,
@@ -107,8 +107,12 @@ class MessageStore:
             result = self._append(conversation_id, drafts)
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])
-        moved = (each.moved_texts(message_id) for each, message_id in zip(settled, message_ids, strict=True))
-        return replace(result, moved=tuple(chain.from_iterable(moved)))
+        moved = tuple(
+            MovedText(message_id, span.part_ordinal, span.field, file.file_id, file.byte_size or 0)
+            for each, message_id in zip(settled, message_ids, strict=True)
+            for span, file in each.moved
+        )
+        return replace(result, moved=moved)
 
     def _drafts(self, messages: Sequence[NewMessage], now: datetime) -> list[Draft]:
         """The drafts of an append; Invalid names the message that cannot be kept."""
