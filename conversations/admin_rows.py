@@ -13,7 +13,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
 from django.db import models
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
@@ -63,15 +62,6 @@ class RowsAdmin(ModelAdmin):
         long = [*self.long_texts, *(f.name for f in fields if isinstance(f, _HIDDEN + _PAGE_ONLY))]
         return super().get_queryset(request).defer(*(name for name in long if name not in self.list_display))
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        row = super().get_object(request, object_id, from_field)
-        if row is not None and self.long_texts:
-            # One character more than shown tells whether the text was cut.
-            cut = {f"{name}_cut": Left(name, MOST_CHARACTERS + 1) for name in self.long_texts}
-            for name, text in self.model._default_manager.filter(pk=row.pk).values(**cut).get().items():
-                setattr(row, name, text)
-        return row
-
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         shown = [self._shown(each) for each in self.opts.concrete_fields if not isinstance(each, _HIDDEN)]
         return [*shown, *self.more_fields]
@@ -111,8 +101,7 @@ class RowsAdmin(ModelAdmin):
             dump = json.JSONEncoder(ensure_ascii=False, indent=2, default=str).encode
             return column(field.name, str(field.verbose_name), of=lambda row: _cut(dump(getattr(row, field.name))))
         if isinstance(field, models.TextField):
-            name = f"{field.name}_cut" if field.name in self.long_texts else field.name
-            return column(field.name, str(field.verbose_name), of=lambda row: _cut(getattr(row, name, None)))
+            return column(field.name, str(field.verbose_name), of=lambda row: _cut(getattr(row, field.name)))
         return field.name
 
 

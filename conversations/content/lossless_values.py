@@ -16,6 +16,8 @@ from conversations.errors import Invalid
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+# The columns of messages and parts that hold JSON.
+JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 MAX_NAME = 500
 # A regular expression of JSON Schema: PostgreSQL's text has no NUL.
 NO_NUL = "^[^\\u0000]*$"
@@ -64,28 +66,13 @@ def storable_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {storable(str(key)): storable_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [storable_json(each) for each in value]
+        return type(value)(storable_json(each) for each in value)
     return value
 
 
 def is_plain(value: Any) -> bool:
-    """Whether jsonb holds every text in it, keys too, and it has at most MOST_LEVELS.
-
-    Without recursion, for it may have any number of levels.
-    """
-    if is_deeper(value, MOST_LEVELS):
-        return False
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            if not is_storable(each):
-                return False
-        elif isinstance(each, Mapping):
-            waiting += [*each, *each.values()]
-        elif isinstance(each, list | tuple):
-            waiting += each
-    return True
+    """Whether jsonb holds every text in it, keys too, and it has at most MOST_LEVELS."""
+    return not is_deeper(value, MOST_LEVELS) and storable_json(value) == value
 
 
 def survives_jsonb(value: Any) -> bool:
@@ -109,14 +96,14 @@ def survives_jsonb(value: Any) -> bool:
     return value is None
 
 
-def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split values into what columns can hold, and the exact values of the rest.
 
     JSON knows no tuples, and two halves of a surrogate pair side by side are the character they make. Raises ValueError
     for a value that JSON cannot say at all, or that has more than MOST_LEVELS of lists and objects in each other.
     """
     columns = dict(values)
-    for name in json_columns & values.keys():
+    for name in JSON_COLUMNS & values.keys():
         if is_deeper(values[name], MOST_LEVELS):
             raise ValueError(f"{name} is nested too deeply: it may have {MOST_LEVELS} levels.")
     try:
@@ -125,7 +112,7 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
             for name, value in values.items()
             # Most are plain texts, which need no further question.
             if not (isinstance(value, str) and value.isascii() and "\x00" not in value)
-            and not _is_held(value, as_json=name in json_columns)
+            and not _is_held(value, as_json=name in JSON_COLUMNS)
         }
         if not exact:
             return columns, exact

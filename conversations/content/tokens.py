@@ -11,7 +11,6 @@ import hashlib
 import re
 import threading
 from binascii import a2b_base64
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -59,7 +58,11 @@ class TokenEstimator:
         return _available(self.encoding)
 
     def count(self, text: str) -> int:
-        return _counter(self.name)(text)
+        name = self.name
+        if name == ESTIMATE:
+            return estimate(text)
+        starts = range(0, len(text), PIECE_CHARACTERS)
+        return sum(_exact(text[start : start + PIECE_CHARACTERS], name) for start in starts)
 
 
 def estimate(text: str) -> int:
@@ -86,18 +89,6 @@ def _available(encoding: str) -> str:
     except KeyError:
         return ESTIMATE
     return encoding if encoding in BUNDLED else ESTIMATE
-
-
-@lru_cache(maxsize=8)
-def _counter(name: str) -> Callable[[str], int]:
-    if name == ESTIMATE:
-        return estimate
-
-    def count(text: str) -> int:
-        starts = range(0, len(text), PIECE_CHARACTERS)
-        return sum(_exact(text[start : start + PIECE_CHARACTERS], name) for start in starts)
-
-    return count
 
 
 def _exact(text: str, encoding: str) -> int:

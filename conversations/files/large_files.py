@@ -84,13 +84,14 @@ class LargeFileService:
         without a row are reused by the next file.
         """
         # Imported here: it loads a dozen parsers, and most processes never store a file.
-        from conversations.files.exploration import Glance, explore
+        from conversations.files.exploration import Seen, explore
 
-        glance, digest = Glance(), hashlib.sha256()
+        digest = hashlib.sha256()
         with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
+            seen = Seen(cast(BinaryIO, spool), file_name or "", mime_type or "")
             for chunk in _chunks(content):
-                glance.add(chunk)
-                if glance.byte_size > self.policy.max_file_bytes:
+                seen.add(chunk)
+                if seen.byte_size > self.policy.max_file_bytes:
                     raise too_large(self.policy)
                 digest.update(chunk)
                 spool.write(chunk)
@@ -101,13 +102,12 @@ class LargeFileService:
                 )
             path = f"{conversation.workspace_id}/{digest.hexdigest()[:2]}/{digest.hexdigest()}"
             self._save(path, spool)
-            seen = glance.of(cast(BinaryIO, spool), file_name=file_name, mime_type=mime_type)
             summary = explore(seen, gist=import_string(settings.FILE_GIST) if settings.FILE_GIST else None)
         return LargeFile(
             conversation=conversation,
             file_name=file_name,
             mime_type=mime_type,
-            byte_size=glance.byte_size,
+            byte_size=seen.byte_size,
             storage_uri=path,
             exploration_summary=summary,
             content_hash=digest.digest(),

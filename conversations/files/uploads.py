@@ -216,18 +216,15 @@ class UploadService:
 
     def _write(self, chunk: UploadChunk) -> UploadChunk:
         """Record the chunk, or return one that was recorded at the same time."""
+        place = {"upload_id": chunk.upload_id, "number": chunk.number}
         try:
-            with transaction.atomic():
-                chunk.save(force_insert=True)
-            return chunk
+            known, _ = UploadChunk.objects.get_or_create(**place, defaults={"content_hash": chunk.content_hash})
         except IntegrityError:
-            known = UploadChunk.objects.filter(upload_id=chunk.upload_id, number=chunk.number).first()
-            if known is None or bytes(known.content_hash) != bytes(chunk.content_hash):
-                self._remove(chunk.path)
-            if known is None:
-                # The upload was deleted meanwhile.
-                raise NotFound(f"The upload {chunk.upload_id!r} was deleted.") from None
-            return known
+            self._remove(chunk.path)
+            raise NotFound(f"The upload {chunk.upload_id!r} was deleted.") from None
+        if bytes(known.content_hash) != bytes(chunk.content_hash):
+            self._remove(chunk.path)
+        return known
 
     def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
         """Join the chunks into one file, the same for concurrent calls."""

@@ -19,7 +19,6 @@ from conversations.store.messages import as_json, part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType
 
 SQL = load("conversations/ledger.sql")
-_JSON_COLUMNS = frozenset({"metadata"})
 
 
 class FileNotThere(Conflict):
@@ -113,7 +112,7 @@ def message_row(line: Mapping[str, Any]) -> dict[str, Any]:
     if line["erased"]:
         return {**given, "content": "", "metadata": None}
     content = line["content"]
-    columns, exact = split({"content": content, "metadata": line["metadata"]}, _JSON_COLUMNS)
+    columns, exact = split({"content": content, "metadata": line["metadata"]})
     parts = [new_part(part) for part in line["parts"]]
     whole = content if content == flattened(parts) else searchable(content, parts)
     if whole != content:

@@ -1,13 +1,15 @@
-"""Column types that PostgreSQL has and Django lacks, and rows as records."""
+"""Column types that PostgreSQL has and Django lacks, searching them, and rows as records."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import fields
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db import models
+from django.db.models import F
 
 R = TypeVar("R")
 
@@ -54,3 +56,21 @@ class ExactJSONField(models.JSONField):
 
     def db_type(self, connection: Any) -> str:
         return "json"
+
+
+class LexemeQuery(SearchQuery):
+    """A websearch query with the lexemes of `lcm_tsv`; see `sql/search.sql`."""
+
+    SEARCH_TYPES: dict[str, str] = {"plain": "lcm_tsquery"}
+
+
+class SearchableQuerySet(models.QuerySet):
+    """Rows with a `content_tsv`, which is for searching only and never worth reading."""
+
+    def matching(self, text: str) -> Self:
+        """Rows that match a websearch query (words, "a phrase", or, -without), ranked."""
+        query = LexemeQuery(text)
+        return self.filter(content_tsv=query).annotate(rank=SearchRank(F("content_tsv"), query))
+
+    def readable(self) -> Self:
+        return self.defer("content_tsv")

@@ -10,7 +10,6 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.models.columns import EnumField, record_of
-from conversations.models.querysets import ContextItemQuerySet
 from conversations.types import ContextItemType, ConversationRecord, Counters
 
 
@@ -107,8 +106,6 @@ class ContextItem(models.Model):
     summary = models.ForeignKey("conversations.Summary", models.RESTRICT, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
     token_count = models.IntegerField()
-
-    objects = ContextItemQuerySet.as_manager()
 
     class Meta:
         db_table = "context_items"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -9,10 +9,15 @@ from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Now
 
-from conversations.models.columns import EnumField, ExactJSONField
+from conversations.models.columns import EnumField, ExactJSONField, SearchableQuerySet
 from conversations.models.conversation import Conversation
-from conversations.models.querysets import MessageQuerySet
 from conversations.types import PartType, Role
+
+
+class MessageQuerySet(SearchableQuerySet):
+    def uncovered(self) -> Self:
+        """Messages that stand in no summary."""
+        return self.filter(summary_links__isnull=True)
 
 
 class Message(models.Model):

@@ -8,10 +8,9 @@ from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
-from conversations.models.columns import EnumField, record_of
+from conversations.models.columns import EnumField, SearchableQuerySet, record_of
 from conversations.models.conversation import Conversation
 from conversations.models.message import Message
-from conversations.models.querysets import SummaryQuerySet
 from conversations.types import Level, SummaryKind, SummaryRecord
 
 
@@ -53,7 +52,7 @@ class Summary(models.Model):
     duration_ms = models.IntegerField(default=0, db_default=0)
     erased_by = models.ForeignKey("conversations.AuditEntry", models.RESTRICT, null=True, related_name="+")
 
-    objects = SummaryQuerySet.as_manager()
+    objects = SearchableQuerySet.as_manager()
 
     class Meta:
         db_table = "summaries"

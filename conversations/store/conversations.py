@@ -54,9 +54,11 @@ class ConversationStore(SpecificationStore):
         if self.scope.workspace_id is None:
             raise Invalid("A conversation belongs to a workspace; say to which.")
         require_names(session_id=session_id, title=title)
+        if not is_plain(require_metadata(metadata or {}, most=self.policy.max_metadata_bytes)):
+            raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
         given = {
             "title": title,
-            "metadata": _plain(require_metadata(metadata or {}, most=self.policy.max_metadata_bytes)),
+            "metadata": dict(metadata or {}),
             "overrides": check_overrides(overrides or {}),
         }
         conversation, created = Conversation.objects.get_or_create(
@@ -135,7 +137,7 @@ class ConversationStore(SpecificationStore):
     ) -> list[ContextItemRecord]:
         """List the slots of the active context, in order."""
         conversation = self.scope.conversation(conversation_id)
-        rows = conversation.context_items.in_order()
+        rows = conversation.context_items.order_by("ordinal")
         if after_ordinal is not None:
             rows = rows.filter(ordinal__gt=after_ordinal)
         found = list(rows[: limit + 1])
@@ -143,10 +145,3 @@ class ConversationStore(SpecificationStore):
             record_of(ContextItemRecord, item, item_type=ContextItemType(item.item_type)) for item in found[:limit]
         ]
         return Page(items, more=len(found) > limit)
-
-
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata that jsonb can hold; Invalid for characters that it refuses."""
-    if not is_plain(metadata):
-        raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
-    return dict(metadata)

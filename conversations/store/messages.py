@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 from typing import Any, Self, get_args, get_type_hints
 
 import orjson
@@ -37,6 +36,7 @@ from conversations.types import (
     AppendResult,
     Counters,
     MessageRecord,
+    MovedText,
     NewMessage,
     NewPart,
     PartType,
@@ -44,7 +44,6 @@ from conversations.types import (
 )
 
 _APPEND = "SELECT * FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)"
-_JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 # Each column's type without its None; `object` for JSON, which may be anything.
 _TYPES: dict[str, type] = {
     name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
@@ -108,8 +107,12 @@ class MessageStore:
             result = self._append(conversation_id, drafts)
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])
-        moved = (each.moved_texts(message_id) for each, message_id in zip(settled, message_ids, strict=True))
-        return replace(result, moved=tuple(chain.from_iterable(moved)))
+        moved = tuple(
+            MovedText(message_id, span.part_ordinal, span.field, file.file_id, file.byte_size or 0)
+            for each, message_id in zip(settled, message_ids, strict=True)
+            for span, file in each.moved
+        )
+        return replace(result, moved=moved)
 
     def _drafts(self, messages: Sequence[NewMessage], now: datetime) -> list[Draft]:
         """The drafts of an append; Invalid names the message that cannot be kept."""
@@ -234,7 +237,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
     if not isinstance(content, str):
         raise ValueError("content must be a text.")
     values = {"content": content, "metadata": dict(message.metadata)} if message.metadata else {"content": content}
-    columns, exact = split(values, _JSON_COLUMNS)
+    columns, exact = split(values)
     content = exact.get("content", content)
     text = content if message.content is None else searchable(content, parts)
     if text != content:
@@ -300,7 +303,7 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
             raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
     if not _BOUNDED.isdisjoint(values):
         _check_bounds(values)
-    columns, exact = split(values, _JSON_COLUMNS)
+    columns, exact = split(values)
     if "step_cost" in values:
         columns["step_cost"] = format(values["step_cost"], "f")
     columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()

@@ -63,19 +63,12 @@ PART_TYPES = {part_type.value: part_type for part_type in PartType}
 _decode = json.JSONDecoder().raw_decode
 
 
-def messages_of(
-    message_ids: Sequence[int], *, with_parts: bool = True, cold: ColdTexts | None = None
-) -> list[MessageRecord]:
+def messages_of(message_ids: Sequence[int], *, cold: ColdTexts | None = None) -> list[MessageRecord]:
     """The messages with these ids, in this order; missing ones are left out."""
     if not message_ids:
         return []
-    found = until_settled(
-        lambda: _read(
-            rows(_MESSAGES["messages_by_id"], {"message_ids": array(message_ids)}, binary=True),
-            with_parts=with_parts,
-            cold=cold,
-        )
-    )
+    wanted = {"message_ids": array(message_ids)}
+    found = until_settled(lambda: _read(rows(_MESSAGES["messages_by_id"], wanted, binary=True), cold))
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
@@ -93,12 +86,12 @@ def messages_after(
         "after_seq": after_seq,
         "limit": limit,
     }
-    return until_settled(lambda: _read(rows(_MESSAGES["messages_after"], values, binary=True), with_parts=True))
+    return until_settled(lambda: _read(rows(_MESSAGES["messages_after"], values, binary=True)))
 
 
-def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts | None = None) -> list[MessageRecord]:
+def _read(found: Sequence[tuple[Any, ...]], cold: ColdTexts | None = None) -> list[MessageRecord]:
     cold = cold_texts((row[-1] for row in found), cold)
-    parts = parts_of((row[0] for row in found), cold=cold) if found and with_parts else {}
+    parts = parts_of((row[0] for row in found), cold=cold) if found else {}
     messages = []
     for row in found:
         stored: dict[str, Any] = dict(zip(_MESSAGE, row, strict=True))

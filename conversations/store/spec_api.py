@@ -19,9 +19,10 @@ from conversations.content.lossless_values import is_storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
-from conversations.models.querysets import SearchableQuerySet
+from conversations.models.columns import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
 from conversations.store.messages import MessageStore, part_row_of
+from conversations.store.read import messages_of
 from conversations.types import (
     ContextItemType,
     MessageRecord,
@@ -181,8 +182,8 @@ class SpecificationStore(MessageStore):
     def get_summary_messages(self, *, summary_id: str) -> list[MessageRecord]:
         """The messages that this summary was made from directly, in order."""
         self.scope.summary(summary_id)
-        messages = Message.objects.filter(summary_links__summary_id=summary_id)
-        return messages.order_by("summary_links__ordinal").as_records()
+        messages = Message.objects.filter(summary_links__summary_id=summary_id).order_by("summary_links__ordinal")
+        return messages_of(list(messages.values_list("message_id", flat=True)))
 
     def search_messages(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20

@@ -200,7 +200,7 @@ class Erasures:
         if from_seq is not None and to_seq is not None:
             if from_seq > to_seq:
                 raise Invalid(f"to_seq: {to_seq} is before from_seq, {from_seq}.")
-            found |= set(own.between(from_seq, to_seq).values_list("pk", flat=True))
+            found |= set(own.filter(seq__range=(from_seq, to_seq)).values_list("pk", flat=True))
         return sorted(found)
 
     def _require_files(self, conversation_id: int, file_ids: Sequence[str]) -> None:

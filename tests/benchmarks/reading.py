@@ -97,7 +97,7 @@ def _by_size(number: str, work: str, by_size: dict[int, Duel], *, limit: float, 
 
 def everything_read_back(size: int, pair: Pair) -> list[Line]:
     """Goal 12: every message, oldest first, compared with what was said; by way of the summaries, and by the page."""
-    items = ContextItem.objects.filter(conversation_id=pair.ours).in_order()
+    items = ContextItem.objects.filter(conversation_id=pair.ours).order_by("ordinal")
     roots = [item.summary_id for item in items if item.item_type == ContextItemType.SUMMARY]
     reader = ReadingFloor()
     goal = at_least(40_000, " msg/s")

@@ -27,7 +27,7 @@ def a_talk(count: int = 40, words: int = 60) -> ConversationRecord:
 
 
 def items_of(conversation: ConversationRecord) -> list[ContextItem]:
-    return list(ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order())
+    return list(ContextItem.objects.filter(conversation_id=conversation.conversation_id).order_by("ordinal"))
 
 
 def test_compaction_replaces_old_messages_and_keeps_them_reachable(engine):
@@ -211,6 +211,6 @@ def test_a_conversation_may_have_batches_of_its_own(engine):
 
     def sizes(conversation: ConversationRecord) -> list[int]:
         leaves = Summary.objects.filter(conversation_id=conversation.conversation_id, kind=SummaryKind.LEAF)
-        return [leaf.source_count for leaf in leaves.oldest_first()]
+        return [leaf.source_count for leaf in leaves.order_by("first_seq")]
 
     assert (sizes(own), sizes(other)) == ([10, 10], [5, 5, 5, 5])

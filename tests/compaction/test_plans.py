@@ -52,7 +52,7 @@ def say(conversation: ConversationRecord, *messages: NewMessage) -> None:
 
 
 def items_of(conversation: ConversationRecord) -> list[tuple[int, int | None, str | None]]:
-    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order()
+    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).order_by("ordinal")
     return [(item.ordinal, item.message_id, item.summary_id) for item in items]
 
 
@@ -126,7 +126,7 @@ def test_a_plan_does_what_a_compaction_would_have_done():
     def texts(conversation: ConversationRecord) -> list[str]:
         return list(
             Summary.objects.filter(conversation_id=conversation.conversation_id)
-            .oldest_first()
+            .order_by("first_seq", "-depth", "summary_id")
             .values_list("content", flat=True)
         )
 

@@ -41,7 +41,7 @@ def keyed(key: str, text: str = "text", **values: Any) -> NewMessage:
 
 
 def message_ids(conversation_id: int) -> list[int]:
-    return list(Message.objects.filter(conversation_id=conversation_id).oldest_first().values_list("pk", flat=True))
+    return list(Message.objects.filter(conversation_id=conversation_id).order_by("seq").values_list("pk", flat=True))
 
 
 def shown(conversation_id: int) -> list[tuple[int, int | str | None]]:

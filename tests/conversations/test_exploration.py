@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.content.lossless_values import is_storable
-from conversations.files.exploration import Glance, apart, explore
+from conversations.files.exploration import Seen, apart, explore
 from conversations.files.exploration.glance import MOST_CHARACTERS
 from tests.conversations.file_samples import HOSTILE, KINDS, LIES, an_image
 
 
-def explored(content, name=None, mime_type=None, **options):
-    glance = Glance()
+def explored(content, name="", mime_type="", **options):
     # As the store has it, open for reading and writing.
     with tempfile.SpooledTemporaryFile() as file:
+        seen = Seen(file, name, mime_type)
         for start in range(0, len(content), 1_000_000):
-            glance.add(content[start : start + 1_000_000])
+            seen.add(content[start : start + 1_000_000])
             file.write(content[start : start + 1_000_000])
-        return explore(glance.of(file, file_name=name, mime_type=mime_type), **options)
+        return explore(seen, **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -58,8 +58,8 @@ def test_a_file_that_lies_about_what_it_is_is_named_as_such(lie):
 
 def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():
     assert "It is labelled PDF, but" in explored(b"text", "a", "application/pdf")
-    assert explored(b"a,b\n", None, "text/csv; charset=utf-8").startswith("table")
-    assert "It is labelled image, but" in explored(b"text", None, "image/x-unheard-of")
+    assert explored(b"a,b\n", "", "text/csv; charset=utf-8").startswith("table")
+    assert "It is labelled image, but" in explored(b"text", "", "image/x-unheard-of")
 
 
 def test_a_picture_is_never_decoded():
@@ -109,16 +109,14 @@ def test_a_parser_that_takes_too_long_is_given_up(monkeypatch):
 
 
 @given(st.binary(max_size=300), st.integers(1, 50))
-def test_a_glance_is_the_same_however_the_bytes_arrive(content, size):
-    whole, pieces = Glance(), Glance()
-    whole.add(content)
-    for start in range(0, len(content), size):
-        pieces.add(content[start : start + size])
+def test_what_is_seen_of_a_file_is_the_same_however_its_bytes_arrive(content, size):
+    seen = Seen(io.BytesIO(content))
 
-    seen = [each.of(io.BytesIO(content), file_name=None, mime_type=None) for each in (whole, pieces)]
-    assert [(each.head, each.tail, each.lines, each.byte_size) for each in seen] == [
-        (content, content, content.count(b"\n") + (content[-1:] not in (b"", b"\n")), len(content))
-    ] * 2
+    for start in range(0, len(content), size):
+        seen.add(content[start : start + size])
+
+    lines = content.count(b"\n") + (content[-1:] not in (b"", b"\n"))
+    assert (seen.head, seen.tail, seen.lines, seen.byte_size) == (content, content, lines, len(content))
 
 
 @settings(max_examples=300, deadline=None)

@@ -60,7 +60,7 @@ def test_each_message_chains_the_one_before_it():
     )
 
     link = b""
-    for message in Message.objects.filter(conversation_id=conversation_id).oldest_first():
+    for message in Message.objects.filter(conversation_id=conversation_id).order_by("seq"):
         link = hashlib.sha256(
             link
             + bytes(message.entry_hash)

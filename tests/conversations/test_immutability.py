@@ -9,6 +9,8 @@ from conversations.audit import Act, AuditLog
 from conversations.files.large_files import LargeFileService
 from conversations.models import (
     AuditEntry,
+    AuditHead,
+    AuditLink,
     FileReference,
     LargeFile,
     Message,
@@ -23,10 +25,15 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_store
 from tests.summaries import a_new_summary, a_summary_of
 
-RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent, AuditEntry, LargeFile, FileReference]
+RECORDS = [
+    Message, MessagePart, Summary, SummaryMessage, SummaryParent, AuditEntry, AuditLink, AuditHead, LargeFile,
+    FileReference,
+]  # fmt: skip
 TABLES = [model._meta.db_table for model in RECORDS]
 # A change of nothing, by a column of each table.
-COLUMNS = ("author", "is_ignored", "quality", "ordinal", "ordinal", "target", "file_name", "field")
+COLUMNS = (
+    "author", "is_ignored", "quality", "ordinal", "ordinal", "target", "number", "chain_hash", "file_name", "field",
+)  # fmt: skip
 UPSERT = "INSERT INTO summary_messages SELECT * FROM summary_messages ON CONFLICT (summary_id, message_id) DO"
 FORBIDDEN = [
     *(f"UPDATE {table} SET {column} = {column}" for table, column in zip(TABLES, COLUMNS, strict=True)),
@@ -34,6 +41,8 @@ FORBIDDEN = [
     *(f"TRUNCATE {table}" for table in TABLES),
     *(f"TRUNCATE {table} CASCADE" for table in (*TABLES, "conversations", "workspaces")),
     f"{UPSERT} UPDATE SET ordinal = 99",
+    "UPDATE audit_head SET number = number - 1",
+    "UPDATE audit_head SET chain_hash = 'x'",
 ]
 
 

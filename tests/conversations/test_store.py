@@ -79,22 +79,6 @@ def test_a_conversations_settings_are_replaced_as_a_whole():
     assert configured.updated_at > conversation.updated_at
 
 
-def test_messages_are_listed_in_pages_with_their_parts():
-    conversation_id = a_conversation().conversation_id
-    store = a_store()
-    parts = (NewPart(PartType.TEXT, text_content="a"), NewPart(PartType.STEP_FINISH))
-    store.append_messages(
-        conversation_id=conversation_id, messages=[NewMessage(Role.USER, str(n), parts=parts) for n in range(7)]
-    )
-
-    pages = [store.list_messages(conversation_id=conversation_id, after_seq=after, limit=3) for after in (0, 3, 6, 7)]
-
-    assert [contents_of(page) for page in pages] == [["0", "1", "2"], ["3", "4", "5"], ["6"], []]
-    assert {tuple(part.part_type for part in message.parts) for page in pages for message in page} == {
-        (PartType.TEXT, PartType.STEP_FINISH)
-    }
-
-
 def test_reading_a_page_costs_the_same_whatever_it_holds(django_assert_num_queries):
     small = a_conversation("a", "b").conversation_id
     large = a_conversation(*map(str, range(300))).conversation_id

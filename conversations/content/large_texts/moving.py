@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conversations.content.large_texts.cutting import CONTENT, Marked, Scissors, Span, settle
+from conversations.content.large_texts.cutting import Marked, Scissors, Span, settle
 from conversations.content.large_texts.file_references import NAMING, FileEntry, element, in_order, misplaced
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Unavailable
@@ -22,7 +21,7 @@ from conversations.models import Conversation, FileReference, LargeFile
 from conversations.policy import LEAST_LARGE_TOKENS
 from conversations.sql import rows
 from conversations.store.read import files_of, record_hash_of
-from conversations.types import MessageRecord, MovedText, NewMessage, PartType
+from conversations.types import MessageRecord, NewMessage, PartType
 
 # What stands for a file is always shorter than what may become one.
 MOST_SUMMARY_TOKENS = LEAST_LARGE_TOKENS // 2
@@ -38,13 +37,6 @@ class Settled:
     # As its record seals them.
     entries: list[FileEntry]
     moved: tuple[tuple[Span, LargeFile], ...]
-
-    def moved_texts(self, message_id: int) -> list[MovedText]:
-        """The texts that became files, for the caller."""
-        return [
-            MovedText(message_id, span.part_ordinal, span.field, file.file_id, file.byte_size or 0)
-            for span, file in self.moved
-        ]
 
 
 @dataclass(frozen=True)
@@ -140,26 +132,21 @@ def whole(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
         return message
     entries = files_of([message.message_id]).get(message.message_id, [])
     _require_as_sealed(message, entries)
-    by_field: dict[tuple[int | None, str], list[FileEntry]] = defaultdict(list)
-    for entry in entries:
-        _, _, ordinal, field, start_at, _ = entry
-        if start_at is not None:
-            by_field[ordinal, field].append(entry)
-    if not by_field:
-        return message
     texts: dict[str, str] = {}
-    changes: dict[int | None, dict[str, Any]] = defaultdict(dict)
-    for (ordinal, name), held in by_field.items():
-        holder = message if ordinal is None else next(part for part in message.parts if part.ordinal == ordinal)
-        text = str(getattr(holder, name))
-        # From the end on, so that the places before stay where they are.
-        for file_id, sha256, _, _, start_at, length in reversed(held):
-            if file_id not in texts:
-                texts[file_id] = _text_of(file_id, sha256, files)
-            text = f"{text[:start_at]}{texts[file_id]}{text[start_at + length :]}"
-        changes[ordinal][name] = text
-    parts = tuple(replace(part, **changes[part.ordinal]) for part in message.parts)
-    return replace(message, content=changes[None].get(CONTENT, message.content), parts=parts)
+    parts = {part.ordinal: part for part in message.parts}
+    # From the end on, so that the places before stay where they are.
+    for file_id, sha256, ordinal, name, start_at, length in reversed(entries):
+        if start_at is None:
+            continue
+        if file_id not in texts:
+            texts[file_id] = _text_of(file_id, sha256, files)
+        around = str(getattr(message if ordinal is None else parts[ordinal], name))
+        change: dict[str, Any] = {name: f"{around[:start_at]}{texts[file_id]}{around[start_at + length :]}"}
+        if ordinal is None:
+            message = replace(message, **change)
+        else:
+            parts[ordinal] = replace(parts[ordinal], **change)
+    return replace(message, parts=tuple(parts.values()))
 
 
 def _require_as_sealed(message: MessageRecord, entries: list[FileEntry]) -> None:

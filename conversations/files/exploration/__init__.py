@@ -1,10 +1,10 @@
 """Describe a file in a few lines: its kind, size and structure.
 
-Bounded for any file, and never failing. `Glance` collects the beginning and the end while the bytes are stored.
+Bounded for any file, and never failing. `Seen` collects the beginning and the end while the bytes are stored.
 `explore` then calls the explorer of that kind.
 """
 
 from conversations.files.exploration.explorer import explore
-from conversations.files.exploration.glance import Glance
+from conversations.files.exploration.glance import Seen
 
-__all__ = ["Glance", "explore"]
+__all__ = ["Seen", "explore"]

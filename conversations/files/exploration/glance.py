@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
 
@@ -19,45 +19,31 @@ TAIL_BYTES = 64 * 1024
 
 
 @dataclass
-class Glance:
-    """Collects a file's bytes from chunks of any size."""
+class Seen:
+    """A file as explorers get it; its beginning and its end are collected from chunks of any size."""
 
+    file: BinaryIO
+    file_name: str = ""
+    mime_type: str = ""
     byte_size: int = 0
     newlines: int = 0
-    _head: bytearray = field(default_factory=bytearray)
-    _tail: bytes = b""
+    head: bytes = b""
+    tail: bytes = b""
 
     def add(self, chunk: bytes) -> None:
         self.byte_size += len(chunk)
         self.newlines += chunk.count(b"\n")
-        self._head += chunk[: HEAD_BYTES - len(self._head)]
-        self._tail = (self._tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
+        self.head += chunk[: HEAD_BYTES - len(self.head)]
+        self.tail = (self.tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
 
-    def of(self, file: BinaryIO, *, file_name: str | None, mime_type: str | None) -> Seen:
-        """Return what explorers get: the collected bytes, and the file itself."""
-        return Seen(
-            file=file,
-            file_name=file_name or "",
-            mime_type=mime_type or "",
-            byte_size=self.byte_size,
-            lines=self.newlines + (self._tail[-1:] not in (b"", b"\n")),
-            head=bytes(self._head),
-            tail=self._tail,
-        )
+    @property
+    def lines(self) -> int:
+        return self.newlines + (self.tail[-1:] not in (b"", b"\n"))
 
-
-@dataclass(frozen=True)
-class Seen:
-    """A file as explorers get it."""
-
-    file: BinaryIO
-    file_name: str
-    mime_type: str
-    byte_size: int
-    lines: int
-    head: bytes
-    tail: bytes
-    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    @cached_property
+    def deadline(self) -> float:
+        """When an exploration that begins now has to end."""
+        return time.monotonic() + SECONDS
 
     @property
     def is_late(self) -> bool:
