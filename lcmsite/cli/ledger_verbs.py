@@ -1,4 +1,4 @@
-"""`lcm ledger` and `lcm anchor`: histories as verifiable files, and signed evidence of them."""
+"""`lcm ledger` and `lcm anchor`: histories as verifiable files, and signatures."""
 
 from __future__ import annotations
 

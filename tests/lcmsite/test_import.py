@@ -29,19 +29,28 @@ def history(tmp_path):
     return file
 
 
+@pytest.fixture
+def imported(tmp_path):
+    """Imports a text, or bytes, as a file of this name."""
+
+    def run(given, name="chat.jsonl"):
+        file = tmp_path / name
+        file.write_bytes(given if isinstance(given, bytes) else given.encode())
+        return lcm("--json", "import", str(file))
+
+    return run
+
+
 def _contents(session_id):
     messages = Message.objects.filter(conversation__session_id=session_id).order_by("seq")
     return list(messages.values_list("content", flat=True))
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_history_is_imported_into_its_sessions_in_order(history, tmp_path, packed):
-    if packed:
-        file = tmp_path / "history.jsonl.gz"
-        file.write_bytes(gzip.compress(history.read_bytes()))
-        history = file
+def test_a_history_is_imported_into_its_sessions_in_order(imported, packed):
+    text = _lines(ROWS).encode()
 
-    report = lcm("--json", "import", str(history)).json
+    report = imported(gzip.compress(text), "history.jsonl.gz").json if packed else imported(text).json
 
     assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [("a", 700), ("b", 500)]
     assert _contents("a") == [row["content"] for row in ROWS[:700]]
@@ -74,11 +83,8 @@ def test_an_import_cut_short_names_the_line_and_is_taken_up_again(history):
     assert _contents("a") + _contents("b") == [row["content"] for row in ROWS]
 
 
-def test_a_compressed_file_cut_short_is_refused_with_the_line(history, tmp_path):
-    file = tmp_path / "history.jsonl.gz"
-    file.write_bytes(gzip.compress(history.read_bytes())[:-500])
-
-    refused = lcm("--json", "import", str(file))
+def test_a_compressed_file_cut_short_is_refused_with_the_line(imported):
+    refused = imported(gzip.compress(_lines(ROWS).encode())[:-500], "history.jsonl.gz")
 
     assert refused.problem["code"] == "malformed_history"
     assert "line" in refused.problem["detail"]
@@ -99,11 +105,8 @@ def test_a_compressed_file_cut_short_is_refused_with_the_line(history, tmp_path)
         ('{"role": "user", "content": "x", "seq": 0, "created_at": "soon"}', "created_at"),
     ],
 )
-def test_a_history_that_cannot_be_read_is_refused_and_nothing_stored(tmp_path, text, words):
-    file = tmp_path / "history.json"
-    file.write_text(text)
-
-    refused = lcm("--json", "import", str(file))
+def test_a_history_that_cannot_be_read_is_refused_and_nothing_stored(imported, text, words):
+    refused = imported(text)
 
     assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
     assert words in refused.problem["detail"]
@@ -131,46 +134,30 @@ CHAT = [
         (_lines(CHAT), "chat"),
     ],
 )
-def test_chat_completions_are_imported_in_all_their_wrappings(tmp_path, text, session_id):
-    file = tmp_path / "chat.json"
-    file.write_text(text)
-
-    report = lcm("import", str(file))
-
-    assert report.exit_code == 0
+def test_chat_completions_are_imported_in_all_their_wrappings(imported, text, session_id):
+    assert imported(text).exit_code == 0
     assert Conversation.objects.get().session_id == session_id
     assert [message.role for message in Message.objects.order_by("seq")] == [row["role"] for row in CHAT]
     assert _contents(session_id)[3] == "sunny"
 
 
 @pytest.mark.parametrize(
-    ("rows", "contents"),
+    "rows",
     [
-        (
-            [
-                {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
-                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
-            ],
-            ["[tool_call weather] {}", "sunny"],
-        ),
-        (
-            [
-                {"type": "function_call", "call_id": "x", "name": "weather", "arguments": "{}"},
-                {"type": "function_call_output", "call_id": "x", "output": "sunny"},
-            ],
-            ["[tool_call weather] {}", "sunny"],
-        ),
+        [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
+        ],
+        [
+            {"type": "function_call", "call_id": "x", "name": "weather", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "x", "output": "sunny"},
+        ],
     ],
 )
-def test_the_first_message_that_shows_its_format_decides_for_the_history(tmp_path, rows, contents):
-    file = tmp_path / "chat.jsonl"
-    file.write_text(_lines([{"role": "user", "content": "What is the weather?"}, *rows]))
-
-    report = lcm("import", str(file))
-
-    assert report.exit_code == 0
+def test_the_first_message_that_shows_its_format_decides_for_the_history(imported, rows):
+    assert imported(_lines([{"role": "user", "content": "What is the weather?"}, *rows])).exit_code == 0
     assert [message.role for message in Message.objects.order_by("seq")] == ["user", "assistant", "tool"]
-    assert _contents("chat")[1:] == contents
+    assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
 
 
 def _noted(number, content, **more):
@@ -234,12 +221,8 @@ PI = [
         (PI, {"p1": ["What is in a.py?", "def f(): ..."]}, {"session": 1, "model_change": 1}),
     ],
 )  # fmt: skip
-def test_the_transcript_of_an_agent_is_imported_into_its_sessions(tmp_path, lines, contents, passed_over):
-    file = tmp_path / "transcript.jsonl"
-    file.write_text(_lines(lines))
-
-    report = lcm("--json", "import", str(file)).json
-    again = lcm("--json", "import", str(file)).json
+def test_the_transcript_of_an_agent_is_imported_into_its_sessions(imported, lines, contents, passed_over):
+    report, again = imported(_lines(lines)).json, imported(_lines(lines)).json
 
     created = {each["session_id"]: each["created"] for each in report["conversations"]}
     assert created == {session_id: len(texts) for session_id, texts in contents.items()}
@@ -248,11 +231,8 @@ def test_the_transcript_of_an_agent_is_imported_into_its_sessions(tmp_path, line
     assert {session_id: _contents(session_id) for session_id in contents} == contents
 
 
-def test_a_transcript_that_is_damaged_is_refused_with_the_line(tmp_path):
-    file = tmp_path / "transcript.jsonl"
-    file.write_text(_lines([*TRANSCRIPT, _noted(5, 7)]))
-
-    refused = lcm("--json", "import", str(file))
+def test_a_transcript_that_is_damaged_is_refused_with_the_line(imported):
+    refused = imported(_lines([*TRANSCRIPT, _noted(5, 7)]))
 
     assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
     assert "line 8" in refused.problem["detail"]

@@ -108,16 +108,6 @@ def test_a_file_that_has_grown_is_taken_up_where_it_ended(history):
     assert list(contents) == [f"message {number}" for number in range(900)]
 
 
-def test_a_second_file_for_the_same_session_is_added(history, tmp_path):
-    _begun(history, 5)
-    another = tmp_path / "another.jsonl"
-    _write(another, [_row(number, f"another {number}") for number in range(5)])
-
-    assert lcm("import", str(another)).exit_code == 0
-
-    assert Message.objects.count() == 10
-
-
 def test_another_text_under_a_key_of_its_own_is_a_conflict_that_names_the_lines(history):
     rows = [{"role": "user", "content": f"message {number}", "idempotency_key": f"k{number}"} for number in range(2)]
     _write(history, rows)

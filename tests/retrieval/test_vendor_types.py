@@ -58,7 +58,7 @@ def test_the_vendors_take_a_few_real_conversations(name):
 def test_the_vendors_take_what_agents_wrote_down_themselves(name):
     [file] = (DATA / "originals").glob(f"{name}*.jsonl.gz")
     lines = [(transcript, row) for row in rows_of(file) if (transcript := transcript_of(row))]
-    messages = [transcript.message_of(row) for transcript, row in lines if transcript.holds_message(row)][:120]
+    messages = [message for transcript, row in lines if (message := transcript.message_of(row))][:120]
 
     assembled_by_all(messages)
 

@@ -27,6 +27,7 @@ from tests.conversations.interchange.forms import (
     WRITE,
     a_chat_call,
     a_neutral,
+    a_pi_result,
     an_answer,
     columns_of,
     comes_back,
@@ -201,18 +202,14 @@ ROWS: dict[str, dict[str, tuple[dict[str, Any], list[Any]]]] = {
             of_blocks(
                 {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "boats"}},
                 {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [FOUND]},
-                {
-                    "type": "web_search_tool_result",
-                    "tool_use_id": "srv_2",
-                    "content": {"error_code": "too_many_requests"},
-                },
+                {"type": "web_search_tool_result", "tool_use_id": "srv_2", "content": {"error_code": "too_many"}},
                 role="assistant",
             ),
             [
                 Role.ASSISTANT,
                 call("srv_1", "web_search", tool_input={"query": "boats"}),
                 result("srv_1", "Boats\nhttps://example.org"),
-                result("srv_2", "too_many_requests"),
+                result("srv_2", "too_many"),
             ],
         ),
         "an answer with its usage": (
@@ -236,34 +233,15 @@ ROWS: dict[str, dict[str, tuple[dict[str, Any], list[Any]]]] = {
             [Role.ASSISTANT, reasoning("hm"), text("I look."), call("t1", "read", tool_input={"path": "a"})],
         ),
         "a result of pi": (
-            of_pi(
-                role="toolResult",
-                toolCallId="t1",
-                toolName="read",
-                isError=False,
-                details={"lines": 3},
-                content=[{"type": "text", "text": "def f"}],
-            ),
+            a_pi_result([{"type": "text", "text": "def f"}]),
             [Role.TOOL, result("t1", "def f", tool_name="read")],
         ),
-        "a failure of pi": (
-            of_pi(role="toolResult", toolCallId="t1", toolName="read", isError=True, content="no"),
-            [Role.TOOL, failure("t1", "no", tool_name="read")],
-        ),
+        "a failure of pi": (a_pi_result("no", is_error=True), [Role.TOOL, failure("t1", "no", tool_name="read")]),
         "a picture of pi": (
-            of_pi(
-                role="toolResult",
-                toolCallId="t1",
-                toolName="shot",
-                isError=False,
-                content=[{"type": "image", "data": "iVBO", "mimeType": "image/png"}],
-            ),
-            [Role.TOOL, result("t1", "", tool_name="shot"), file(file_mime="image/png", file_url=PNG)],
+            a_pi_result([{"type": "image", "data": "iVBO", "mimeType": "image/png"}]),
+            [Role.TOOL, result("t1", "", tool_name="read"), file(file_mime="image/png", file_url=PNG)],
         ),
-        "an empty result of pi": (
-            of_pi(role="toolResult", toolCallId="t1", toolName="shot", isError=False, content=[]),
-            [Role.TOOL, result("t1", "", tool_name="shot")],
-        ),
+        "an empty result of pi": (a_pi_result([]), [Role.TOOL, result("t1", "", tool_name="read")]),
         "a summary of pi": (
             {"type": "compaction", "timestamp": AT, "summary": "So far: a.py.", "tokensBefore": 9000},
             [Role.ASSISTANT, {"part_type": "compaction", "text_content": "So far: a.py."}],
@@ -271,11 +249,7 @@ ROWS: dict[str, dict[str, tuple[dict[str, Any], list[Any]]]] = {
     },
     "codex": {
         "a summary of codex": (
-            {
-                "timestamp": AT,
-                "type": "compacted",
-                "payload": {"message": "So far.", "replacement_history": [{"a": 1}]},
-            },
+            {"timestamp": AT, "type": "compacted", "payload": {"message": "So far.", "replacement_history": [1]}},
             [Role.ASSISTANT, {"part_type": "compaction", "text_content": "So far."}],
         )
     },
@@ -299,12 +273,6 @@ def test_a_line_of_a_transcript_is_its_message_at_its_time(form, line):
     assert (message.role, as_stored(message).content) == (Role.USER, "Read a.py.")
     assert message.created_at == datetime(2026, 1, 31, 12, 0, 0, 46_000, tzinfo=UTC)
     assert comes_back(form, line)
-
-
-@pytest.mark.parametrize("timestamp", [None, "2026-01-31T12:00:00", "2026-01-31T13:00:00+01:00"])
-@pytest.mark.parametrize(("form", "line"), [("claude_code", CLAUDE_CODE_LINE), ("codex", CODEX_LINE)])
-def test_a_time_comes_back_as_it_was_written(form, line, timestamp):
-    assert comes_back(form, line | {"timestamp": timestamp})
 
 
 @pytest.mark.parametrize(
@@ -435,14 +403,6 @@ def test_an_output_may_be_a_text_a_list_or_an_object(output, texts):
     row = RESPONSES_RESULT | {"output": output}
 
     assert [part.tool_output for part in READ["responses"](row).parts] == texts
-    assert comes_back("responses", row)
-
-
-@pytest.mark.parametrize("kind", ["custom_tool_call_output", "local_shell_call_output", "shell_call_output"])
-def test_outputs_of_other_kinds_are_results_too(kind):
-    row = {"type": kind, "call_id": "c", "output": "done"}
-
-    assert READ["responses"](row).role is Role.TOOL
     assert comes_back("responses", row)
 
 
