@@ -83,9 +83,11 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
         answer = partial(a_result, call_id=fields.text("tool_call_id"), name=name)
         parts = as_results(_pieces(fields, is_alone=False), answer) or (answer(""),)
     else:
-        calls = fields.objects("tool_calls")
-        pieces = _pieces(fields, is_alone=not calls)
-        parts = (*pieces, *_refusal(fields), *map(_call, calls), *_legacy_call(fields))
+        calls, refusal, legacy = fields.objects("tool_calls"), fields.text("refusal"), fields.inner("function_call")
+        # A refusal beside a content stays in the metadata.
+        is_refusal = bool(refusal) and content is None
+        words = (NewPart(PartType.TEXT, text_content=refusal),) if is_refusal else _pieces(fields, is_alone=not calls)
+        parts = (*words, *map(_call, calls), *([function_part(legacy)] if legacy.values else []))
     message = NewMessage(
         role=role,
         content=None if parts else content if isinstance(content, str) else "",
@@ -185,18 +187,6 @@ def _piece_item(part: NewPart) -> dict[str, Any] | None:
         known = {"filename": part.file_name, "file_data": part.file_url}
         item = {"type": "file", "file": {key: value for key, value in known.items() if value is not None}}
     return with_kept(item, part.metadata, NOTE)
-
-
-def _refusal(row: Fields) -> tuple[NewPart, ...]:
-    """Read a refusal without a content as text; else it stays in the metadata."""
-    refusal = row.text("refusal")
-    is_all = refusal and row.values.get("content") is None
-    return (NewPart(PartType.TEXT, text_content=refusal),) if is_all else ()
-
-
-def _legacy_call(row: Fields) -> tuple[NewPart, ...]:
-    function = row.inner("function_call")
-    return (function_part(function),) if function.values else ()
 
 
 def _call(item: Fields) -> NewPart:

@@ -63,7 +63,9 @@ class LedgerImporter:
             report, sessions = self._verify(file, path.name)
             if session_id is not None and len(sessions) != 1:
                 raise Invalid(f"{path.name} holds {len(sessions)} conversations; a new name fits only one.")
-            there = self._there_already([session_id] if session_id is not None else sessions)
+            named = [session_id] if session_id is not None else sessions
+            rows = Conversation.objects.filter(workspace_id=self.workspace_id, session_id__in=named)
+            there = sorted(rows.values_list("session_id", flat=True))
             if there and not skip_existing:
                 raise Conflict(
                     f"The conversation {there[0][:80]!r} exists in this workspace already. Import it into another "
@@ -118,10 +120,6 @@ class LedgerImporter:
                 code="ledger_does_not_verify",
             )
         return report, sessions
-
-    def _there_already(self, sessions: Sequence[str]) -> list[str]:
-        rows = Conversation.objects.filter(workspace_id=self.workspace_id, session_id__in=sessions)
-        return sorted(rows.values_list("session_id", flat=True))
 
     def _conversation(
         self, first: Line, body: bytes, lines: Iterator[tuple[Line, bytes]], session_id: str, line_hash: str

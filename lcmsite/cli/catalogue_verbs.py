@@ -52,7 +52,7 @@ def from_operation(operation: Operation) -> Verb:
 
 
 def _is_json(field: Schema) -> bool:
-    """Whether it is an object, or a list of objects, which cannot be written with commas."""
+    """Whether it holds objects, which cannot be written with commas."""
     inner = field["items"] if field.get("type") == "array" else field
     return bool(inner.get("type") == "object")
 

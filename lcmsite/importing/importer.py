@@ -10,7 +10,7 @@ from django.db import transaction
 from conversations.errors import Conflict, Invalid
 from conversations.store.conversations import ConversationStore
 from lcmsite.importing.history import Entry, History
-from lcmsite.importing.resume_check import Comparison
+from lcmsite.importing.resume_check import require_continued
 
 BATCH = 500
 
@@ -71,6 +71,6 @@ class Importer:
                 # An earlier run may have imported something: the whole file is compared with it, once.
                 self._is_compared = True
                 again = History(self.history.path, self.history.session, self.history.format)
-                Comparison(self.store.scope).check(again.entries())
+                require_continued(again.entries(), self.store.scope)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]

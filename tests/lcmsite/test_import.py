@@ -1,4 +1,7 @@
-"""`lcm import`: histories in every form they come in, whole or not at all, and never twice."""
+"""`lcm import`: histories in every form they come in, whole or not at all, and never twice.
+
+An import taken up again goes on where it stopped, and refuses a file that is no longer the one it had begun.
+"""
 
 import gzip
 import json
@@ -6,6 +9,8 @@ import json
 import pytest
 
 from conversations.models import Conversation, Message
+from conversations.types import NewMessage, Role
+from tests.factories import a_store
 from tests.lcmsite.callers import an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
@@ -258,3 +263,112 @@ def test_an_import_needs_a_key_that_may_write(history):
 
     assert refused.exit_code == 5
     assert not Message.objects.exists()
+
+
+def _row(number, content=None):
+    return {"session_id": "a", "role": "user", "content": content or f"message {number}"}
+
+
+@pytest.fixture
+def growing(tmp_path):
+    return tmp_path / "growing.jsonl"
+
+
+def _write(growing, rows):
+    growing.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _begun(growing, stored):
+    """An import that has stored so many of the messages before it was interrupted."""
+    _write(growing, [_row(number) for number in range(stored)])
+    assert lcm("import", str(growing)).exit_code == 0
+
+
+# The last one of a batch has what it stands before in the next one.
+@pytest.mark.parametrize("edited", [0, 300, 499, 500, 998])
+def test_a_line_edited_since_is_named_and_nothing_is_stored(growing, edited):
+    _begun(growing, 1000)
+    rows = [_row(number) for number in range(1500)]
+    rows[edited] = _row(edited, "edited")
+    _write(growing, rows)
+
+    refused = lcm("--json", "import", str(growing))
+
+    assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
+    assert refused.problem["detail"].startswith(f"line {edited + 1} differs from what an earlier import read there")
+    assert Message.objects.count() == 1000
+
+
+@pytest.mark.parametrize("place", [0, 1, 499, 698])
+def test_a_line_put_in_or_taken_out_is_noticed_and_nothing_is_stored_twice(growing, place):
+    _begun(growing, 700)
+    rows = [_row(number) for number in range(900)]
+
+    for changed in (rows[:place] + [_row(0, "put in")] + rows[place:], rows[:place] + rows[place + 1 :]):
+        _write(growing, changed)
+        refused = lcm("--json", "import", str(growing))
+
+        assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
+        assert refused.problem["detail"].startswith(f"From line {place + 1} on, ")
+        assert "--session" in refused.problem["detail"]
+    assert Message.objects.count() == 700
+
+
+def test_a_history_in_another_form_of_file_is_not_stored_twice(growing, tmp_path):
+    _begun(growing, 20)
+    as_list = tmp_path / "growing.json"
+    as_list.write_text(json.dumps([_row(number) for number in range(20)]))
+
+    refused = lcm("--json", "import", str(as_list))
+
+    assert refused.problem["code"] == "history_changed"
+    assert Message.objects.count() == 20
+
+
+def test_a_file_may_grow_after_another_was_added_to_its_session(growing, tmp_path):
+    _begun(growing, 5)
+    another = tmp_path / "another.jsonl"
+    _write(another, [_row(number, f"another {number}") for number in range(5)])
+    lcm("import", str(another))
+    _write(growing, [*map(_row, range(5)), _row(0, "another 3"), _row(0, "quite new")])
+
+    first, again = (lcm("--json", "import", str(growing)).json["conversations"][0] for _ in range(2))
+
+    assert (first["created"], first["stored_before"]) == (2, 5)
+    assert (again["created"], again["stored_before"]) == (0, 7)
+    assert Message.objects.count() == 12
+
+
+def test_what_an_agent_has_said_since_is_no_reason_to_refuse_a_file_that_has_grown(growing):
+    _begun(growing, 3)
+    conversation_id = Message.objects.first().conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "message 3")])
+    _write(growing, [_row(number) for number in range(5)])
+
+    assert lcm("import", str(growing)).exit_code == 0
+
+    assert Message.objects.count() == 6
+
+
+def test_a_file_that_has_grown_is_taken_up_where_it_ended(growing):
+    _begun(growing, 700)
+    _write(growing, [_row(number) for number in range(900)])
+
+    report = lcm("--json", "import", str(growing)).json
+
+    assert [(each["created"], each["stored_before"]) for each in report["conversations"]] == [(200, 700)]
+    contents = Message.objects.order_by("seq").values_list("content", flat=True)
+    assert list(contents) == [f"message {number}" for number in range(900)]
+
+
+def test_another_text_under_a_key_of_its_own_is_a_conflict_that_names_the_lines(growing):
+    rows = [{"role": "user", "content": f"message {number}", "idempotency_key": f"k{number}"} for number in range(2)]
+    _write(growing, rows)
+    lcm("import", str(growing), "--format", "lcm")
+    _write(growing, [rows[0], {**rows[1], "content": "edited"}])
+
+    refused = lcm("--json", "import", str(growing), "--format", "lcm")
+
+    assert (refused.exit_code, refused.problem["code"]) == (4, "conflict")
+    assert refused.problem["detail"].startswith("From line 1 to line 2: ")
+    assert Message.objects.count() == 2
