@@ -44,7 +44,7 @@ LONG = (
 )
 
 # What is made once for several files: a site to open in a browser, the loaded SDKs of the vendors.
-TOGETHER = ("tests/browser/", ("tests/retrieval/test_formats", "tests/retrieval/test_vendor_types"))
+TOGETHER = ("tests/browser/", "tests/retrieval/test_formats")
 
 # Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None)

@@ -108,17 +108,16 @@ class Transcript(NamedTuple):
 
     # Of an object with a type and without a role.
     is_line: Callable[[Row], bool]
-    holds_message: Callable[[Row], bool]
     # Empty for a line that does not name its session.
     session_of: Callable[[Row], str]
-    # Raises ValueError, which names the field that is wrong.
-    message_of: Callable[[Row], NewMessage]
+    # None for a line without a message; ValueError, which names the field, for a wrong one.
+    message_of: Callable[[Row], NewMessage | None]
 
 
 TRANSCRIPTS = (
-    Transcript(claude_code.is_line, claude_code.holds_message, claude_code.session_of, claude_code.from_claude_code),
-    Transcript(codex.is_line, codex.holds_message, codex.session_of, codex.from_codex),
-    Transcript(pi.is_line, pi.holds_message, pi.session_of, pi.from_pi),
+    Transcript(claude_code.is_line, claude_code.session_of, claude_code.from_claude_code),
+    Transcript(codex.is_line, codex.session_of, codex.from_codex),
+    Transcript(pi.is_line, pi.session_of, pi.from_pi),
 )
 
 

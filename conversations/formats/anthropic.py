@@ -338,12 +338,8 @@ def _input(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
 def _parsed(text: str) -> Any:
     """Parse a text as JSON; None if it is not, or cannot be serialized again."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
-        storable_json(value)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         return None
     return value
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON.")

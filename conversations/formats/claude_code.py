@@ -28,10 +28,6 @@ def is_line(row: Mapping[str, Any]) -> bool:
     return not row.keys().isdisjoint(_KEYS_OF_LINES)
 
 
-def holds_message(line: Mapping[str, Any]) -> bool:
-    return isinstance(line.get("message"), Mapping) and "role" in line["message"]
-
-
 def session_of(line: Mapping[str, Any]) -> str:
     """Return the line's session, if any; a sub-agent's work is one of its own."""
     session = line.get("sessionId")
@@ -42,8 +38,10 @@ def session_of(line: Mapping[str, Any]) -> str:
     return f"{named}:{agent if isinstance(agent, str) and agent else _SIDE}"
 
 
-def from_claude_code(line: Mapping[str, Any]) -> NewMessage:
-    """Read a line that holds a message; ValueError names the field that is wrong."""
+def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
+    """Read a line, if it holds a message; ValueError names the field that is wrong."""
+    if not isinstance(line.get("message"), Mapping) or "role" not in line["message"]:
+        return None
     message = replace(from_anthropic(line["message"]), created_at=Fields(line).moment("timestamp"))
     return noted(message, NOTE, line, _plain(message, line["message"]))
 

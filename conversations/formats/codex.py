@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of
-from conversations.formats.openai_calls import parsed, unparsed
+from conversations.formats.openai_chat import parsed, unparsed
 from conversations.formats.openai_responses import RESULT, from_openai_responses, to_openai_responses
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -31,23 +31,21 @@ def is_line(row: Mapping[str, Any]) -> bool:
     return isinstance(row.get("payload"), Mapping) and "timestamp" in row
 
 
-def holds_message(line: Mapping[str, Any]) -> bool:
-    return line["type"] in (_ITEM, _COMPACTED)
-
-
 def session_of(line: Mapping[str, Any]) -> str:
     """Return the session that this line names for all that follow, if any."""
     named = line["payload"].get("id") if line["type"] == _SESSION else None
     return named if isinstance(named, str) else ""
 
 
-def from_codex(line: Mapping[str, Any]) -> NewMessage:
-    """Read a line that holds a message; ValueError names the field that is wrong."""
+def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
+    """Read a line, if it holds a message; ValueError names the field that is wrong."""
     if line["type"] == _COMPACTED:
         summary = Fields(line).inner("payload").text("message")
         message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=summary),))
-    else:
+    elif line["type"] == _ITEM:
         message = _from_item(line["payload"])
+    else:
+        return None
     message = replace(message, created_at=Fields(line).moment("timestamp"))
     return noted(message, NOTE, line, _plain(message, line["payload"]))
 

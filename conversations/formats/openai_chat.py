@@ -1,10 +1,13 @@
 """Messages of OpenAI's chat completions API and its many imitations. Pure.
 
-A message that came in another form becomes the nearest chat message.
+A message that came in another form becomes the nearest chat message. The arguments of calls, here and in the Responses
+API, are text and come back byte for byte: they are stored as JSON where writing the JSON again gives the same text,
+else as the text itself.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,11 +24,10 @@ from conversations.formats.foreign_rows import (
     marked,
     noted,
     shown_text,
+    split_note,
     with_kept,
 )
-from conversations.formats.openai_calls import CHAT as NOTE
-from conversations.formats.openai_calls import arguments_of, function_part, is_custom, name_and_arguments
-from conversations.formats.pairing import IdRule, paired
+from conversations.formats.pairing import IdRule, paired, tool_name
 from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
 from conversations.formats.turns import (
     Attachment,
@@ -41,6 +43,7 @@ from conversations.formats.turns import (
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
+NOTE = "openai_chat"
 ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "function": Role.TOOL}
 # Keys, roles and types of pieces that only chat messages have.
 KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal"})
@@ -52,6 +55,17 @@ _AUDIO = re.compile(r"data:audio/([^;,]*);base64,(.*)", re.DOTALL)
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _SOUNDS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 _DETAILS = ("auto", "low", "high")
+# Of the Responses API. On the first part of an item: its type, unless it follows from its parts.
+ITEM_TYPE = "openai_responses_type"
+# On a call: which of the usual ways of writing JSON its arguments follow, where it is not the first.
+_STYLE = "openai_chat_arguments"
+_STYLES: Mapping[str, dict[str, Any]] = {
+    "spaced": {"ensure_ascii": False},
+    "compact": {"ensure_ascii": False, "separators": (",", ":")},
+    "spaced_ascii": {},
+    "compact_ascii": {"separators": (",", ":")},
+}
+_TOOL_NAMES = IdRule(longest=64)
 
 
 def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
@@ -69,9 +83,11 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
         answer = partial(a_result, call_id=fields.text("tool_call_id"), name=name)
         parts = as_results(_pieces(fields, is_alone=False), answer) or (answer(""),)
     else:
-        calls = fields.objects("tool_calls")
-        pieces = _pieces(fields, is_alone=not calls)
-        parts = (*pieces, *_refusal(fields), *map(_call, calls), *_legacy_call(fields))
+        calls, refusal, legacy = fields.objects("tool_calls"), fields.text("refusal"), fields.inner("function_call")
+        # A refusal beside a content stays in the metadata.
+        is_refusal = bool(refusal) and content is None
+        words = (NewPart(PartType.TEXT, text_content=refusal),) if is_refusal else _pieces(fields, is_alone=not calls)
+        parts = (*words, *map(_call, calls), *([function_part(legacy)] if legacy.values else []))
     message = NewMessage(
         role=role,
         content=None if parts else content if isinstance(content, str) else "",
@@ -173,18 +189,6 @@ def _piece_item(part: NewPart) -> dict[str, Any] | None:
     return with_kept(item, part.metadata, NOTE)
 
 
-def _refusal(row: Fields) -> tuple[NewPart, ...]:
-    """Read a refusal without a content as text; else it stays in the metadata."""
-    refusal = row.text("refusal")
-    is_all = refusal and row.values.get("content") is None
-    return (NewPart(PartType.TEXT, text_content=refusal),) if is_all else ()
-
-
-def _legacy_call(row: Fields) -> tuple[NewPart, ...]:
-    function = row.inner("function_call")
-    return (function_part(function),) if function.values else ()
-
-
 def _call(item: Fields) -> NewPart:
     if item.read("custom", dict) is not None:
         custom = item.inner("custom")
@@ -270,3 +274,53 @@ def _shown_call(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
     if is_custom(call.part):
         return {"id": call.shown_id, "type": "custom", "custom": {"name": name, "input": arguments}}
     return {"id": call.shown_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def function_part(function: Fields) -> NewPart:
+    """Return the call of a function that has a name and arguments."""
+    arguments = function.text("arguments")
+    value, style = parsed(arguments) if arguments is not None else (None, None)
+    return a_call(None, function.text("name"), value, metadata={_STYLE: style} if style else None)
+
+
+def arguments_of(part: NewPart) -> str:
+    """Return the arguments of a call as they came or, of another format's, as JSON."""
+    arguments = part.tool_input
+    if arguments is None:
+        return "{}"
+    if isinstance(arguments, str):
+        return arguments
+    return unparsed(arguments, mark(part, _STYLE))
+
+
+def parsed(text: str) -> tuple[Any, str | None]:
+    """Parse a text as JSON, if that can be undone.
+
+    Returns the value and the style of its writing, None for the first; or the text itself.
+    """
+    try:
+        value = json.loads(text)
+        if isinstance(value, dict | list):
+            for style, options in _STYLES.items():
+                if json.dumps(value, allow_nan=False, **options) == text:
+                    return value, None if style == "spaced" else style
+    except (ValueError, RecursionError):
+        pass
+    return text, None
+
+
+def unparsed(value: Any, style: Any) -> str:
+    """Return the text that such a value was parsed from."""
+    return json.dumps(value, **_STYLES.get(str(style), _STYLES["spaced"]))
+
+
+def is_custom(call: NewPart) -> bool:
+    """Whether a call is one of a custom tool, whose input is text and not JSON."""
+    of_chat = split_note(call.metadata, NOTE)[1].get("add", {})
+    return mark(call, ITEM_TYPE) == "custom_tool_call" or of_chat.get("type") == "custom"
+
+
+def name_and_arguments(call: Call, turn: Turn, repairs: Repairs) -> tuple[str, str]:
+    """Return the name and the arguments of a call as OpenAI takes them."""
+    name = tool_name(call, _TOOL_NAMES, turn.item_ids, repairs)
+    return name, repairs.sendable(arguments_of(call.part), turn.item_ids[0])

@@ -27,8 +27,7 @@ from conversations.formats.foreign_rows import (
     split_note,
     with_kept,
 )
-from conversations.formats.openai_calls import ITEM_TYPE, arguments_of, function_part, is_custom, name_and_arguments
-from conversations.formats.openai_calls import RESPONSES as NOTE
+from conversations.formats.openai_chat import ITEM_TYPE, arguments_of, function_part, is_custom, name_and_arguments
 from conversations.formats.pairing import IdRule, paired
 from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
 from conversations.formats.turns import (
@@ -47,6 +46,7 @@ from conversations.formats.turns import (
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
+NOTE = "openai_responses"
 # On the first piece of a result that is a list: a lone text is written as a plain string otherwise.
 _LISTED = "openai_responses_listed"
 # On a thought in full, as opposed to a summary of one.

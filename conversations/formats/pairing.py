@@ -48,10 +48,9 @@ class _Exchange:
 
     def open_call(self, call_id: str | None) -> int | None:
         """Return the first call of this id, or of any, that has no result yet."""
-        for number, call in enumerate(self.calls):
-            if self.results[number] is None and (call_id is None or call.part.tool_call_id == call_id):
-                return number
-        return None
+        open_calls = ((number, call) for number, call in enumerate(self.calls) if self.results[number] is None)
+        fitting = (number for number, call in open_calls if call_id in (None, call.part.tool_call_id))
+        return next(fitting, None)
 
 
 def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
@@ -70,7 +69,8 @@ def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
                     repairs.note(RepairKind.ORPHAN_RESULT, turn.item_ids)
                     shown.append(Turn(Role.USER, (Text(ORPHAN), *block.content), turn.item_ids))
         elif turn.calls:
-            exchange = _Exchange(_named(turn, rule, taken, repairs), len(shown))
+            blocks = (_named(each, turn, rule, taken, repairs) for each in turn.blocks)
+            exchange = _Exchange(turn._replace(blocks=tuple(blocks)), len(shown))
             shown.append(exchange)
             for call_id in dict.fromkeys(call.part.tool_call_id for call in exchange.calls):
                 if call_id is not None:
@@ -89,8 +89,7 @@ def _answered(
 ) -> bool:
     """Give the result to its call; return whether there is one."""
     if result.call_id is None:
-        last = shown[-1] if shown else None
-        possible = [last] if isinstance(last, _Exchange) else []
+        possible = [each for each in shown[-1:] if isinstance(each, _Exchange)]
     else:
         possible = by_id.get(result.call_id, [])
     for exchange in reversed(possible):
@@ -103,19 +102,16 @@ def _answered(
     return False
 
 
-def _named(turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) -> Turn:
-    """Give the calls of a turn the ids that they are shown with."""
-    blocks: list[Block] = []
-    for block in turn.blocks:
-        if isinstance(block, Call):
-            # One that has no id is named after its message, so that it is called the same in every context.
-            own = block.part.tool_call_id or f"call_{turn.item_ids[0]}"
-            shown_id = rule.unique(rule.fitting(own), taken)
-            if shown_id != block.part.tool_call_id:
-                repairs.note(RepairKind.RENAMED_CALL, turn.item_ids)
-            block = Call(block.part, shown_id)
-        blocks.append(block)
-    return turn._replace(blocks=tuple(blocks))
+def _named(block: Block, turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) -> Block:
+    """Give a call of a turn the id that it is shown with."""
+    if not isinstance(block, Call):
+        return block
+    # One that has no id is named after its message, so that it is called the same in every context.
+    own = block.part.tool_call_id or f"call_{turn.item_ids[0]}"
+    shown_id = rule.unique(rule.fitting(own), taken)
+    if shown_id != block.part.tool_call_id:
+        repairs.note(RepairKind.RENAMED_CALL, turn.item_ids)
+    return Call(block.part, shown_id)
 
 
 def _whole(exchange: _Exchange, repairs: Repairs) -> tuple[Turn, Turn]:

@@ -46,18 +46,16 @@ def is_line(row: Mapping[str, Any]) -> bool:
     return "timestamp" in row and row["type"] in _TYPES and is_whole
 
 
-def holds_message(line: Mapping[str, Any]) -> bool:
-    return line["type"] in (_MESSAGE, _CUSTOM, _COMPACTION, _BRANCH)
-
-
 def session_of(line: Mapping[str, Any]) -> str:
     """Return the session that this line names for all that follow, if any."""
     named = line.get("id") if line["type"] == "session" else None
     return named if isinstance(named, str) else ""
 
 
-def from_pi(line: Mapping[str, Any]) -> NewMessage:
-    """Read a line that holds a message; ValueError names the field that is wrong."""
+def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
+    """Read a line, if it holds a message; ValueError names the field that is wrong."""
+    if line["type"] in _OTHERS:
+        return None
     if line["type"] == _COMPACTION:
         summary = Fields(line).text("summary")
         message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=summary),))

@@ -64,9 +64,10 @@ class LedgerExporter:
         yield pen.write({"type": "trailer", "conversations": conversations, "counts": counts, "lines": lines})
 
     def lines(self, conversation_id: int, pen: Pen) -> Iterator[Line]:
-        """Yield the lines of a conversation that are not written yet, one at a time.
+        """Yield the lines of a conversation that the pen has not written yet.
 
-        The first line and the messages never change; everything behind them may after an append.
+        Each must be written before the next is read. The first line and the messages never change; everything behind
+        them may after an append.
         """
         conversation = Conversation.objects.get(pk=conversation_id)
         session_id = conversation.session_id

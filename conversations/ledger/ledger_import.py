@@ -37,6 +37,9 @@ BATCH_BYTES = 4 * 1024**2
 # Files larger than this are collected on disk, not in memory.
 SPOOL_BYTES = 8 * 1024**2
 
+# One hash over the lines of each type.
+_Digests = defaultdict[str, Any]
+
 
 @dataclass(frozen=True)
 class LedgerImporter:
@@ -59,7 +62,9 @@ class LedgerImporter:
             report, sessions = self._verify(file, path.name)
             if session_id is not None and len(sessions) != 1:
                 raise Invalid(f"{path.name} holds {len(sessions)} conversations; a new name fits only one.")
-            there = self._there_already([session_id] if session_id is not None else sessions)
+            named = [session_id] if session_id is not None else sessions
+            rows = Conversation.objects.filter(workspace_id=self.workspace_id, session_id__in=named)
+            there = sorted(rows.values_list("session_id", flat=True))
             if there and not skip_existing:
                 raise Conflict(
                     f"The conversation {there[0][:80]!r} exists in this workspace already. Import it into another "
@@ -115,10 +120,6 @@ class LedgerImporter:
             )
         return report, sessions
 
-    def _there_already(self, sessions: Sequence[str]) -> list[str]:
-        rows = Conversation.objects.filter(workspace_id=self.workspace_id, session_id__in=sessions)
-        return sorted(rows.values_list("session_id", flat=True))
-
     def _conversation(
         self, first: Line, body: bytes, lines: Iterator[tuple[Line, bytes]], session_id: str, line_hash: str
     ) -> ImportedLedger:
@@ -152,7 +153,8 @@ class LedgerImporter:
             session_id=session_id,
             created_at=datetime.fromisoformat(first["created_at"]),
         )
-        original, given, last = first["session_id"], _Digests(), Line()
+        given: _Digests = defaultdict(hashlib.sha256)
+        original, last = first["session_id"], Line()
         renamed = {} if original == session_id else {"exported_as": original}
         # Messages that the ledger marks as erased name this act.
         act = AuditLog(self.scope).record(
@@ -163,7 +165,7 @@ class LedgerImporter:
             detail={"line_hash": line_hash, **renamed},
         )
         rows = Restored(conversation.pk, self.workspace_id, session_id, audit_id=act.pk)
-        given.note(first, body)
+        _note(given, first, body)
         for kind, group in groupby(_noted(lines, given), key=_kind_of_row):
             if kind == "end":
                 [(last, _)] = group
@@ -222,21 +224,30 @@ class LedgerImporter:
         return path
 
     def _require_same(self, conversation_id: int, given: _Digests, original: str) -> None:
-        exported, pen = _Digests(), Pen()
+        exported: _Digests = defaultdict(hashlib.sha256)
+        pen = Pen()
         for line in self.exporter.lines(conversation_id, pen):
             named = line | {"session_id": original} if "session_id" in line else line
-            exported.note(named, body_in(pen.write(named)))
-        if wrong := given.difference(exported):
+            _note(exported, named, body_in(pen.write(named)))
+        if wrong := _summed(given) ^ _summed(exported):
             raise Invalid(
-                f"An export of {original[:80]!r} would have other {wrong} lines, so it was not imported. Was it "
-                "written by another version?",
+                f"An export of {original[:80]!r} would have other {min(wrong)[0]} lines, so it was not imported. "
+                "Was it written by another version?",
                 code="ledger_not_reproducible",
             )
 
 
+def _note(digests: _Digests, line: Line, body: bytes) -> None:
+    digests[line["type"]].update(body + b"\n")
+
+
+def _summed(digests: _Digests) -> set[tuple[str, str]]:
+    return {(kind, digest.hexdigest()) for kind, digest in digests.items()}
+
+
 def _noted(lines: Iterable[tuple[Line, bytes]], digests: _Digests) -> Iterator[tuple[Line, bytes]]:
     for line, body in lines:
-        digests.note(line, body)
+        _note(digests, line, body)
         yield line, body
 
 
@@ -251,18 +262,3 @@ def _until_the_end(lines: Iterator[tuple[Line, bytes]]) -> Iterator[tuple[Line, 
         yield line, body
         if line["type"] == "end":
             return
-
-
-class _Digests:
-    """The lines of a conversation, as one hash for each of their types."""
-
-    def __init__(self) -> None:
-        self.digests: dict[str, Any] = defaultdict(hashlib.sha256)
-
-    def note(self, line: Line, body: bytes) -> None:
-        self.digests[line["type"]].update(body + b"\n")
-
-    def difference(self, other: _Digests) -> str | None:
-        """Return a type of which the lines differ, the first in the alphabet."""
-        ours, theirs = ({kind: digest.hexdigest() for kind, digest in each.digests.items()} for each in (self, other))
-        return min({kind for kind, _ in ours.items() ^ theirs.items()}, default=None)

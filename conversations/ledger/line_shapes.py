@@ -41,7 +41,7 @@ def kind_of(role: str, parts: Sequence[Mapping[str, Any]]) -> Kind:
     and an event has only bookkeeping parts.
     """
     types = {str(part["part_type"]) for part in parts}
-    if role == "tool" or (types == {"tool"} and all(_is_result(part) for part in parts)):
+    if role == "tool" or (types == {"tool"} and all({"tool_output", "tool_error"} & part.keys() for part in parts)):
         return Kind.TOOL_RESULT
     if not types or types & _MESSAGES:
         return Kind.MESSAGE
@@ -51,10 +51,6 @@ def kind_of(role: str, parts: Sequence[Mapping[str, Any]]) -> Kind:
 def actor_of(role: str, author: str | None) -> str:
     """Return who acted: the author or, without one, the role."""
     return author or role
-
-
-def _is_result(part: Mapping[str, Any]) -> bool:
-    return "tool_output" in part or "tool_error" in part
 
 
 def of_type(kind: type, fits: Callable[[Any], object] = lambda value: True) -> Check:

@@ -58,7 +58,7 @@ def as_moment(text: str) -> datetime:
 
 
 def batches(items: Iterable[T], size_of: Callable[[T], int], *, most: int, largest: int) -> Iterator[list[T]]:
-    """Yield lists of at most `most` items and, unless of one item, `largest` size."""
+    """Yield lists of at most `most` items, together at most `largest` or alone."""
     batch: list[T] = []
     size = 0
     for item in items:

@@ -56,14 +56,11 @@ class Restored:
 
     def file(self, line: Line, *, storage_uri: str) -> None:
         """Write the row of a file whose bytes have this path."""
+        given = ("file_id", "file_name", "mime_type", "byte_size", "exploration_summary")
         LargeFile(
-            file_id=line["file_id"],
+            **{name: line[name] for name in given},
             conversation_id=self.conversation_id,
-            file_name=line["file_name"],
-            mime_type=line["mime_type"],
-            byte_size=line["byte_size"],
             storage_uri=storage_uri,
-            exploration_summary=line["exploration_summary"],
             created_at=datetime.fromisoformat(line["created_at"]),
             content_hash=None if line["content_hash"] is None else bytes.fromhex(line["content_hash"]),
             erased_by_id=self.audit_id if line["bytes"] == "erased" else None,

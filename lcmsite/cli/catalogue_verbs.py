@@ -23,11 +23,13 @@ def from_operation(operation: Operation) -> Verb:
     """The verb that performs this operation."""
 
     def add_arguments(parser: ArgumentParser) -> None:
-        required = _required(operation)
-        positionals = _positionals(operation, required)
+        fields = fields_of(operation.params)
+        required = [name for name, field in operation.params.model_fields.items() if field.is_required()]
+        # The params in the path, then the other required ones.
+        positionals = dict.fromkeys([*placeholders(operation.path), *required])
         for name in positionals:
-            _add_positional(parser, name, fields_of(operation.params)[name], required=name in required)
-        for name, field in fields_of(operation.params).items():
+            _add_positional(parser, name, fields[name], required=name in required)
+        for name, field in fields.items():
             if name not in positionals:
                 _add_option(parser, name, field, operation.defaults.get(name))
 
@@ -49,23 +51,10 @@ def from_operation(operation: Operation) -> Verb:
     return Verb(operation.command, run, add_arguments, operation.description)
 
 
-def _required(operation: Operation) -> list[str]:
-    return [name for name, field in operation.params.model_fields.items() if field.is_required()]
-
-
-def _positionals(operation: Operation, required: list[str]) -> list[str]:
-    """The params in the path, then the other required ones."""
-    in_path = list(placeholders(operation.path))
-    return in_path + [name for name in required if name not in in_path]
-
-
 def _is_json(field: Schema) -> bool:
-    return field.get("type") == "object" or _is_objects(field)
-
-
-def _is_objects(field: Schema) -> bool:
-    """Whether it is a list of objects, which cannot be written with commas."""
-    return field.get("type") == "array" and field["items"].get("type") == "object"
+    """Whether it holds objects, which cannot be written with commas."""
+    inner = field["items"] if field.get("type") == "array" else field
+    return bool(inner.get("type") == "object")
 
 
 def _add_positional(parser: ArgumentParser, name: str, field: Schema, *, required: bool) -> None:

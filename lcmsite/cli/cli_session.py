@@ -31,7 +31,10 @@ class Session:
     def caller(self) -> Caller:
         """The caller; Unauthenticated for a bad key, NotFound for an unknown workspace."""
         if self.api_key:
-            return self._holder()
+            caller = caller_of(self.api_key)
+            if self.workspace and self.workspace != caller.scope.narrow(Workspace.objects.all()).get().name:
+                raise Forbidden("This API key is for another workspace; leave out --workspace and LCM_WORKSPACE.")
+            return caller
         row = Workspace.objects.filter(name=self._name).first()
         if row is None:
             raise self._unknown()
@@ -71,13 +74,6 @@ class Session:
         more = ", and more" if len(known) > MOST_NAMED else ""
         those = f"Existing workspaces: {', '.join(known[:MOST_NAMED])}{more}." if known else "There is none yet."
         return NotFound(f"There is no workspace {self._name!r}. {those} `lcm workspace create NAME` creates one.")
-
-    def _holder(self) -> Caller:
-        caller = caller_of(self.api_key)
-        row = caller.scope.narrow(Workspace.objects.all()).get()
-        if self.workspace and self.workspace != row.name:
-            raise Forbidden("This API key is for another workspace; leave out --workspace and LCM_WORKSPACE.")
-        return caller
 
 
 def default_workspace() -> Workspace:

@@ -1,4 +1,4 @@
-"""`lcm ledger` and `lcm anchor`: verifiable histories, and signed evidence."""
+"""`lcm ledger` and `lcm anchor`: histories as verifiable files, and signatures."""
 
 from __future__ import annotations
 

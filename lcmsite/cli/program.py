@@ -41,8 +41,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     wants_json = "--json" in given
     try:
         result = _perform(given)
-        if result is not None:
-            _show(result, wants_json=wants_json)
+        if wants_json and result is not None:
+            sys.stdout.write(as_json(result) + "\n")
+        elif result is not None:
+            show_results.show(result, sys.stdout)
         sys.stdout.flush()
         return FINDINGS_EXIT_CODE if _has_findings(result) else 0
     except BrokenPipeError:
@@ -90,7 +92,8 @@ def _perform(given: list[str]) -> Any:
         if name in arguments:
             options[name] = getattr(arguments, name)
             delattr(arguments, name)
-    return found.run(_session(options), arguments)
+    workspace = options.get("workspace") or settings.DEPLOYMENT.workspace
+    return found.run(Session(workspace, options.get("api_key") or settings.DEPLOYMENT.api_key), arguments)
 
 
 def _manage(name: str, rest: list[str]) -> None:
@@ -114,13 +117,6 @@ def _manage(name: str, rest: list[str]) -> None:
 
 def _misconfigured(sentences: Iterable[str]) -> Invalid:
     return Invalid(" ".join(sentences), code="misconfigured")
-
-
-def _session(options: dict[str, Any]) -> Session:
-    return Session(
-        workspace=options.get("workspace") or settings.DEPLOYMENT.workspace,
-        api_key=options.get("api_key") or settings.DEPLOYMENT.api_key,
-    )
 
 
 def _found(words: list[str]) -> tuple[Verb, list[str]]:
@@ -185,13 +181,6 @@ def _show_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _show(result: Any, *, wants_json: bool) -> None:
-    if wants_json:
-        sys.stdout.write(as_json(result) + "\n")
-    else:
-        show_results.show(result, sys.stdout)
 
 
 def _report(error: Exception, *, wants_json: bool) -> int:

@@ -63,10 +63,9 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport:
     """
     scope = session.caller_with(KeyScope.WRITE, founding=True).scope
     history = History(path=Path(arguments.file), session=arguments.session or "", format=arguments.format or "")
-    importer = Importer(ConversationStore.from_settings(scope), history)
     with progress_bar() as progress:
-        reading = progress.add_task("Reading", total=history.size)
-        conversations = importer.run(on_batch=lambda: progress.update(reading, completed=history.position))
+        history.opener = lambda path: progress.open(path, "rb", description="Reading")
+        conversations = Importer(ConversationStore.from_settings(scope), history).run()
         compactions = []
         if arguments.compact:
             engine = CompactionEngine.from_settings(scope)
@@ -142,10 +141,9 @@ def upload_file(session: Session, arguments: Namespace) -> LargeFileRecord:
 
 def _resumed(service: UploadService, conversation_id: int, *, size: int, digest: str, name: str) -> UploadRecord | None:
     """The unfinished upload of the same file, if there is one."""
-    for upload in service.list_uploads(conversation_id=conversation_id):
-        if (upload.byte_size, upload.sha256, upload.file_name) == (size, digest, name):
-            return upload
-    return None
+    uploads = service.list_uploads(conversation_id=conversation_id)
+    same = (each for each in uploads if (each.byte_size, each.sha256, each.file_name) == (size, digest, name))
+    return next(same, None)
 
 
 def _send(service: UploadService, upload: UploadRecord, file: BinaryIO) -> LargeFileRecord:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -52,30 +52,19 @@ class History:
     passed_over: Counter[str] = field(default_factory=Counter)
     # The session that a line of a transcript named for all lines that do not name their own.
     _named: str = field(default="", repr=False)
-    _file: BinaryIO | None = field(default=None, repr=False)
-
-    @property
-    def size(self) -> int:
-        """The size of the file in bytes."""
-        try:
-            return self.path.stat().st_size
-        except (OSError, ValueError) as refusal:
-            raise self._unreadable(refusal) from refusal
-
-    @property
-    def position(self) -> int:
-        """The number of bytes read."""
-        return self._file.tell() if self._file and not self._file.closed else self.size
+    # Opens the file; the command line shows how far it is read.
+    opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb")
 
     def entries(self) -> Iterator[Entry]:
         """Yield the messages in order; Invalid, naming the line, at an unreadable one."""
         try:
-            with self.path.open("rb") as self._file:
-                is_packed = self._file.read(2) == _GZIP
-                self._file.seek(0)
-                yield from self._read(gzip.GzipFile(fileobj=self._file) if is_packed else self._file)
+            with self.opener(self.path) as file:
+                is_packed = file.read(2) == _GZIP
+                file.seek(0)
+                yield from self._read(gzip.GzipFile(fileobj=file) if is_packed else file)
         except (OSError, ValueError) as refusal:
-            raise self._unreadable(refusal) from refusal
+            why = getattr(refusal, "strerror", None) or refusal
+            raise Invalid(f"{self.path} cannot be read: {why}.", code="unreadable_file") from refusal
 
     def _read(self, stream: Iterable[bytes]) -> Iterator[Entry]:
         lines = self._lines(stream)
@@ -122,15 +111,15 @@ class History:
 
     def _of_transcript(self, where: str, line: dict[str, Any], transcript: Transcript) -> Iterator[Entry]:
         named = transcript.session_of(line)
-        if not transcript.holds_message(line):
-            self.passed_over[line["type"]] += 1
-            # The first name counts: a session that continues another may repeat the lines of that one.
-            self._named = self._named or named
-            return
         try:
             message = transcript.message_of(line)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
+        if message is None:
+            self.passed_over[line["type"]] += 1
+            # The first name counts: a session that continues another may repeat the lines of that one.
+            self._named = self._named or named
+            return
         session_id = self.session or named or self._named or self._stem
         yield Entry(where, session_id, message, key=_key(session_id, where, line))
 
@@ -162,10 +151,6 @@ class History:
 
     def _malformed(self, where: str, sentence: str) -> Invalid:
         return Invalid(f"{self.path.name}{', ' if where else ''}{where}: {sentence}", code="malformed_history")
-
-    def _unreadable(self, refusal: Exception) -> Invalid:
-        why = getattr(refusal, "strerror", None) or refusal
-        return Invalid(f"{self.path} cannot be read: {why}.", code="unreadable_file")
 
 
 def _key(session_id: str, where: str, row: Any) -> str:

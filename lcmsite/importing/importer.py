@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -12,7 +10,7 @@ from django.db import transaction
 from conversations.errors import Conflict, Invalid
 from conversations.store.conversations import ConversationStore
 from lcmsite.importing.history import Entry, History
-from lcmsite.importing.resume_check import Comparison
+from lcmsite.importing.resume_check import require_continued
 
 BATCH = 500
 
@@ -36,7 +34,7 @@ class Importer:
     _found: dict[str, ImportedConversation] = field(default_factory=dict)
     _is_compared: bool = False
 
-    def run(self, *, on_batch: Callable[[], None]) -> list[ImportedConversation]:
+    def run(self) -> list[ImportedConversation]:
         """Store everything, each batch in one transaction before the next is read.
 
         A message of an earlier run is not stored again. Raises HistoryChanged, with nothing stored, if the file differs
@@ -47,7 +45,6 @@ class Importer:
         while batch := list(islice(entries, size)):
             with transaction.atomic():
                 self._write(batch)
-            on_batch()
         return list(self._found.values())
 
     def _write(self, batch: list[Entry]) -> None:
@@ -73,6 +70,7 @@ class Importer:
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported something: the whole file is compared with it, once.
                 self._is_compared = True
-                Comparison(self.store.scope).check(replace(self.history, passed_over=Counter(), _file=None).entries())
+                again = History(self.history.path, self.history.session, self.history.format)
+                require_continued(again.entries(), self.store.scope)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]

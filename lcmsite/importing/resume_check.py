@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 
 from django.db.models import QuerySet
 
@@ -14,7 +15,6 @@ from conversations.content.flattening import flattened
 from conversations.errors import Conflict
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
-from conversations.types import NewMessage
 from lcmsite.importing.history import KEYS_BEGIN, Entry
 
 AT_ONCE = 1000
@@ -35,7 +35,8 @@ class HistoryChanged(Conflict):
 class _Session:
     """One session of the file: its conversation, newest stored message, new texts."""
 
-    conversation_id: int | None
+    # 0 for a session that is not stored yet.
+    conversation_id: int
     # The seq of the newest message that is in the file.
     stored_until: int = 0
     first_new: str = ""
@@ -43,96 +44,73 @@ class _Session:
     has_more_stored: bool = False
     new_texts: Counter[bytes] = field(default_factory=Counter)
 
+    def seqs_of(self, keys: Iterable[str]) -> dict[str | None, int]:
+        """Return the seqs of the stored messages among these, by key."""
+        stored = Message.objects.filter(conversation_id=self.conversation_id, idempotency_key__in=list(keys))
+        return dict(stored.values_list("idempotency_key", "seq"))
 
-@dataclass(frozen=True)
-class Comparison:
-    """Compares a file with the stored messages, session by session.
+    def imported_later(self) -> QuerySet[Message]:
+        """Return the messages that imports stored after the newest one of the file."""
+        later = Message.objects.filter(conversation_id=self.conversation_id, seq__gt=self.stored_until)
+        return later.filter(idempotency_key__startswith=KEYS_BEGIN).order_by("seq")
 
-    A message is identified by its line and its text. The store itself checks messages with keys of their own: it
-    refuses another text under the same key.
-    """
-
-    scope: Scope
-    _sessions: dict[str, _Session] = field(default_factory=dict)
-
-    def check(self, entries: Iterator[Entry]) -> None:
-        """Raise HistoryChanged unless the file continues what was imported.
-
-        Either a message is not stored although a later one of its session is: it was edited since, and would be stored
-        after its successors. Or most of what is new was imported from other lines: lines were inserted or removed
-        before it, and all of it would be stored twice.
-        """
-        while batch := list(islice(entries, AT_ONCE)):
-            ours = [entry for entry in batch if entry.message.idempotency_key is None]
-            stored = self._stored(ours)
-            for entry in ours:
-                self._look_at(entry, stored.get((entry.session_id, entry.key)))
-        for session in self._sessions.values():
-            self._require_new(session)
-
-    def _look_at(self, entry: Entry, seq: int | None) -> None:
-        session = self._session(entry.session_id)
+    def take(self, entry: Entry, seq: int | None) -> None:
+        """Compare an entry; without a seq, it is not stored yet."""
         if seq is not None:
-            if session.first_new:
+            if self.first_new:
                 raise HistoryChanged(
-                    f"{session.first_new} differs from what an earlier import read there, but {entry.where}, after it, "
+                    f"{self.first_new} differs from what an earlier import read there, but {entry.where}, after it, "
                     f"is stored already. {_WHAT_TO_DO}"
                 )
-            session.stored_until = max(session.stored_until, seq)
+            self.stored_until = max(self.stored_until, seq)
             return
-        if not session.first_new:
-            session.first_new = entry.where
-            session.has_more_stored = _imported(session).exists()
-        if session.has_more_stored:
-            session.new_texts[_hash_of(entry.message)] += 1
+        if not self.first_new:
+            self.first_new = entry.where
+            self.has_more_stored = self.imported_later().exists()
+        if self.has_more_stored:
+            message = entry.message
+            content = flattened(message.parts) if message.content is None else message.content
+            self.new_texts[hashing.content_hash(content)] += 1
 
-    def _require_new(self, session: _Session) -> None:
+    def require_new(self) -> None:
         """Raise HistoryChanged if most new texts were imported from other lines.
 
         Two files of one session share some texts; a file whose lines have moved shares nearly all.
         """
-        texts = session.new_texts
+        texts = self.new_texts
         del texts[_NOTHING]
         count = again = 0
         if texts:
-            for text in _imported(session).values_list("content_hash", flat=True).iterator(chunk_size=AT_ONCE):
+            for text in self.imported_later().values_list("content_hash", flat=True).iterator(chunk_size=AT_ONCE):
                 count += bytes(text) != _NOTHING
                 if texts[bytes(text)] > 0:
                     texts[bytes(text)] -= 1
                     again += 1
         if again and 2 * again >= count:
             raise HistoryChanged(
-                f"From {session.first_new} on, {again:,} of the {count:,} messages that an earlier import stored are "
+                f"From {self.first_new} on, {again:,} of the {count:,} messages that an earlier import stored are "
                 f"in other lines now: lines were inserted or removed before them. {_WHAT_TO_DO}"
             )
 
-    def _stored(self, entries: list[Entry]) -> dict[tuple[str, str], int]:
-        """Return the seqs of stored messages by session and key."""
-        keys: dict[str, list[str]] = {}
-        for entry in entries:
-            keys.setdefault(entry.session_id, []).append(entry.key)
-        stored: dict[tuple[str, str], int] = {}
-        for session_id, of_session in keys.items():
-            if (conversation_id := self._session(session_id).conversation_id) is not None:
-                known = Message.objects.filter(conversation_id=conversation_id, idempotency_key__in=of_session)
-                stored |= {(session_id, str(key)): seq for key, seq in known.values_list("idempotency_key", "seq")}
-        return stored
 
-    def _session(self, session_id: str) -> _Session:
-        if session_id not in self._sessions:
-            rows = self.scope.narrow(Conversation.objects.filter(session_id=session_id))
-            self._sessions[session_id] = _Session(rows.values_list("conversation_id", flat=True).first())
-        return self._sessions[session_id]
+def require_continued(entries: Iterator[Entry], scope: Scope) -> None:
+    """Raise HistoryChanged unless a file continues what was imported of it.
 
-
-def _imported(session: _Session) -> QuerySet[Message]:
-    """Return the messages that imports stored after the newest one of the file."""
-    if session.conversation_id is None:
-        return Message.objects.none()
-    return Message.objects.filter(
-        conversation_id=session.conversation_id, seq__gt=session.stored_until, idempotency_key__startswith=KEYS_BEGIN
-    ).order_by("seq")
-
-
-def _hash_of(message: NewMessage) -> bytes:
-    return hashing.content_hash(flattened(message.parts) if message.content is None else message.content)
+    Either a message is not stored although a later one of its session is: it was edited since, and would be stored
+    after its successors. Or most of what is new was imported from other lines: lines were inserted or removed before
+    it, and all of it would be stored twice. A message is identified by its line and its text. The store itself checks
+    messages with keys of their own: it refuses another text under the same key.
+    """
+    sessions: dict[str, _Session] = {}
+    while batch := list(islice(entries, AT_ONCE)):
+        ours = (entry for entry in batch if entry.message.idempotency_key is None)
+        for session_id, group in groupby(ours, key=attrgetter("session_id")):
+            if session_id not in sessions:
+                rows = scope.narrow(Conversation.objects.filter(session_id=session_id))
+                sessions[session_id] = _Session(rows.values_list("conversation_id", flat=True).first() or 0)
+            found = list(group)
+            seqs = sessions[session_id].seqs_of(entry.key for entry in found)
+            for entry in found:
+                sessions[session_id].take(entry, seqs.get(entry.key))
+    for session in sessions.values():
+        session.require_new()

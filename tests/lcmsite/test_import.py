@@ -1,4 +1,7 @@
-"""`lcm import`: histories in every form they come in, whole or not at all, and never twice."""
+"""`lcm import`: histories in every form they come in, whole or not at all, and never twice.
+
+An import taken up again goes on where it stopped, and refuses a file that is no longer the one it had begun.
+"""
 
 import gzip
 import json
@@ -6,6 +9,8 @@ import json
 import pytest
 
 from conversations.models import Conversation, Message
+from conversations.types import NewMessage, Role
+from tests.factories import a_store
 from tests.lcmsite.callers import an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
@@ -29,19 +34,28 @@ def history(tmp_path):
     return file
 
 
+@pytest.fixture
+def imported(tmp_path):
+    """Imports a text, or bytes, as a file of this name."""
+
+    def run(given, name="chat.jsonl"):
+        file = tmp_path / name
+        file.write_bytes(given if isinstance(given, bytes) else given.encode())
+        return lcm("--json", "import", str(file))
+
+    return run
+
+
 def _contents(session_id):
     messages = Message.objects.filter(conversation__session_id=session_id).order_by("seq")
     return list(messages.values_list("content", flat=True))
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_history_is_imported_into_its_sessions_in_order(history, tmp_path, packed):
-    if packed:
-        file = tmp_path / "history.jsonl.gz"
-        file.write_bytes(gzip.compress(history.read_bytes()))
-        history = file
+def test_a_history_is_imported_into_its_sessions_in_order(imported, packed):
+    text = _lines(ROWS).encode()
 
-    report = lcm("--json", "import", str(history)).json
+    report = imported(gzip.compress(text), "history.jsonl.gz").json if packed else imported(text).json
 
     assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [("a", 700), ("b", 500)]
     assert _contents("a") == [row["content"] for row in ROWS[:700]]
@@ -74,11 +88,8 @@ def test_an_import_cut_short_names_the_line_and_is_taken_up_again(history):
     assert _contents("a") + _contents("b") == [row["content"] for row in ROWS]
 
 
-def test_a_compressed_file_cut_short_is_refused_with_the_line(history, tmp_path):
-    file = tmp_path / "history.jsonl.gz"
-    file.write_bytes(gzip.compress(history.read_bytes())[:-500])
-
-    refused = lcm("--json", "import", str(file))
+def test_a_compressed_file_cut_short_is_refused_with_the_line(imported):
+    refused = imported(gzip.compress(_lines(ROWS).encode())[:-500], "history.jsonl.gz")
 
     assert refused.problem["code"] == "malformed_history"
     assert "line" in refused.problem["detail"]
@@ -99,11 +110,8 @@ def test_a_compressed_file_cut_short_is_refused_with_the_line(history, tmp_path)
         ('{"role": "user", "content": "x", "seq": 0, "created_at": "soon"}', "created_at"),
     ],
 )
-def test_a_history_that_cannot_be_read_is_refused_and_nothing_stored(tmp_path, text, words):
-    file = tmp_path / "history.json"
-    file.write_text(text)
-
-    refused = lcm("--json", "import", str(file))
+def test_a_history_that_cannot_be_read_is_refused_and_nothing_stored(imported, text, words):
+    refused = imported(text)
 
     assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
     assert words in refused.problem["detail"]
@@ -131,46 +139,30 @@ CHAT = [
         (_lines(CHAT), "chat"),
     ],
 )
-def test_chat_completions_are_imported_in_all_their_wrappings(tmp_path, text, session_id):
-    file = tmp_path / "chat.json"
-    file.write_text(text)
-
-    report = lcm("import", str(file))
-
-    assert report.exit_code == 0
+def test_chat_completions_are_imported_in_all_their_wrappings(imported, text, session_id):
+    assert imported(text).exit_code == 0
     assert Conversation.objects.get().session_id == session_id
     assert [message.role for message in Message.objects.order_by("seq")] == [row["role"] for row in CHAT]
     assert _contents(session_id)[3] == "sunny"
 
 
 @pytest.mark.parametrize(
-    ("rows", "contents"),
+    "rows",
     [
-        (
-            [
-                {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
-                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
-            ],
-            ["[tool_call weather] {}", "sunny"],
-        ),
-        (
-            [
-                {"type": "function_call", "call_id": "x", "name": "weather", "arguments": "{}"},
-                {"type": "function_call_output", "call_id": "x", "output": "sunny"},
-            ],
-            ["[tool_call weather] {}", "sunny"],
-        ),
+        [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
+        ],
+        [
+            {"type": "function_call", "call_id": "x", "name": "weather", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "x", "output": "sunny"},
+        ],
     ],
 )
-def test_the_first_message_that_shows_its_format_decides_for_the_history(tmp_path, rows, contents):
-    file = tmp_path / "chat.jsonl"
-    file.write_text(_lines([{"role": "user", "content": "What is the weather?"}, *rows]))
-
-    report = lcm("import", str(file))
-
-    assert report.exit_code == 0
+def test_the_first_message_that_shows_its_format_decides_for_the_history(imported, rows):
+    assert imported(_lines([{"role": "user", "content": "What is the weather?"}, *rows])).exit_code == 0
     assert [message.role for message in Message.objects.order_by("seq")] == ["user", "assistant", "tool"]
-    assert _contents("chat")[1:] == contents
+    assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
 
 
 def _noted(number, content, **more):
@@ -234,12 +226,8 @@ PI = [
         (PI, {"p1": ["What is in a.py?", "def f(): ..."]}, {"session": 1, "model_change": 1}),
     ],
 )  # fmt: skip
-def test_the_transcript_of_an_agent_is_imported_into_its_sessions(tmp_path, lines, contents, passed_over):
-    file = tmp_path / "transcript.jsonl"
-    file.write_text(_lines(lines))
-
-    report = lcm("--json", "import", str(file)).json
-    again = lcm("--json", "import", str(file)).json
+def test_the_transcript_of_an_agent_is_imported_into_its_sessions(imported, lines, contents, passed_over):
+    report, again = imported(_lines(lines)).json, imported(_lines(lines)).json
 
     created = {each["session_id"]: each["created"] for each in report["conversations"]}
     assert created == {session_id: len(texts) for session_id, texts in contents.items()}
@@ -248,11 +236,8 @@ def test_the_transcript_of_an_agent_is_imported_into_its_sessions(tmp_path, line
     assert {session_id: _contents(session_id) for session_id in contents} == contents
 
 
-def test_a_transcript_that_is_damaged_is_refused_with_the_line(tmp_path):
-    file = tmp_path / "transcript.jsonl"
-    file.write_text(_lines([*TRANSCRIPT, _noted(5, 7)]))
-
-    refused = lcm("--json", "import", str(file))
+def test_a_transcript_that_is_damaged_is_refused_with_the_line(imported):
+    refused = imported(_lines([*TRANSCRIPT, _noted(5, 7)]))
 
     assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
     assert "line 8" in refused.problem["detail"]
@@ -278,3 +263,112 @@ def test_an_import_needs_a_key_that_may_write(history):
 
     assert refused.exit_code == 5
     assert not Message.objects.exists()
+
+
+def _row(number, content=None):
+    return {"session_id": "a", "role": "user", "content": content or f"message {number}"}
+
+
+@pytest.fixture
+def growing(tmp_path):
+    return tmp_path / "growing.jsonl"
+
+
+def _write(growing, rows):
+    growing.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _begun(growing, stored):
+    """An import that has stored so many of the messages before it was interrupted."""
+    _write(growing, [_row(number) for number in range(stored)])
+    assert lcm("import", str(growing)).exit_code == 0
+
+
+# The last one of a batch has what it stands before in the next one.
+@pytest.mark.parametrize("edited", [0, 300, 499, 500, 998])
+def test_a_line_edited_since_is_named_and_nothing_is_stored(growing, edited):
+    _begun(growing, 1000)
+    rows = [_row(number) for number in range(1500)]
+    rows[edited] = _row(edited, "edited")
+    _write(growing, rows)
+
+    refused = lcm("--json", "import", str(growing))
+
+    assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
+    assert refused.problem["detail"].startswith(f"line {edited + 1} differs from what an earlier import read there")
+    assert Message.objects.count() == 1000
+
+
+@pytest.mark.parametrize("place", [0, 1, 499, 698])
+def test_a_line_put_in_or_taken_out_is_noticed_and_nothing_is_stored_twice(growing, place):
+    _begun(growing, 700)
+    rows = [_row(number) for number in range(900)]
+
+    for changed in (rows[:place] + [_row(0, "put in")] + rows[place:], rows[:place] + rows[place + 1 :]):
+        _write(growing, changed)
+        refused = lcm("--json", "import", str(growing))
+
+        assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
+        assert refused.problem["detail"].startswith(f"From line {place + 1} on, ")
+        assert "--session" in refused.problem["detail"]
+    assert Message.objects.count() == 700
+
+
+def test_a_history_in_another_form_of_file_is_not_stored_twice(growing, tmp_path):
+    _begun(growing, 20)
+    as_list = tmp_path / "growing.json"
+    as_list.write_text(json.dumps([_row(number) for number in range(20)]))
+
+    refused = lcm("--json", "import", str(as_list))
+
+    assert refused.problem["code"] == "history_changed"
+    assert Message.objects.count() == 20
+
+
+def test_a_file_may_grow_after_another_was_added_to_its_session(growing, tmp_path):
+    _begun(growing, 5)
+    another = tmp_path / "another.jsonl"
+    _write(another, [_row(number, f"another {number}") for number in range(5)])
+    lcm("import", str(another))
+    _write(growing, [*map(_row, range(5)), _row(0, "another 3"), _row(0, "quite new")])
+
+    first, again = (lcm("--json", "import", str(growing)).json["conversations"][0] for _ in range(2))
+
+    assert (first["created"], first["stored_before"]) == (2, 5)
+    assert (again["created"], again["stored_before"]) == (0, 7)
+    assert Message.objects.count() == 12
+
+
+def test_what_an_agent_has_said_since_is_no_reason_to_refuse_a_file_that_has_grown(growing):
+    _begun(growing, 3)
+    conversation_id = Message.objects.first().conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "message 3")])
+    _write(growing, [_row(number) for number in range(5)])
+
+    assert lcm("import", str(growing)).exit_code == 0
+
+    assert Message.objects.count() == 6
+
+
+def test_a_file_that_has_grown_is_taken_up_where_it_ended(growing):
+    _begun(growing, 700)
+    _write(growing, [_row(number) for number in range(900)])
+
+    report = lcm("--json", "import", str(growing)).json
+
+    assert [(each["created"], each["stored_before"]) for each in report["conversations"]] == [(200, 700)]
+    contents = Message.objects.order_by("seq").values_list("content", flat=True)
+    assert list(contents) == [f"message {number}" for number in range(900)]
+
+
+def test_another_text_under_a_key_of_its_own_is_a_conflict_that_names_the_lines(growing):
+    rows = [{"role": "user", "content": f"message {number}", "idempotency_key": f"k{number}"} for number in range(2)]
+    _write(growing, rows)
+    lcm("import", str(growing), "--format", "lcm")
+    _write(growing, [rows[0], {**rows[1], "content": "edited"}])
+
+    refused = lcm("--json", "import", str(growing), "--format", "lcm")
+
+    assert (refused.exit_code, refused.problem["code"]) == (4, "conflict")
+    assert refused.problem["detail"].startswith("From line 1 to line 2: ")
+    assert Message.objects.count() == 2

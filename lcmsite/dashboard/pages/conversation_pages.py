@@ -159,7 +159,7 @@ def imported(visit: Visit) -> HttpResponse:
             for chunk in file.chunks():
                 copy.write(chunk)
         history = History(path=path, session=visit.request.POST.get("session", "").strip())
-        found = Importer(ConversationStore.from_settings(visit.caller.scope), history).run(on_batch=lambda: None)
+        found = Importer(ConversationStore.from_settings(visit.caller.scope), history).run()
     new = sum(each.created for each in found)
     known = sum(each.stored_before for each in found)
     stored = f"{counted(new, 'message')} stored"

@@ -81,6 +81,10 @@ def of_pi(**message: Any) -> dict[str, Any]:
     return {"type": "message", "timestamp": AT, "message": {**message, "timestamp": 1769860800046}}
 
 
+def a_pi_result(content: Any, *, is_error: bool = False) -> dict[str, Any]:
+    return of_pi(role="toolResult", toolCallId="t1", toolName="read", isError=is_error, content=content)
+
+
 def of_codex(**payload: Any) -> dict[str, Any]:
     return {"timestamp": AT, "type": "response_item", "payload": payload}
 

@@ -147,14 +147,6 @@ def test_sealed_again_and_unchanged_it_is_the_same_ledger(full_ledger, full_obje
     assert verifier.verify(io.BytesIO(full_ledger)) == objects[-1]["line_hash"]
 
 
-def test_a_file_that_is_no_ledger_is_said_to_be_none_once():
-    with (PROJECT / "README.md").open("rb") as file:
-        report = verified(file.read())
-
-    assert [(each.line, each.code) for each in report.findings] == [(1, "malformed_line")]
-    assert "not a ledger" in report.findings[0].detail
-
-
 def test_the_words_of_runs_are_those_of_compaction():
     assert set(line_shapes.REASONS) == {each.value for each in Reason}
     assert set(line_shapes.OUTCOMES) == {each.value for each in Outcome} - {Outcome.RUNNING.value}

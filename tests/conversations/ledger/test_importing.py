@@ -14,7 +14,7 @@ from conversations.ledger.restoring import Restored
 from conversations.models import AuditEntry, ContextItem, Conversation, Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.connections import connect
-from tests.conversations.ledger.forging import Objects, bytes_of
+from tests.conversations.ledger.forging import Objects, bytes_of, changed
 from tests.conversations.ledger.ledgers import (
     a_full_conversation,
     another_database,
@@ -92,32 +92,24 @@ def test_a_conversation_that_is_there_under_another_name_is_a_conflict(db, tmp_p
 
 
 def alter_two_messages(objects: Objects) -> None:
-    objects[2]["content"] += "!"
-    objects[3]["content"] += "!"
-
-
-def have_a_setting_that_is_none(objects: Objects) -> None:
-    objects[-2]["overrides"] = {"fresh_tail_count": -1}
-
-
-def have_a_number_that_the_database_writes_another_way(objects: Objects) -> None:
-    objects[-2]["metadata"] = {"b": 1e23}
-
-
-def be_of_another_version(objects: Objects) -> None:
-    objects[0]["version"] = 1
+    for message in objects[2:4]:
+        message["content"] += "!"
 
 
 @pytest.mark.parametrize(
     ("change", "sentence", "code"),
     [
-        (alter_two_messages, r"nothing was imported: line 3, .*\[content_hash_mismatch\], and",
-         "ledger_does_not_verify"),
-        (have_a_setting_that_is_none, "fresh_tail_count", "invalid"),
-        (have_a_number_that_the_database_writes_another_way, "would have other end lines", "ledger_not_reproducible"),
-        (be_of_another_version, "unsupported_version", "ledger_does_not_verify"),
+        (
+            alter_two_messages,
+            r"nothing was imported: line 3, .*\[content_hash_mismatch\], and",
+            "ledger_does_not_verify",
+        ),
+        (changed("end", overrides={"fresh_tail_count": -1}), "fresh_tail_count", "invalid"),
+        # A number that the database writes in another way.
+        (changed("end", metadata={"b": 1e23}), "would have other end lines", "ledger_not_reproducible"),
+        (changed("header", version=1), "unsupported_version", "ledger_does_not_verify"),
     ],
-)  # fmt: skip
+)
 def test_a_ledger_that_cannot_be_imported_is_refused_and_nothing_is_written(
     ledger, objects, tmp_path, change, sentence, code
 ):

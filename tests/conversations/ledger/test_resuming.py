@@ -9,6 +9,7 @@ import pytest
 from compaction.engine import CompactionEngine
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
+from conversations.ledger.types import ExportReport
 from conversations.models import AuditEntry, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
@@ -18,9 +19,13 @@ from tests.integrity.breaking import breaking
 
 
 def gone_on_with(written: bytes, conversation_id: int | None) -> bytes:
+    return gone_on(written, conversation_id)[0]
+
+
+def gone_on(written: bytes, conversation_id: int | None) -> tuple[bytes, ExportReport]:
     file = io.BytesIO(written)
-    the_ledgers().resume(file, name="a ledger", conversation_id=conversation_id)
-    return file.getvalue()
+    report = the_ledgers().resume(file, name="a ledger", conversation_id=conversation_id)
+    return file.getvalue(), report
 
 
 def grow(conversation_id: int) -> None:
@@ -44,21 +49,14 @@ def test_wherever_it_broke_off_it_becomes_whole(conversation_id):
     assert gone_on_with(whole, conversation_id) == whole
 
 
-def test_a_conversation_that_has_grown_is_appended_to(conversation_id):
+def test_only_what_a_conversation_has_grown_by_is_appended(conversation_id):
     before = exported(conversation_id)
     grow(conversation_id)
-    after = exported(conversation_id)
 
-    assert gone_on_with(before, conversation_id) == after != before
+    after, report = gone_on(before, conversation_id)
 
-
-def test_what_is_in_the_file_is_not_read_again(conversation_id):
-    before = exported(conversation_id)
-    grow(conversation_id)
-    file = io.BytesIO(before)
-
-    report = the_ledgers().resume(file, name="a ledger", conversation_id=conversation_id)
-
+    assert exported(conversation_id) == after != before
+    # What is in the file is not read again.
     assert report.continued_after == 2 + before.count(b'"type":"message"')
 
 
