@@ -34,11 +34,6 @@ _PERSON = re.compile(rf"[{_UPPER}](?<=[{_LOWER},] [{_UPPER}])[{_LOWER}]{{2,30}}\
 _WORD = re.compile(r"[^\W\d_]{3,31}")
 _KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
 
-# A plain word with its quotes, punctuation and blanks. It holds neither a name nor a number, and most words are plain.
-# Each part ends where the next begins, so a word that does not match is read twice at most.
-_QUOTES = r"\"'`()\[\]{}"
-_MERE_WORD = re.compile(rf"(?<!\S)[{_QUOTES}]*[A-Za-z][a-z]*[.,:;!?{_QUOTES}]*(?!\S)\s*")
-
 
 class _Facts(NamedTuple):
     """What of a text must survive letter by letter."""
@@ -86,13 +81,11 @@ def survivors(source: str, summary: str) -> frozenset[str]:
 
 
 def _facts_of(text: str) -> _Facts:
-    # No name or number has a blank in it.
-    rest = _MERE_WORD.sub("", text)
     # The end of a tag is no path.
-    pieces = set(PIECE.findall(rest.replace("</", "<")))
+    pieces = set(PIECE.findall(text.replace("</", "<")))
     return _Facts(
         names=frozenset(chain.from_iterable(map(names_of, pieces))),
-        numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(rest))),
+        numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(text))),
         people=frozenset(word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS),
     )
 

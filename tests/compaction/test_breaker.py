@@ -8,7 +8,7 @@ import pytest
 
 from compaction.llm.guards import MOST_PAUSES, callable_models
 from compaction.llm.types import CallOutcome, Usage
-from tests.compaction.guarded import NOTHING, Worker
+from tests.compaction.model_settings import NOTHING, Worker
 from tests.statements import counted_statements
 
 FAULTS = (CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED)
@@ -124,21 +124,6 @@ def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):
     assert asking.row.consecutive_failures == 2
     assert asking.row.open_until == asking.clock() + timedelta(seconds=60 - 4)
     assert asking.row.failures == 6
-
-
-def test_each_time_the_breaker_opens_the_log_says_so_once(worker, caplog):
-    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
-    for _ in range(4):
-        asking.guard.before_call()
-
-    for _ in range(4):
-        asking.guard.after_call(CallOutcome.RATE_LIMITED, NOTHING)
-        asking.clock.forward(1)
-    asking.clock.forward(60)
-    asking.fail(1)
-
-    said = [record.msg for record in caplog.records if "model_left_alone" in str(record.msg)]
-    assert [(each["model"], each["reason"]) for each in said] == [("chat", "rate_limited"), ("chat", "unreachable")]
 
 
 def test_each_model_has_a_breaker_of_its_own(worker):

@@ -186,16 +186,6 @@ def test_a_broken_connection_is_tried_again(behave):
     assert len(vendor.requests) == 2
 
 
-def test_where_nobody_listens_there_is_no_answer():
-    with Vendor() as vendor:
-        client = a_client(vendor)
-
-    with pytest.raises(Unreachable) as failed:
-        client.complete(PROMPT)
-
-    assert failed.value.usage.tokens_in == 0
-
-
 @both_protocols
 @pytest.mark.parametrize(
     "behave",

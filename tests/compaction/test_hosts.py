@@ -27,9 +27,6 @@ REFERENCES = ["compaction-7", "compactação n.º 7 · 圧縮 🗜", "e\u0301 is
 NO_REFERENCES = ["", "NUL \x00", "half a character \ud800", "x" * 501]
 
 
-# -- flush -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db
 def test_a_flush_makes_the_pending_summaries_and_records_the_boundary():
     talk = a_talk()
@@ -126,24 +123,6 @@ def test_what_is_said_during_a_flush_lies_behind_its_boundary():
 
 
 @pytest.mark.django_db
-def test_a_flush_that_fails_records_nothing_and_may_be_tried_again():
-    talk = a_talk()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$; "
-            "CREATE TRIGGER refuse BEFORE INSERT ON summaries FOR EACH ROW EXECUTE FUNCTION refuse()"
-        )
-
-    with pytest.raises(Exception, match="no room"):
-        hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
-
-    assert not CompactionBoundary.objects.exists()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER refuse ON summaries")
-    assert hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7").created
-
-
-@pytest.mark.django_db
 def test_a_flush_in_the_background_records_at_once_and_leaves_the_summaries_to_a_worker():
     talk = a_talk()
     service = hosts()
@@ -199,9 +178,6 @@ def test_flushes_at_once_end_each_with_its_boundary_and_summarize_nothing_twice(
     assert sum(each.created for each in flushed) == len(boundaries) == (1 if names == "one for all" else 6)
     assert all(each.boundary in boundaries for each in flushed)
     assert IntegrityChecker.from_settings().run(conversation_id=talk.conversation_id).is_clean
-
-
-# -- boundaries --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

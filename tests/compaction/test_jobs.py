@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from compaction.background import jobs
-from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
@@ -28,19 +27,6 @@ def claim(lease_seconds: int = 60, job_id: int | None = None) -> Lease[Compactio
 
 def let_the_lease_run_out(job_id: int) -> None:
     CompactionJob.objects.filter(pk=job_id).update(leased_until=timezone.now() - timedelta(seconds=1))
-
-
-@pytest.fixture
-def wake_ups():
-    """The wake-ups that were asked for: job and delay."""
-    heard: list[tuple[int, float]] = []
-
-    def hear(*, job_id: int, delay_seconds: float, **_: object) -> None:
-        heard.append((job_id, delay_seconds))
-
-    job_due.connect(hear)
-    yield heard
-    job_due.disconnect(hear)
 
 
 @pytest.mark.parametrize(

@@ -36,19 +36,6 @@ from tests.flows.processes import wait_until
 LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
 
 
-@pytest.fixture
-def wake_ups() -> Iterator[list[int]]:
-    """The jobs that somebody was woken for."""
-    heard: list[int] = []
-
-    def hear(*, job_id: int, **_: object) -> None:
-        heard.append(job_id)
-
-    job_due.connect(hear)
-    yield heard
-    job_due.disconnect(hear)
-
-
 @contextmanager
 def elsewhere() -> Iterator[Any]:
     """Another worker, with a connection of its own: what it is told to do is begun at once."""
@@ -85,7 +72,7 @@ def test_while_a_job_is_at_work_the_next_of_its_conversation_waits_and_is_woken_
     wake_ups.clear()
     at_work.finish()
 
-    assert wake_ups == [waiting]
+    assert wake_ups == [(waiting, 0.0)]
     assert jobs.QUEUE.claim(lease_seconds=60, row_id=waiting) is not None
 
 

@@ -150,35 +150,6 @@ def test_system_messages_are_never_compacted():
     assert not {1, 6} & {slot.ordinal for chunk in chunks for slot in chunk}
 
 
-def test_leaf_chunks_are_the_oldest_messages_up_to_the_chunk_size():
-    slots = chat(12)
-    protected = planner.fresh_tail(slots, POLICY)
-
-    chunks = [ordinals(chunk) for chunk in planner.leaf_chunks(slots, protected, POLICY)]
-
-    assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8]]
-
-
-def test_a_bound_on_messages_does_not_tear_a_tool_call_from_its_results():
-    policy = CompactionPolicy(fresh_tail_count=4, leaf_batch_messages=3)
-    slots = [
-        raw(1, Role.USER),
-        raw(2),
-        raw(3, calls="a b"),
-        raw(4, Role.TOOL, calls="a"),
-        raw(5, Role.TOOL, calls="b"),
-        raw(6),
-        raw(7, calls="c d e"),
-        *(raw(n, Role.TOOL, calls=call) for n, call in zip((8, 9, 10), "cde", strict=True)),
-        *chat(20)[10:],
-    ]
-
-    chunks = planner.leaf_chunks(slots, planner.fresh_tail(slots, policy), policy)
-
-    # The last of them is one atom, larger than the bound: it goes alone.
-    assert [ordinals(chunk) for chunk in chunks][:4] == [[1, 2], [3, 4, 5], [6], [7, 8, 9, 10]]
-
-
 def test_messages_too_short_to_be_worth_a_summary_are_left_as_they_are():
     slots = chat(12, tokens=5)
 

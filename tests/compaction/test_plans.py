@@ -115,24 +115,6 @@ def test_the_context_is_then_no_longer_than_was_expected():
     assert result.tokens_after <= plan.tokens_expected < plan.tokens_before == result.tokens_before
 
 
-def test_a_plan_does_what_a_compaction_would_have_done():
-    talk = [f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(60)]
-    by_plan, at_once = a_conversation(*talk), a_conversation(*talk)
-    plan = planned(by_plan, condense_fan_in=100)
-
-    plans(condense_fan_in=100).execute_plan(plan_id=plan.plan_id)
-    plans(condense_fan_in=100).engine.compact(conversation_id=at_once.conversation_id)
-
-    def texts(conversation: ConversationRecord) -> list[str]:
-        return list(
-            Summary.objects.filter(conversation_id=conversation.conversation_id)
-            .oldest_first()
-            .values_list("content", flat=True)
-        )
-
-    assert texts(by_plan) == texts(at_once)
-
-
 def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for():
     conversation = a_talk()
     plans(condense_fan_in=100).engine.compact(conversation_id=conversation.conversation_id)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from compaction.engine import CompactionEngine
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
-from compaction.run import compaction_lock
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.errors import ConversationBusy
@@ -27,27 +24,6 @@ def a_planned_conversation() -> tuple[int, str]:
     texts = (f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 30 for n in range(60))
     conversation_id = a_conversation(*texts, overrides={"leaf_chunk_tokens": 2000}).conversation_id
     return conversation_id, CompactionPlans.from_settings().plan(conversation_id=conversation_id).plan_id
-
-
-def test_a_plan_is_not_begun_while_another_compaction_is_at_work(committed_db):
-    conversation_id, plan_id = a_planned_conversation()
-    plans = CompactionPlans.from_settings()
-
-    def execute() -> CompactionResult:
-        try:
-            return plans.execute_plan(plan_id=plan_id)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        with compaction_lock(conversation_id), pytest.raises(ConversationBusy) as busy:
-            pool.submit(execute).result()
-        executed_while_busy = plans.get_plan(plan_id=plan_id).executed_at
-        later = pool.submit(execute).result()
-
-    assert busy.value.retryable
-    assert executed_while_busy is None
-    assert plans.get_plan(plan_id=plan_id).run_id == later.run_id
 
 
 def test_of_several_who_carry_it_out_at_once_one_does_and_the_others_learn_who(committed_db):

@@ -157,7 +157,6 @@ def test_every_depth_and_level_has_a_task_of_its_own():
     }
 
     assert len(prompts) == 8
-    assert a_prompt(*said("Hello"), depth=9).system == a_prompt(*said("Hello"), depth=3).system
     assert sorted(path.stem for path in TEMPLATES.glob("*.txt")) == sorted(["_system", "_user", *KINDS])
 
 

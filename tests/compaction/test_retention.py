@@ -83,8 +83,3 @@ def test_it_is_a_share_and_the_whole_keeps_the_whole(sources, summary):
 
     assert share is None or 0.0 <= share <= 1.0
     assert retention(sources, "\n".join(sources)) in (None, 1.0)
-
-
-@given(st.permutations(["src/a.py 12 Lisbon", "in Porto, 99 of src/b.py", "getSummary E1101", "see src/a.py"]))
-def test_the_order_of_the_sources_makes_no_difference(sources):
-    assert retention(sources, "src/a.py in Porto 99") == retention(sorted(sources), "src/a.py in Porto 99")
