@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from django.db import connection
 from compaction.models import CompactionBoundary, CompactionJob
 from compaction.params import BoundaryParams, CoverageParams, FlushParams
 from compaction.run import compaction_lock
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
@@ -97,26 +97,17 @@ def test_what_a_bound_cuts_off_is_left_to_a_worker():
     assert flushed.boundary.last_seq == 80
 
 
-@dataclass(frozen=True)
-class Interrupted:
-    """A summarizer that has no answer, and while it looks for one the conversation goes on."""
+@pytest.mark.django_db
+def test_what_is_said_during_a_flush_lies_behind_its_boundary(monkeypatch):
+    talk = a_talk()
 
-    conversation_id: int
-    name: str = "interrupted"
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        append(self.conversation_id, "said while the summary was made")
+    def interrupted(self: ExtractiveSummarizer, request: SummaryRequest) -> SummaryDraft:
+        append(talk.conversation_id, "said while the summary was made")
         return SummaryDraft(text="", model=self.name)
 
+    monkeypatch.setattr(ExtractiveSummarizer, "summarize", interrupted)
 
-@pytest.mark.django_db
-def test_what_is_said_during_a_flush_lies_behind_its_boundary():
-    talk = a_talk()
-    service = hosts()
-    escalation = replace(service.engine.escalation, chain=(Interrupted(talk.conversation_id),))
-    service = replace(service, engine=replace(service.engine, escalation=escalation))
-
-    flushed = service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+    flushed = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
 
     assert a_store().get_conversation(conversation_id=talk.conversation_id).counters.message_count > 40
     assert flushed.boundary.last_seq == 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +17,8 @@ from compaction.models import CompactionPlan, CompactionRun, ModelEndpoint
 from compaction.plans.execution import PlanOutdated
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from compaction.policy import CompactionPolicy
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import Outcome, PlanRecord
 from conversations.errors import NotFound
@@ -182,41 +184,25 @@ def test_a_plan_without_steps_can_be_carried_out_and_does_nothing(enabled, outco
     assert plans().get_plan(plan_id=plan.plan_id).run_id == result.run_id
 
 
-@dataclass(frozen=True)
-class Wordy:
-    """Answers as the other does, but cannot put a source that holds a certain word more briefly than it is."""
+def test_a_step_that_cannot_be_made_is_reported_and_so_is_what_hangs_on_it(monkeypatch):
+    def wordy(summarize: Callable[..., SummaryDraft]) -> Callable[..., SummaryDraft]:
+        """Put a source that holds a certain word at more length than it is."""
 
-    other: Summarizer
-    word: str
+        def answer(self: Summarizer, request: SummaryRequest) -> SummaryDraft:
+            texts = " ".join(source.text for source in request.sources)
+            return SummaryDraft(text=texts * 2, model="wordy") if "service-2." in texts else summarize(self, request)
 
-    @property
-    def name(self) -> str:
-        return self.other.name
+        return answer
 
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        texts = [source.text for source in request.sources]
-        if any(self.word in text for text in texts):
-            return SummaryDraft(text=" ".join(texts) * 2, model=self.name)
-        return self.other.summarize(request)
-
-
-def with_summarizers(around: Callable[[Summarizer], Summarizer]) -> CompactionPlans:
-    """The service with each of its summarizers in another."""
-    service = plans()
-    escalation = service.engine.escalation
-    changed = replace(
-        escalation, chain=tuple(around(each) for each in escalation.chain), last_resort=around(escalation.last_resort)
-    )
-    return replace(service, engine=replace(service.engine, escalation=changed))
-
-
-def test_a_step_that_cannot_be_made_is_reported_and_so_is_what_hangs_on_it():
     conversation = a_talk()
     plan = planned(conversation)
     lost = next(step for step in plan.steps if step.first_seq <= 3 <= step.last_seq)
     dependent = next(step for step in plan.steps if lost.number in step.from_steps)
 
-    result = with_summarizers(lambda each: Wordy(each, "service-2.")).execute_plan(plan_id=plan.plan_id)
+    for each in (ExtractiveSummarizer, TelegraphicSummarizer):
+        monkeypatch.setattr(each, "summarize", wordy(each.summarize))
+
+    result = plans().execute_plan(plan_id=plan.plan_id)
 
     skipped = {each["step"]: each["why"] for each in result.details["steps_skipped"]}
     assert skipped[lost.number] == "no summary of it would have been cheaper than what it stands for"

@@ -10,7 +10,8 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
-from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.errors import ConversationBusy
 from conversations.models import Summary
@@ -73,33 +74,20 @@ def test_who_is_overtaken_on_the_way_to_the_lock_learns_of_it_there(committed_db
     assert refusal.value.context["run_id"] == plans.get_plan(plan_id=plan_id).run_id
 
 
-@dataclass(frozen=True)
-class Breaking:
-    """Answers as the other does, and breaks down over a source that holds a certain word."""
-
-    other: Summarizer
-    word: str
-
-    @property
-    def name(self) -> str:
-        return self.other.name
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        if any(self.word in source.text for source in request.sources):
-            raise RuntimeError("out of order")
-        return self.other.summarize(request)
-
-
 @pytest.mark.parametrize("place", [0, 30], ids=["at the first step", "later"])
-def test_a_plan_that_failed_on_the_way_is_spent_and_its_run_says_how_far_it_came(committed_db, place):
+def test_a_plan_that_failed_on_the_way_is_spent_and_its_run_says_how_far_it_came(committed_db, monkeypatch, place):
     conversation_id, plan_id = a_planned_conversation()
     plans = CompactionPlans.from_settings()
-    escalation = plans.engine.escalation
-    broken = replace(escalation, chain=tuple(Breaking(each, f"service-{place}.") for each in escalation.chain))
-    breaking = replace(plans, engine=replace(plans.engine, escalation=broken))
+    summarize = ExtractiveSummarizer.summarize
 
-    with pytest.raises(RuntimeError):
-        breaking.execute_plan(plan_id=plan_id)
+    def breaking(self: ExtractiveSummarizer, request: SummaryRequest) -> SummaryDraft:
+        if any(f"service-{place}." in source.text for source in request.sources):
+            raise RuntimeError("out of order")
+        return summarize(self, request)
+
+    with monkeypatch.context() as once, pytest.raises(RuntimeError):
+        once.setattr(ExtractiveSummarizer, "summarize", breaking)
+        plans.execute_plan(plan_id=plan_id)
     with pytest.raises(PlanExecuted) as refusal:
         plans.execute_plan(plan_id=plan_id)
 
