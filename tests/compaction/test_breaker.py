@@ -140,16 +140,6 @@ def test_each_model_has_a_breaker_of_its_own(worker):
     assert callable_models(chain, policy=chat.policy, now=chat.clock) == {}
 
 
-def test_a_model_whose_pause_is_over_may_be_called_and_is_not_yet_known_to_answer(worker):
-    asking = worker(breaker_failures=1, breaker_pause_seconds=60)
-    asking.fail(1)
-    asking.clock.forward(60)
-
-    found = callable_models(["anthropic", "chat"], policy=asking.policy, now=asking.clock)
-
-    assert list(found.items()) == [("anthropic", True), ("chat", False)]
-
-
 def test_who_has_no_model_reaches_none_and_asks_nobody(db, settings):
     settings.LCM = {}
 

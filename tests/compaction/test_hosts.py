@@ -15,13 +15,13 @@ from compaction.params import BoundaryParams, CoverageParams, FlushParams
 from compaction.run import compaction_lock
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
-from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
-from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
+from compaction.types import BoundaryRecord, FlushResult, Outcome, Reason
+from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.models import Summary
 from integrity.checker import IntegrityChecker
 from tests.compaction.hosting import a_talk, append, hosts
 from tests.conversations.appending import at_once
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_store
 
 REFERENCES = ["compaction-7", "compactação n.º 7 · 圧縮 🗜", "e\u0301 is not \u00e9", " blanks stay ", "x" * 500]
 NO_REFERENCES = ["", "NUL \x00", "half a character \ud800", "x" * 501]
@@ -111,21 +111,6 @@ def test_what_is_said_during_a_flush_lies_behind_its_boundary(monkeypatch):
 
     assert a_store().get_conversation(conversation_id=talk.conversation_id).counters.message_count > 40
     assert flushed.boundary.last_seq == 40
-
-
-@pytest.mark.django_db
-def test_a_flush_in_the_background_records_at_once_and_leaves_the_summaries_to_a_worker():
-    talk = a_talk()
-    service = hosts()
-
-    flushed = service.flush_in_background(conversation_id=talk.conversation_id, host_reference="compaction-7")
-    again = service.flush_in_background(conversation_id=talk.conversation_id, host_reference="compaction-7")
-
-    assert flushed.job is not None
-    assert (flushed.job.state, flushed.job.reason) == (JobState.QUEUED, Reason.MANUAL)
-    assert (flushed.created, flushed.boundary.last_seq, flushed.compaction) == (True, 40, None)
-    assert again == FlushResult(boundary=flushed.boundary, created=False)
-    assert not Summary.objects.exists()
 
 
 def test_a_flush_beside_another_compaction_is_busy_and_records_nothing(committed_db):
@@ -247,19 +232,3 @@ def test_metadata_that_could_not_be_kept_are_refused_before_anything_is_done(met
 
     assert not CompactionBoundary.objects.exists()
     assert not Summary.objects.exists()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "verb", ["flush", "flush_in_background", "record_boundary", "verify_coverage", "list_boundaries"]
-)
-def test_another_workspaces_conversation_is_not_there(verb):
-    theirs = a_conversation("hello", workspace=a_workspace("theirs"))
-    hosts(a_workspace("theirs")).record_boundary(conversation_id=theirs.conversation_id, host_reference="theirs")
-    given = {} if verb == "list_boundaries" else {"host_reference": "theirs"}
-
-    for conversation_id in (theirs.conversation_id, 987_654_321, 10**30):
-        with pytest.raises(NotFound, match="no conversation"):
-            getattr(hosts(a_workspace("ours")), verb)(conversation_id=conversation_id, **given)
-
-    assert CompactionBoundary.objects.count() == 1

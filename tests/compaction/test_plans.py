@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.llm.configuration import ModelsPolicy
-from compaction.models import CompactionPlan, CompactionRun, ModelEndpoint
+from compaction.models import CompactionRun, ModelEndpoint
 from compaction.plans.execution import PlanOutdated
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from compaction.policy import CompactionPolicy
@@ -23,10 +23,9 @@ from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryR
 from compaction.types import Outcome, PlanRecord
 from conversations.errors import NotFound
 from conversations.models import ContextItem, Summary
-from conversations.scope import Scope
 from conversations.sql import rows
 from conversations.types import ConversationRecord, NewMessage, Role, SummaryKind
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 
 pytestmark = pytest.mark.django_db
 
@@ -264,18 +263,3 @@ def test_an_unknown_plan_is_not_there(plan_id):
     for ask in (plans().get_plan, plans().execute_plan):
         with pytest.raises(NotFound):
             ask(plan_id=plan_id)
-
-
-def test_another_workspaces_plan_is_not_there():
-    plan = planned(a_conversation("hello", workspace=a_workspace("theirs")))
-    ours = CompactionPlans.from_settings(Scope(a_workspace("ours").pk))
-
-    for refused in (
-        lambda: ours.get_plan(plan_id=plan.plan_id),
-        lambda: ours.execute_plan(plan_id=plan.plan_id),
-        lambda: ours.list_plans(conversation_id=plan.conversation_id),
-        lambda: ours.plan(conversation_id=plan.conversation_id),
-    ):
-        with pytest.raises(NotFound):
-            refused()
-    assert CompactionPlan.objects.count() == 1

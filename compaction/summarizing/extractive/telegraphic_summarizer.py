@@ -13,7 +13,7 @@ from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
 from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, affordable, material_of, poor_draft
 from compaction.summarizing.extractive.sentences import Unit
-from compaction.summarizing.extractive.summary_form import Run, closing, days_of, write
+from compaction.summarizing.extractive.summary_form import Turns, closing, days_of, write
 from compaction.summarizing.extractive.terms import CJK
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 
@@ -116,8 +116,8 @@ def _shown(word: Word) -> str:
     return f"{word.negation} {word.text}" if word.negation else word.text
 
 
-def _telegram(run: Run) -> str:
-    return f"{run.head}: {'; '.join(' '.join(unit.text for unit in message) for message in run.messages)}"
+def _telegram(head: str, turns: Turns) -> str:
+    return f"{head}: {'; '.join(' '.join(unit.text for unit in turn) for turn in turns)}"
 
 
 def _words(text: str, material: Material) -> Iterator[Word]:
