@@ -50,13 +50,13 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     again was worked on, what stood once in a listing was not.
     """
     counted = [Counter(chain.from_iterable(kind)) for kind in zip(*map(_facts_of, sources), strict=True)]
-    said = _said_in(summary)
+    kept = _kept_in(summary)
     whole, saved = [], []
-    for counts, kept, weight in zip(counted, said, _WEIGHTS, strict=False):
+    for counts, kept_facts, weight in zip(counted, kept, _WEIGHTS, strict=False):
         for fact, count in counts.items():
             worth = weight * (1 + math.log(count))
             whole.append(worth)
-            if fact in kept:
+            if fact in kept_facts:
                 saved.append(worth)
     # Exactly rounded whatever the order, and the order of a set differs from process to process.
     return round(math.fsum(saved) / math.fsum(whole), 4) if whole else None
@@ -71,13 +71,13 @@ def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> 
     names = frozenset(chain.from_iterable(each.names for each in facts))
     if len(names) < of_at_least:
         return False
-    said = _said_in(summary)
-    return not any(_common(each, said) for each in facts)
+    kept = _kept_in(summary)
+    return not any(_common(each, kept) for each in facts)
 
 
 def survivors(source: str, summary: str) -> frozenset[str]:
     """The facts of a source that its summary still says, letter by letter."""
-    return _common(_facts_of(source), _said_in(summary))
+    return _common(_facts_of(source), _kept_in(summary))
 
 
 def _facts_of(text: str) -> _Facts:
@@ -90,10 +90,10 @@ def _facts_of(text: str) -> _Facts:
     )
 
 
-def _said_in(summary: str) -> _Facts:
+def _kept_in(summary: str) -> _Facts:
     """The facts of a summary; any word of it may be a person's name."""
     return _facts_of(summary)._replace(people=frozenset(_WORD.findall(summary)))
 
 
-def _common(facts: _Facts, said: _Facts) -> frozenset[str]:
-    return (facts.names & said.names) | (facts.numbers & said.numbers) | (facts.people & said.people)
+def _common(facts: _Facts, kept: _Facts) -> frozenset[str]:
+    return (facts.names & kept.names) | (facts.numbers & kept.numbers) | (facts.people & kept.people)

@@ -78,7 +78,10 @@ def readable(head: str, turns: Turns) -> str:
 def write(
     kept: Iterable[tuple[Passage, Unit]], *, days: Mapping[date, str], render: Callable[[str, Turns], str] = readable
 ) -> str:
-    """The kept units, in order, under as few heads as possible, and days as `days_of` writes them."""
+    """The kept units, in order, under as few heads as possible.
+
+    `days` are those that are written, as `days_of` has them.
+    """
     lines: list[str] = []
     shown: date | None = None
     for (who, day, _), pairs in groupby(kept, key=_speaker):
@@ -111,7 +114,10 @@ def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) 
 
 
 def days_of(passages: Sequence[Passage]) -> dict[date, str]:
-    """How each day is written, with its year where there are several; one alone is not."""
+    """How each day is written; nothing for one day alone.
+
+    The year is written where there are several.
+    """
     days = {passage.day for passage in passages if passage.day is not None}
     if len(days) < 2:
         return {}
