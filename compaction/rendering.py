@@ -24,8 +24,6 @@ _LONG_WORD = re.compile(rf"(?<!\S)\S{{{_SHORTEST_LINE}}}")
 # What replaces a text that was erased for good.
 ERASED = "[erased]"
 
-_MINUTE = "%04d-%02d-%02dT%02d:%02dZ"
-
 # In this id no tokenizer merges two characters into one token, so no other id costs more.
 _DEAREST_ID = "sum_" + 8 * "1a"
 
@@ -74,10 +72,9 @@ def render_summary(summary: Shown) -> str:
 
 def _element(summary: Shown, summary_id: str) -> str:
     # All other values are numbers, times and our own words.
-    quoted = f'"{summary_id}"' if summary_id.isidentifier() else quoteattr(summary_id)
     erased = getattr(summary, "erased_by_id", None) is not None
     return (
-        f'<summary id={quoted} kind="{summary.kind}" depth="{summary.depth}"'
+        f'<summary id={quoteattr(summary_id)} kind="{summary.kind}" depth="{summary.depth}"'
         f' messages="{summary.first_seq}-{summary.last_seq}"'
         f' from="{_time(summary.earliest_at)}" to="{_time(summary.latest_at)}" trust="untrusted">\n'
         f"{ERASED if erased else escape(summary.content)}\n</summary>"
@@ -85,8 +82,7 @@ def _element(summary: Shown, summary_id: str) -> str:
 
 
 def _time(moment: datetime) -> str:
-    at = moment.astimezone(UTC)
-    return _MINUTE % (at.year, at.month, at.day, at.hour, at.minute)
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='minutes')}Z"
 
 
 def readable_source(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.utils import timezone
 
@@ -16,7 +17,7 @@ from compaction.models import CompactionJob
 from compaction.policy import CompactionPolicy
 from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
 from conversations import sql
-from conversations.models import Conversation
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 
 # Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
@@ -78,18 +79,9 @@ class CompactionActivity:
     def _pressed(self) -> list[PressedConversation]:
         """The conversations under pressure, the fullest first."""
         found = self.scope.narrow(maybe_pressed(self.policy)).order_by("-active_tokens", "conversation_id")
-        return [each for row in found[:MOST_LOOKED_AT] if (each := self._if_pressed(row)) is not None]
-
-    def _if_pressed(self, row: Conversation) -> PressedConversation | None:
-        decision = self.policy.overridden(row.overrides).decide(row.pk, row.counters)
-        if decision.trigger is None:
-            return None
-        return PressedConversation(
-            conversation_id=row.pk,
-            title=str(row),
-            trigger=decision.trigger,
-            active_tokens=decision.active_tokens,
-            threshold_tokens=decision.threshold_tokens,
-            model_token_budget=decision.model_token_budget,
-            is_hard=decision.is_hard,
-        )
+        pressed = []
+        for row in found[:MOST_LOOKED_AT]:
+            decision: Any = self.policy.overridden(row.overrides).decide(row.pk, row.counters)
+            if decision.should_compact:
+                pressed.append(record_of(PressedConversation, decision, title=str(row)))
+        return pressed

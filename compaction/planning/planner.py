@@ -7,7 +7,7 @@ results, and what lies between them. A *chunk* is what one summary will be made 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
@@ -18,9 +18,6 @@ from conversations.types import Role
 # The most messages of an atom: without a bound, one forgotten call, or calls that overlap for ever, would tie a whole
 # history together, and nothing of it could be compacted.
 MAX_ATOM_MESSAGES = 256
-
-# What must be known to tell where an atom ends: the last message it may have may be a call, with its result as far on.
-_LOOK_AHEAD = 2 * MAX_ATOM_MESSAGES
 
 # How far behind the tail, in multiples of its size, the newest user message may lie and still draw the tail to itself.
 TAIL_REACH = 2
@@ -95,64 +92,29 @@ def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
 
     A tool message belongs to what it follows; a result belongs to the latest call of its id, with all between.
     """
-    return list(each_atom(slots))
-
-
-def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
-    """The atoms one by one, with no more of the history held than needed."""
-    held: list[S] = []
-    # The place of the first that is held, and of each that others belong to, that of the last of them.
-    start = 0
+    raw = [slot for slot in slots if slot.message_id is not None and slot.role is not Role.SYSTEM]
+    # The place of each that others belong to, with that of the last of them.
     reach: dict[int, int] = {}
     called_at: dict[Hashable, int] = {}
-    for place, slot in enumerate(
-        slot for slot in slots if slot.message_id is not None and slot.role is not Role.SYSTEM
-    ):
-        held.append(slot)
-        role = slot.role
+    for place, slot in enumerate(raw):
         for call in slot.calls:
             first = called_at.get(call)
             # Ids are not unique in a history: an assistant that names one anew makes another call.
-            if first is None or role is Role.ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
+            if first is None or slot.role is Role.ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
                 called_at[call] = place
             else:
                 # What comes later reaches farther.
                 reach[first] = place
-        if role is Role.TOOL:
+        if slot.role is Role.TOOL:
             reach[place - 1] = place
-        if len(held) == _LOOK_AHEAD:
-            decided = _groups(held, reach, start, len(held) - MAX_ATOM_MESSAGES)
-            yield from decided
-            taken = sum(map(len, decided))
-            del held[:taken]
-            start += taken
-            reach = {first: last for first, last in reach.items() if first >= start}
-            called_at = {call: at for call, at in called_at.items() if place - at < MAX_ATOM_MESSAGES}
-    yield from _groups(held, reach, start, len(held))
-
-
-def _groups(held: Sequence[S], reach: Mapping[int, int], start: int, end: int) -> list[tuple[S, ...]]:
-    """The groups of the held slots that end before `end`.
-
-    `start` is the place of the first held slot.
-    """
-    groups: list[tuple[S, ...]] = []
+    groups = []
     first = 0
-    while first < end:
-        last = reach.get(start + first)
-        if last is None:
-            groups.append((held[first],))
-            first += 1
-            continue
-        behind = first + 1
-        while behind <= last - start and behind - first < MAX_ATOM_MESSAGES:
-            farther = reach.get(start + behind, 0)
-            if farther > last:
-                last = farther
+    while first < len(raw):
+        last, behind = reach.get(first, first), first + 1
+        while behind <= last and behind - first < MAX_ATOM_MESSAGES:
+            last = max(last, reach.get(behind, 0))
             behind += 1
-        if behind > end:
-            break
-        groups.append(tuple(held[first:behind]))
+        groups.append(tuple(raw[first:behind]))
         first = behind
     return groups
 
@@ -171,7 +133,7 @@ def fresh_tail(
     question: S | None = None
     question_atom: tuple[S, ...] = ()
     back = 0
-    for group in each_atom(slots) if groups is None else groups:
+    for group in atoms(slots) if groups is None else groups:
         newest.append(group)
         back += len(group)
         for slot in group:
@@ -202,33 +164,25 @@ def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionP
     System messages are stepped over; a summary or a pinned question ends a chunk, so that the
     context stays in order. A single atom larger than a chunk is a chunk of its own.
     """
-    for run in _runs_of_raw(slots, protected):
+    for goes_on, run in groupby(slots, key=lambda slot: slot.is_raw and slot.ordinal not in protected.borders):
         chunk: list[Slot] = []
         tokens = 0
-        for group in each_atom(run):
+        for group in atoms(run) if goes_on else ():
             free = [slot for slot in group if slot.ordinal not in protected]
-            more = sum_tokens(free)
             # A batch that is not worth a summary by itself waits for more, or short messages would never be compacted.
-            is_full = 0 < policy.leaf_batch_messages < len(chunk) + len(free) and is_worthwhile(
-                chunk, leaf_target(chunk, policy)
-            )
-            if chunk and (is_full or tokens + more > policy.leaf_chunk_tokens):
-                yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
+            is_full = 0 < policy.leaf_batch_messages < len(chunk) + len(free) and _is_worth_a_leaf(chunk, policy)
+            if chunk and (is_full or tokens + sum_tokens(free) > policy.leaf_chunk_tokens):
+                if _is_worth_a_leaf(chunk, policy):
+                    yield tuple(chunk)
                 chunk, tokens = [], 0
             chunk += free
-            tokens += more
-        yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
+            tokens += sum_tokens(free)
+        if _is_worth_a_leaf(chunk, policy):
+            yield tuple(chunk)
 
 
-def _runs_of_raw(slots: Iterable[Slot], protected: Protected) -> Iterator[Iterator[Slot]]:
-    for goes_on, run in groupby(slots, key=lambda slot: slot.is_raw and slot.ordinal not in protected.borders):
-        if goes_on:
-            yield run
-
-
-def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, ...]]:
-    if is_worthwhile(chunk, target):
-        yield tuple(chunk)
+def _is_worth_a_leaf(chunk: Sequence[Slot], policy: CompactionPolicy) -> bool:
+    return is_worthwhile(chunk, leaf_target(chunk, policy))
 
 
 def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:

@@ -7,11 +7,12 @@ summary and a forecast from an expected one, so both follow the same steps.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from compaction.planning import planner
-from compaction.planning.planner import Protected, Slot
+from compaction.planning.planner import Slot
 from compaction.policy import CompactionPolicy
 from conversations.types import SummaryKind
 
@@ -43,52 +44,35 @@ class Summaries:
         self._slots = [slot for slot in slots if not slot.is_raw]
 
     def before(self, ordinal: int) -> Slot | None:
-        place = bisect_left(self._slots, ordinal, key=_ordinal)
+        place = bisect_left(self._slots, ordinal, key=attrgetter("ordinal"))
         return self._slots[place - 1] if place else None
 
     def add(self, slot: Slot) -> None:
-        self._slots.insert(bisect_left(self._slots, slot.ordinal, key=_ordinal), slot)
-
-
-def _ordinal(slot: Slot) -> int:
-    return slot.ordinal
+        self._slots.insert(bisect_left(self._slots, slot.ordinal, key=attrgetter("ordinal")), slot)
 
 
 def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
     """All steps from these slots on: leaf summaries, then condensed ones."""
     protected = planner.fresh_tail(slots, policy)
     summaries = Summaries(slots)
-    leaves: list[tuple[int, Slot]] = []
+    leaves: dict[tuple[Slot, ...], Slot] = {}
     for chunk in planner.leaf_chunks(slots, protected, policy):
         previous = summaries.before(chunk[0].ordinal)
         slot = yield Step(chunk, SummaryKind.LEAF, planner.leaf_target(chunk, policy), previous)
         if slot is not None:
-            leaves.append((chunk[-1].ordinal, slot))
+            leaves[chunk] = slot
             summaries.add(slot)
-    context = _with_leaves(slots, protected, leaves)
+    context = _after(slots, leaves)
     while (condensed := planner.condensed_chunk(context, protected, policy)) is not None:
         slot = yield Step(condensed, SummaryKind.CONDENSED, planner.condensed_target(condensed, policy))
         if slot is None:
             # The planner would propose the same again.
             return
-        context = _after(context, condensed, slot)
+        context = _after(context, {condensed: slot})
 
 
-def _with_leaves(slots: Iterable[Slot], protected: Protected, leaves: Sequence[tuple[int, Slot]]) -> list[Slot]:
-    """The context with each leaf in the place of its chunk."""
-    ends = [end for end, _ in leaves]
-    context = []
-    for slot in slots:
-        place = bisect_left(ends, slot.ordinal)
-        if place == len(ends) or slot.ordinal < leaves[place][1].ordinal or slot.ordinal in protected:
-            context.append(slot)
-        elif slot.ordinal == leaves[place][1].ordinal:
-            context.append(leaves[place][1])
-    return context
-
-
-def _after(slots: Sequence[Slot], chunk: Sequence[Slot], summary: Slot) -> list[Slot]:
-    """The context with a summary in the place of the first slot of its chunk."""
-    gone = {source.ordinal for source in chunk} - {summary.ordinal}
-    kept = (slot for slot in slots if slot.ordinal not in gone)
-    return [summary if slot.ordinal == summary.ordinal else slot for slot in kept]
+def _after(slots: Sequence[Slot], summary_of: Mapping[tuple[Slot, ...], Slot]) -> list[Slot]:
+    """The context with the summary of each chunk in the place of its first slot."""
+    gone = {source.ordinal for chunk in summary_of for source in chunk}
+    made = {summary.ordinal: summary for summary in summary_of.values()}
+    return [made.get(slot.ordinal, slot) for slot in slots if slot.ordinal in made or slot.ordinal not in gone]

@@ -127,11 +127,11 @@ class Escalation:
 
 
 def _require_acceptable(text: str, request: SummaryRequest) -> int:
-    """Count the tokens of a text; Rejected if it is empty or not short enough."""
+    """The tokens of a text; Rejected if it is empty or too long."""
     if not text.strip():
         raise Rejected(Refusal.EMPTY)
     tokens = request.count_tokens(text)
-    # Counted no farther than needed.
+    # It must be shorter than its sources, which are counted no farther than needed.
     sources = accumulate(request.count_tokens(source.text) for source in request.sources)
     if tokens > request.acceptable_tokens or not any(total > tokens for total in sources):
         raise Rejected(Refusal.TOO_LONG)

@@ -52,7 +52,7 @@ def render_prompt(
     source = transcript(request.sources, most_tokens=most_source_tokens, share=share)
     system = _template("_system").substitute(
         tags,
-        task=_task(request.depth, request.level),
+        task=_template(_name(request.depth, request.level)).template.strip(),
         target_tokens=request.target_tokens,
         target_words=max(10, int(_WORDS_PER_TOKEN * request.target_tokens)),
         instructions=harmless(_instructions(request.instructions)),
@@ -77,10 +77,6 @@ def prompt_hash(*, depth: int, level: Level) -> str:
     """
     texts = (_template(name).template for name in ("_system", "_user", _name(depth, level)))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
-def _task(depth: int, level: Level) -> str:
-    return _template(_name(depth, level)).template.strip()
 
 
 def _name(depth: int, level: Level) -> str:

@@ -34,11 +34,6 @@ _PERSON = re.compile(rf"[{_UPPER}](?<=[{_LOWER},] [{_UPPER}])[{_LOWER}]{{2,30}}\
 _WORD = re.compile(r"[^\W\d_]{3,31}")
 _KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
 
-# A plain word with its quotes, punctuation and blanks. It holds neither a name nor a number, and most words are plain.
-# Each part ends where the next begins, so a word that does not match is read twice at most.
-_QUOTES = r"\"'`()\[\]{}"
-_MERE_WORD = re.compile(rf"(?<!\S)[{_QUOTES}]*[A-Za-z][a-z]*[.,:;!?{_QUOTES}]*(?!\S)\s*")
-
 
 class _Facts(NamedTuple):
     """What of a text must survive letter by letter."""
@@ -55,13 +50,13 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     again was worked on, what stood once in a listing was not.
     """
     counted = [Counter(chain.from_iterable(kind)) for kind in zip(*map(_facts_of, sources), strict=True)]
-    present = _facts_in(summary)
+    kept = _kept_in(summary)
     whole, saved = [], []
-    for counts, kept, weight in zip(counted, present, _WEIGHTS, strict=False):
+    for counts, kept_facts, weight in zip(counted, kept, _WEIGHTS, strict=False):
         for fact, count in counts.items():
             worth = weight * (1 + math.log(count))
             whole.append(worth)
-            if fact in kept:
+            if fact in kept_facts:
                 saved.append(worth)
     # Exactly rounded whatever the order, and the order of a set differs from process to process.
     return round(math.fsum(saved) / math.fsum(whole), 4) if whole else None
@@ -76,31 +71,29 @@ def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> 
     names = frozenset(chain.from_iterable(each.names for each in facts))
     if len(names) < of_at_least:
         return False
-    present = _facts_in(summary)
-    return not any(_common(each, present) for each in facts)
+    kept = _kept_in(summary)
+    return not any(_common(each, kept) for each in facts)
 
 
 def survivors(source: str, summary: str) -> frozenset[str]:
     """The facts of a source that its summary still says, letter by letter."""
-    return _common(_facts_of(source), _facts_in(summary))
+    return _common(_facts_of(source), _kept_in(summary))
 
 
 def _facts_of(text: str) -> _Facts:
-    # No name or number has a blank in it.
-    rest = _MERE_WORD.sub("", text)
     # The end of a tag is no path.
-    pieces = set(PIECE.findall(rest.replace("</", "<")))
+    pieces = set(PIECE.findall(text.replace("</", "<")))
     return _Facts(
         names=frozenset(chain.from_iterable(map(names_of, pieces))),
-        numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(rest))),
+        numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(text))),
         people=frozenset(word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS),
     )
 
 
-def _facts_in(summary: str) -> _Facts:
+def _kept_in(summary: str) -> _Facts:
     """The facts of a summary; any word of it may be a person's name."""
     return _facts_of(summary)._replace(people=frozenset(_WORD.findall(summary)))
 
 
-def _common(facts: _Facts, present: _Facts) -> frozenset[str]:
-    return (facts.names & present.names) | (facts.numbers & present.numbers) | (facts.people & present.people)
+def _common(facts: _Facts, kept: _Facts) -> frozenset[str]:
+    return (facts.names & kept.names) | (facts.numbers & kept.numbers) | (facts.people & kept.people)

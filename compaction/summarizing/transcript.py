@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 
 from compaction.summarizing.extractive.clean_text import LONGEST_READ, clean, clip, estimate_tokens, one_line
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
@@ -168,10 +169,4 @@ def _without_middle(entries: Sequence[Entry], budget: float) -> Iterator[Entry]:
 
 
 def _how_many(entries: Sequence[Entry], budget: float) -> int:
-    count = 0
-    for entry in entries:
-        budget -= entry.tokens
-        if budget < 0:
-            break
-        count += 1
-    return count
+    return sum(total <= budget for total in accumulate(entry.tokens for entry in entries))

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from compaction.background.jobs import job_due
 from compaction.engine import CompactionEngine
 from compaction.policy import CompactionPolicy
-from tests.compaction.guarded import Worker
-from tests.compaction.model_settings import Clock, models
+from tests.compaction.model_settings import Clock, Worker, models
 
 
 @pytest.fixture
@@ -26,3 +26,16 @@ def engine() -> Callable[..., CompactionEngine]:
 def worker(db: None) -> Callable[..., Worker]:
     clock = Clock()
     return lambda **settings: Worker(models(**settings), clock)
+
+
+@pytest.fixture
+def wake_ups() -> Iterator[list[tuple[int, float]]]:
+    """The wake-ups that were sent: job and delay."""
+    heard: list[tuple[int, float]] = []
+
+    def hear(*, job_id: int, delay_seconds: float, **_: object) -> None:
+        heard.append((job_id, delay_seconds))
+
+    job_due.connect(hear)
+    yield heard
+    job_due.disconnect(hear)

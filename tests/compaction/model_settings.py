@@ -1,4 +1,4 @@
-"""Language models as tests configure them, and a clock that stands still until it is told."""
+"""Language models as tests configure them, who asks them, and a clock that stands still until it is moved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from datetime import UTC, datetime, timedelta
 from traceback import TracebackException
 from typing import Any
 
+import pytest
+
 from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.guards import Guard, callable_models
+from compaction.llm.types import BreakerOpen, CallOutcome, ModelFailed, SpendExhausted, Usage
+from compaction.models import ModelEndpoint
 
 # Found again wherever it should not be.
 KEY = "sk-never-shown-4242"
@@ -42,3 +47,40 @@ class Clock:
 
     def forward(self, seconds: float) -> None:
         self.moment += timedelta(seconds=seconds)
+
+
+NOTHING = Usage()
+
+
+@dataclass
+class Worker:
+    """One who asks the model, as often as it is let."""
+
+    policy: ModelsPolicy
+    clock: Clock
+    name: str = "chat"
+
+    @property
+    def guard(self) -> Guard:
+        return Guard(name=self.name, policy=self.policy, now=self.clock)
+
+    def call(self, outcome: CallOutcome = CallOutcome.ANSWERED, usage: Usage = NOTHING) -> None:
+        self.guard.before_call()
+        self.guard.after_call(outcome, usage)
+
+    def refusal(self) -> ModelFailed:
+        """Why a call would not be made."""
+        with pytest.raises((BreakerOpen, SpendExhausted)) as refused:
+            self.guard.before_call()
+        return refused.value
+
+    def fail(self, times: int, outcome: CallOutcome = CallOutcome.UNREACHABLE) -> None:
+        for _ in range(times):
+            self.call(outcome)
+
+    @property
+    def row(self) -> ModelEndpoint:
+        return ModelEndpoint.objects.get(name=self.name)
+
+    def is_reachable(self) -> bool:
+        return self.name in callable_models([self.name], policy=self.policy, now=self.clock)

@@ -50,33 +50,13 @@ def a_request(sources: Sequence[Source], *, target: int, count_tokens: Callable[
     return SummaryRequest(sources=tuple(sources), target_tokens=target, count_tokens=count_tokens)
 
 
+_OF_OUR_FORMAT = [
+    *("The port is 5433. ", "not ", "src/ledger.py ", "\n", "  ", "12-14 user: ", "Also named: ", "7 tool: ", "。"),
+    *("Expand for details about: x (1 of 2 messages).", "```\n", "[tool_call X] {", "March 7\n", "漢字", "\0", "👍🏽"),
+]
 # Everything a str can hold, lone surrogates and control characters too, and what our own format is made of.
 any_text = st.one_of(
-    st.text(st.characters(exclude_categories=())),
-    st.lists(
-        st.sampled_from(
-            [
-                "The port is 5433. ",
-                "not ",
-                "src/ledger.py ",
-                "\n",
-                "  ",
-                "12-14 user: ",
-                "Also named: ",
-                "7 tool: ",
-                "。",
-            ]
-            + [
-                "Expand for details about: x (1 of 2 messages).",
-                "```\n",
-                "[tool_call X] {",
-                "March 7\n",
-                "漢字",
-                "\0",
-                "👍🏽",
-            ]
-        )
-    ).map("".join),
+    st.text(st.characters(exclude_categories=())), st.lists(st.sampled_from(_OF_OUR_FORMAT)).map("".join)
 )
 any_message = st.builds(
     a_message,

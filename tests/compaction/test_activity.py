@@ -140,19 +140,3 @@ def test_a_run_tells_how_many_of_its_summaries_are_degraded(settings):
 
     assert told == degraded
     assert degraded[conversation_id] == 0 < degraded[other]
-
-
-def test_a_status_tells_what_the_last_run_came_to_and_when():
-    conversation_id = a_conversation(*TEXTS).conversation_id
-    a_workspace()
-    before = engine().evaluate(conversation_id=conversation_id)
-    engine().compact(conversation_id=conversation_id)
-    last = engine().compact(conversation_id=conversation_id)
-
-    after = engine().evaluate(conversation_id=conversation_id)
-
-    assert (before.run_id, before.run) == (None, None)
-    assert before.active_tokens > after.active_tokens
-    assert after.run_id == engine().list_runs(conversation_id=conversation_id)[0].run_id
-    assert after.run == engine().get_run(run_id=after.run_id)
-    assert last.run_id in (None, after.run_id)

@@ -8,7 +8,7 @@ import pytest
 
 from compaction.llm.guards import MOST_PAUSES, callable_models
 from compaction.llm.types import CallOutcome, Usage
-from tests.compaction.guarded import NOTHING, Worker
+from tests.compaction.model_settings import NOTHING, Worker
 from tests.statements import counted_statements
 
 FAULTS = (CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED)
@@ -126,21 +126,6 @@ def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):
     assert asking.row.failures == 6
 
 
-def test_each_time_the_breaker_opens_the_log_says_so_once(worker, caplog):
-    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
-    for _ in range(4):
-        asking.guard.before_call()
-
-    for _ in range(4):
-        asking.guard.after_call(CallOutcome.RATE_LIMITED, NOTHING)
-        asking.clock.forward(1)
-    asking.clock.forward(60)
-    asking.fail(1)
-
-    said = [record.msg for record in caplog.records if "model_left_alone" in str(record.msg)]
-    assert [(each["model"], each["reason"]) for each in said] == [("chat", "rate_limited"), ("chat", "unreachable")]
-
-
 def test_each_model_has_a_breaker_of_its_own(worker):
     chat = worker(breaker_failures=1)
     anthropic = Worker(chat.policy, chat.clock, name="anthropic")
@@ -153,16 +138,6 @@ def test_each_model_has_a_breaker_of_its_own(worker):
     assert callable_models(chain, policy=chat.policy, now=chat.clock) == {"anthropic": True}
     anthropic.fail(1)
     assert callable_models(chain, policy=chat.policy, now=chat.clock) == {}
-
-
-def test_a_model_whose_pause_is_over_may_be_called_and_is_not_yet_known_to_answer(worker):
-    asking = worker(breaker_failures=1, breaker_pause_seconds=60)
-    asking.fail(1)
-    asking.clock.forward(60)
-
-    found = callable_models(["anthropic", "chat"], policy=asking.policy, now=asking.clock)
-
-    assert list(found.items()) == [("anthropic", True), ("chat", False)]
 
 
 def test_who_has_no_model_reaches_none_and_asks_nobody(db, settings):

@@ -12,7 +12,6 @@ import pytest
 from compaction.llm.client import ModelClient
 from compaction.llm.types import (
     BadAnswer,
-    CallOutcome,
     ContextLength,
     ModelFailed,
     Prompt,
@@ -186,16 +185,6 @@ def test_a_broken_connection_is_tried_again(behave):
     assert len(vendor.requests) == 2
 
 
-def test_where_nobody_listens_there_is_no_answer():
-    with Vendor() as vendor:
-        client = a_client(vendor)
-
-    with pytest.raises(Unreachable) as failed:
-        client.complete(PROMPT)
-
-    assert failed.value.usage.tokens_in == 0
-
-
 @both_protocols
 @pytest.mark.parametrize(
     "behave",
@@ -228,24 +217,17 @@ def test_a_source_that_is_too_long_shrinks_until_the_model_takes_it(fits, calls)
 
 
 def test_every_call_is_announced_and_reported():
-    reported: list = []
+    calls: list[str] = []
     with Vendor(rate_limited(), failing(), saying("Done.")) as vendor:
         client = replace(
             a_client(vendor),
-            before_call=lambda: reported.append("call"),
-            after_call=lambda outcome, usage: reported.append((outcome, usage)),
+            before_call=lambda: calls.append("call"),
+            after_call=lambda outcome, usage: calls.append(f"{outcome} {usage.tokens_out}"),
         )
         reply = client.complete(PROMPT)
 
-    assert [each if isinstance(each, str) else each[0] for each in reported] == [
-        "call",
-        CallOutcome.RATE_LIMITED,
-        "call",
-        CallOutcome.UNREACHABLE,
-        "call",
-        CallOutcome.ANSWERED,
-    ]
-    assert reported[-1][1] == reply.usage
+    answered = f"answered {reply.usage.tokens_out}"
+    assert calls == ["call", "rate_limited 0", "call", "unreachable 0", "call", answered]
 
 
 def test_a_cost_that_the_vendor_does_not_tell_is_estimated():

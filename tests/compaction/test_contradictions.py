@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compaction.planning.forecast import forecast
 from compaction.planning.planner import Slot
-from compaction.policy import SHELL_TOKENS, WORTHWHILE, CompactionPolicy
+from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import check_overrides
 from conversations.types import Role, SummaryKind
@@ -131,16 +131,6 @@ def test_the_operators_own_settings_are_a_system_check(settings):
 
     assert [each.id for each in found] == ["lcm.E007", "lcm.E007"]
     assert "150 x 0.7 = 105" in found[0].msg
-
-
-@given(st.integers(32, 2000), st.integers(1, 20_000), st.integers(0, 1))
-def test_from_the_fewest_worthwhile_tokens_on_every_chunk_is_worthwhile(target: int, more: int, depth: int):
-    policy = CompactionPolicy(leaf_target_tokens=target, condensed_target_tokens=target)
-
-    enough = policy.least_worthwhile(depth=depth) + more
-
-    summary = policy.target_of(enough, depth=depth) + SHELL_TOKENS
-    assert summary <= WORTHWHILE * enough
 
 
 @given(st.integers(100, 500), st.integers(32, 300), st.integers(2, 5))

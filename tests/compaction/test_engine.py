@@ -10,11 +10,9 @@ from compaction.models import CompactionRun
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import Outcome, Reason
-from conversations.errors import NotFound
 from conversations.models import ContextItem, Message, MessagePart, Summary
-from conversations.scope import Scope
 from conversations.types import ContextItemType, ConversationRecord, NewMessage, Role, SummaryKind
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 
 pytestmark = pytest.mark.django_db
 
@@ -44,18 +42,6 @@ def test_compaction_replaces_old_messages_and_keeps_them_reachable(engine):
     assert all(item.item_type == ContextItemType.MESSAGE for item in tail)
     # Each in the place of its first source.
     assert [item.ordinal for item in older] == [item.summary.first_seq for item in older]
-
-
-def test_compacting_again_changes_nothing(engine):
-    conversation = a_talk(120)
-    engine(leaf_chunk_tokens=600).compact(conversation_id=conversation.conversation_id)
-    before = [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)]
-
-    result = engine(leaf_chunk_tokens=600).compact(conversation_id=conversation.conversation_id)
-
-    assert result.outcome is Outcome.NOTHING_TO_DO
-    assert result.run_id is None
-    assert [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)] == before
 
 
 def test_without_pressure_an_automatic_run_does_nothing(engine):
@@ -191,15 +177,6 @@ def test_a_failure_between_the_writes_leaves_no_partial_graph_and_no_run_that_cl
     assert not CompactionRun.objects.exists()
     (failed,) = [entry for entry in logs if entry["event"] == "compaction_failed"]
     assert failed["token_after"] == failed["token_before"]
-
-
-def test_another_workspaces_conversation_is_not_there(engine):
-    conversation = a_conversation("hello", workspace=a_workspace("theirs"))
-    built = engine()
-    foreign = replace(built, store=replace(built.store, scope=Scope(a_workspace("ours").pk)))
-
-    with pytest.raises(NotFound):
-        foreign.compact(conversation_id=conversation.conversation_id)
 
 
 def test_a_conversation_may_have_batches_of_its_own(engine):

@@ -59,22 +59,6 @@ def test_what_will_be_looked_for_is_kept(sources, kept, target):
     assert kept in summary(sources, target=target)
 
 
-def test_sentences_are_kept_word_for_word_in_their_order():
-    told = [
-        f"Customer {name} pays in {coin}."
-        for name, coin in zip("ABCDEFGH", ["EUR", "USD", "JPY", "GBP"] * 2, strict=True)
-    ]
-    sources = said(*(f"{sentence} {SMALL_TALK}" for sentence in told))
-
-    lines = summary(sources, target=100).split("\n")[:-1]
-
-    kept = [sentence for sentence in told if any(sentence in line for line in lines)]
-    assert len(kept) > 2
-    assert [line.index(sentence) for line in lines for sentence in kept if sentence in line] == sorted(
-        line.index(sentence) for line in lines for sentence in kept if sentence in line
-    )
-
-
 def test_a_reader_sees_who_said_what_and_where():
     sources = [
         a_message("The export must be finished before Friday.", seq=4, author="Anna"),

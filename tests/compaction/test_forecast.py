@@ -47,16 +47,6 @@ def test_messages_become_leaf_summaries_first_and_those_a_condensed_one():
     assert [step.from_steps for step in steps] == [(), (), (), (1, 2, 3)]
 
 
-def test_a_summary_is_expected_to_cost_its_target_and_its_shell():
-    expected = forecast(chat(16), POLICY)
-
-    leaf, *_, condensed = (planned.step for planned in expected.steps)
-    assert (leaf.source_tokens, leaf.target_tokens, leaf.expected_tokens) == (2000, 200, 200 + SHELL_TOKENS)
-    assert (condensed.source_tokens, condensed.target_tokens) == (3 * 300, 450)
-    assert expected.tokens == 4 * 500 + 450 + SHELL_TOKENS
-    assert (expected.messages, expected.items) == (4, 5)
-
-
 def test_what_is_stepped_over_parts_the_ranges_of_a_step():
     slots = [*chat(2), raw(3, Role.SYSTEM), *chat(10)[3:]]
 
@@ -164,13 +154,6 @@ def test_an_item_that_is_gone_replaced_or_of_another_length_is_named():
     now = [slots[0], summary(2), raw(3, Role.USER, tokens=501), *slots[4:]]
 
     assert changes(planned, now) == ["msg_2 replaced", "msg_3 recounted", "msg_4 gone"]
-
-
-def test_an_item_that_is_protected_by_now_is_named():
-    slots = [raw(1, Role.USER), raw(2, calls="a"), *chat(16)[2:]]
-    planned = forecast(slots, POLICY)
-
-    assert "msg_2 protected" in changes(planned, [*slots, raw(17, Role.TOOL, calls="a")])
 
 
 def test_an_item_that_belongs_together_with_what_came_later_is_named():

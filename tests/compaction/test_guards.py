@@ -12,8 +12,7 @@ from django.db import connection, transaction
 from compaction.llm.guards import Guard
 from compaction.llm.types import CallOutcome, ModelFailed, Usage
 from compaction.models import ModelEndpoint
-from tests.compaction.guarded import NOTHING, Worker
-from tests.compaction.model_settings import Clock, models
+from tests.compaction.model_settings import NOTHING, Clock, Worker, models
 
 
 @pytest.mark.usefixtures("committed_db")

@@ -12,7 +12,7 @@ from django.db import connection
 from compaction.hosts.host_service import MOST_GAPS
 from compaction.params import CoverageParams
 from compaction.types import CoverageGap, GapKind
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Invalid
 from conversations.models import Summary
 from tests.compaction.hosting import a_talk, append, breaking, hosts
 from tests.factories import a_conversation, a_store
@@ -136,15 +136,6 @@ def test_keys_that_the_host_believes_to_be_archived_and_are_not_are_named():
 def test_keys_that_no_message_could_have_are_refused(keys):
     with pytest.raises(Invalid, match="idempotency_key"):
         CoverageParams.accepted({"conversation_id": 1, "idempotency_keys": keys})
-
-
-@pytest.mark.django_db
-def test_a_boundary_that_nobody_recorded_is_not_there():
-    talk, other = a_talk(2), a_talk(2)
-    hosts().record_boundary(conversation_id=other.conversation_id, host_reference="of another")
-
-    with pytest.raises(NotFound, match="no boundary 'of another'"):
-        hosts().verify_coverage(conversation_id=talk.conversation_id, host_reference="of another")
 
 
 def test_coverage_beside_writers_and_a_compaction_is_complete_at_every_moment(committed_db):

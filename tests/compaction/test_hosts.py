@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,20 +13,18 @@ from django.db import connection
 from compaction.models import CompactionBoundary, CompactionJob
 from compaction.params import BoundaryParams, CoverageParams, FlushParams
 from compaction.run import compaction_lock
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
-from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
-from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
+from compaction.types import BoundaryRecord, FlushResult, Outcome, Reason
+from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.models import Summary
 from integrity.checker import IntegrityChecker
 from tests.compaction.hosting import a_talk, append, hosts
 from tests.conversations.appending import at_once
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_store
 
 REFERENCES = ["compaction-7", "compactação n.º 7 · 圧縮 🗜", "e\u0301 is not \u00e9", " blanks stay ", "x" * 500]
 NO_REFERENCES = ["", "NUL \x00", "half a character \ud800", "x" * 501]
-
-
-# -- flush -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -100,62 +97,20 @@ def test_what_a_bound_cuts_off_is_left_to_a_worker():
     assert flushed.boundary.last_seq == 80
 
 
-@dataclass(frozen=True)
-class Interrupted:
-    """A summarizer that has no answer, and while it looks for one the conversation goes on."""
+@pytest.mark.django_db
+def test_what_is_said_during_a_flush_lies_behind_its_boundary(monkeypatch):
+    talk = a_talk()
 
-    conversation_id: int
-    name: str = "interrupted"
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        append(self.conversation_id, "said while the summary was made")
+    def interrupted(self: ExtractiveSummarizer, request: SummaryRequest) -> SummaryDraft:
+        append(talk.conversation_id, "said while the summary was made")
         return SummaryDraft(text="", model=self.name)
 
+    monkeypatch.setattr(ExtractiveSummarizer, "summarize", interrupted)
 
-@pytest.mark.django_db
-def test_what_is_said_during_a_flush_lies_behind_its_boundary():
-    talk = a_talk()
-    service = hosts()
-    escalation = replace(service.engine.escalation, chain=(Interrupted(talk.conversation_id),))
-    service = replace(service, engine=replace(service.engine, escalation=escalation))
-
-    flushed = service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+    flushed = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
 
     assert a_store().get_conversation(conversation_id=talk.conversation_id).counters.message_count > 40
     assert flushed.boundary.last_seq == 40
-
-
-@pytest.mark.django_db
-def test_a_flush_that_fails_records_nothing_and_may_be_tried_again():
-    talk = a_talk()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$; "
-            "CREATE TRIGGER refuse BEFORE INSERT ON summaries FOR EACH ROW EXECUTE FUNCTION refuse()"
-        )
-
-    with pytest.raises(Exception, match="no room"):
-        hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
-
-    assert not CompactionBoundary.objects.exists()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER refuse ON summaries")
-    assert hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7").created
-
-
-@pytest.mark.django_db
-def test_a_flush_in_the_background_records_at_once_and_leaves_the_summaries_to_a_worker():
-    talk = a_talk()
-    service = hosts()
-
-    flushed = service.flush_in_background(conversation_id=talk.conversation_id, host_reference="compaction-7")
-    again = service.flush_in_background(conversation_id=talk.conversation_id, host_reference="compaction-7")
-
-    assert flushed.job is not None
-    assert (flushed.job.state, flushed.job.reason) == (JobState.QUEUED, Reason.MANUAL)
-    assert (flushed.created, flushed.boundary.last_seq, flushed.compaction) == (True, 40, None)
-    assert again == FlushResult(boundary=flushed.boundary, created=False)
-    assert not Summary.objects.exists()
 
 
 def test_a_flush_beside_another_compaction_is_busy_and_records_nothing(committed_db):
@@ -199,9 +154,6 @@ def test_flushes_at_once_end_each_with_its_boundary_and_summarize_nothing_twice(
     assert sum(each.created for each in flushed) == len(boundaries) == (1 if names == "one for all" else 6)
     assert all(each.boundary in boundaries for each in flushed)
     assert IntegrityChecker.from_settings().run(conversation_id=talk.conversation_id).is_clean
-
-
-# -- boundaries --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -280,19 +232,3 @@ def test_metadata_that_could_not_be_kept_are_refused_before_anything_is_done(met
 
     assert not CompactionBoundary.objects.exists()
     assert not Summary.objects.exists()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "verb", ["flush", "flush_in_background", "record_boundary", "verify_coverage", "list_boundaries"]
-)
-def test_another_workspaces_conversation_is_not_there(verb):
-    theirs = a_conversation("hello", workspace=a_workspace("theirs"))
-    hosts(a_workspace("theirs")).record_boundary(conversation_id=theirs.conversation_id, host_reference="theirs")
-    given = {} if verb == "list_boundaries" else {"host_reference": "theirs"}
-
-    for conversation_id in (theirs.conversation_id, 987_654_321, 10**30):
-        with pytest.raises(NotFound, match="no conversation"):
-            getattr(hosts(a_workspace("ours")), verb)(conversation_id=conversation_id, **given)
-
-    assert CompactionBoundary.objects.count() == 1

@@ -6,16 +6,14 @@ import pytest
 from django.utils import timezone
 
 from compaction.background import jobs
-from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
 from compaction.types import JobState, Outcome, Reason
-from conversations.errors import NotFound
 from conversations.models import Conversation, Summary
 from conversations.types import NewMessage, Role
 from conversations.work.queue import Lease, LeaseLost
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 
 pytestmark = pytest.mark.django_db
 
@@ -28,19 +26,6 @@ def claim(lease_seconds: int = 60, job_id: int | None = None) -> Lease[Compactio
 
 def let_the_lease_run_out(job_id: int) -> None:
     CompactionJob.objects.filter(pk=job_id).update(leased_until=timezone.now() - timedelta(seconds=1))
-
-
-@pytest.fixture
-def wake_ups():
-    """The wake-ups that were asked for: job and delay."""
-    heard: list[tuple[int, float]] = []
-
-    def hear(*, job_id: int, delay_seconds: float, **_: object) -> None:
-        heard.append((job_id, delay_seconds))
-
-    job_due.connect(hear)
-    yield heard
-    job_due.disconnect(hear)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +62,6 @@ def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
     assert done.state == JobState.DONE
     assert done.finished_at is not None
     assert done.run_ids == (CompactionRun.objects.get().run_id,)
-    theirs = CompactionEngine.from_settings(a_store(a_workspace("theirs")).scope)
-    with pytest.raises(NotFound):
-        theirs.get_job(job_id=job.job_id)
 
 
 def test_a_worker_that_lost_its_lease_writes_no_summary(engine):

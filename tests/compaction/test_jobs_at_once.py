@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -22,7 +20,6 @@ from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.models import CompactionJob
 from compaction.run import compaction_lock
-from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
@@ -36,19 +33,6 @@ from tests.flows.processes import wait_until
 LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
 
 
-@pytest.fixture
-def wake_ups() -> Iterator[list[int]]:
-    """The jobs that somebody was woken for."""
-    heard: list[int] = []
-
-    def hear(*, job_id: int, **_: object) -> None:
-        heard.append(job_id)
-
-    job_due.connect(hear)
-    yield heard
-    job_due.disconnect(hear)
-
-
 @contextmanager
 def elsewhere() -> Iterator[Any]:
     """Another worker, with a connection of its own: what it is told to do is begun at once."""
@@ -57,20 +41,6 @@ def elsewhere() -> Iterator[Any]:
             yield pool.submit
         finally:
             pool.submit(connection.close)
-
-
-@dataclass(frozen=True)
-class Slow:
-    """A summarizer that takes its time: until it is let go on."""
-
-    name: str = "slow"
-    begun: threading.Event = field(default_factory=threading.Event)
-    may_go_on: threading.Event = field(default_factory=threading.Event)
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        self.begun.set()
-        self.may_go_on.wait(60)
-        return ExtractiveSummarizer().summarize(request)
 
 
 def test_while_a_job_is_at_work_the_next_of_its_conversation_waits_and_is_woken_at_its_end(committed_db, wake_ups):
@@ -85,7 +55,7 @@ def test_while_a_job_is_at_work_the_next_of_its_conversation_waits_and_is_woken_
     wake_ups.clear()
     at_work.finish()
 
-    assert wake_ups == [waiting]
+    assert wake_ups == [(waiting, 0.0)]
     assert jobs.QUEUE.claim(lease_seconds=60, row_id=waiting) is not None
 
 
@@ -132,32 +102,24 @@ def test_a_conversation_that_somebody_else_compacts_for_long_costs_its_job_no_at
     assert CompactionJob.objects.get(pk=job_id).state == JobState.DONE
 
 
-@pytest.mark.timeout(180)
-def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(committed_db, settings):
+def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(committed_db, settings, monkeypatch):
     settings.LCM = {"job_lease_seconds": 3}
-    conversation = a_conversation(*[LONG] * 40)
-    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
-    worker = CompactionWorker.from_settings()
-    slow = Slow()
-    escalation = Escalation(
-        chain=(slow,), last_resort=worker.engine.escalation.last_resort, count_tokens=worker.engine.store.tokens.count
-    )
-    patient = replace(worker, engine=replace(worker.engine, escalation=escalation))
+    job_id = jobs.request(conversation_id=a_conversation(*[LONG] * 40).conversation_id, reason=Reason.MANUAL)
+    summarize = ExtractiveSummarizer.summarize
+    claimed_meanwhile = []
 
-    with elsewhere() as submit:
-        at_work = submit(patient.work, job_id=job_id)
-        assert slow.begun.wait(60)
+    def slowly(self: ExtractiveSummarizer, request: SummaryRequest) -> SummaryDraft:
         first_lease = CompactionJob.objects.get(pk=job_id).leased_until
-        assert first_lease is not None
         wait_until(lambda: timezone.now() > first_lease, seconds=60, what="the first lease has run out")
-        claimed_meanwhile = jobs.QUEUE.claim(lease_seconds=3)
-        slow.may_go_on.set()
-        at_work.result()
+        claimed_meanwhile.append(jobs.QUEUE.claim(lease_seconds=3))
+        return summarize(self, request)
 
-    assert claimed_meanwhile is None
-    assert Summary.objects.exists()
+    monkeypatch.setattr(ExtractiveSummarizer, "summarize", slowly)
+    CompactionWorker.from_settings().work(job_id=job_id)
+
     job = CompactionJob.objects.get(pk=job_id)
-    assert (job.state, job.attempts) == (JobState.DONE, 1)
+    assert set(claimed_meanwhile) == {None}
+    assert (job.state, job.attempts, Summary.objects.exists()) == (JobState.DONE, 1, True)
 
 
 @pytest.mark.parametrize(

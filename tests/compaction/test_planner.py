@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections import defaultdict
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,25 +80,6 @@ def test_a_result_far_behind_its_call_still_draws_it_in_across_the_bound_of_an_a
     assert all(len(atom) == 1 for atom in atoms[2:])
 
 
-@pytest.mark.parametrize("before", range(0, 2 * MAX_ATOM_MESSAGES + 2, 23))
-def test_atoms_are_the_same_wherever_what_is_looked_ahead_ends(before):
-    calls: dict[int, tuple[int, ...]] = defaultdict(tuple)
-    for call in range(14):
-        # The first half of them overlap, each with the next.
-        for place in (131 * call + 1, 131 * call + 1 + (140 if call < 7 else 89 * call % MAX_ATOM_MESSAGES)):
-            calls[place] += (call,)
-    history = [
-        Slot(ordinal=n, tokens=1, message_id=n, role=Role.TOOL if n % 50 == 0 else Role.USER, calls=calls[n])
-        for n in range(1, 8 * MAX_ATOM_MESSAGES)
-    ]
-    said = [Slot(ordinal=-n, tokens=1, message_id=n, role=Role.USER) for n in range(before, 0, -1)]
-
-    together = planner.atoms(said + history)
-
-    assert together[:before] == [(slot,) for slot in said]
-    assert together[before:] == planner.atoms(history)
-
-
 @pytest.mark.parametrize(
     ("slots", "tail", "pinned"),
     [
@@ -148,41 +127,6 @@ def test_system_messages_are_never_compacted():
 
     assert chunks
     assert not {1, 6} & {slot.ordinal for chunk in chunks for slot in chunk}
-
-
-def test_leaf_chunks_are_the_oldest_messages_up_to_the_chunk_size():
-    slots = chat(12)
-    protected = planner.fresh_tail(slots, POLICY)
-
-    chunks = [ordinals(chunk) for chunk in planner.leaf_chunks(slots, protected, POLICY)]
-
-    assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8]]
-
-
-def test_a_bound_on_messages_does_not_tear_a_tool_call_from_its_results():
-    policy = CompactionPolicy(fresh_tail_count=4, leaf_batch_messages=3)
-    slots = [
-        raw(1, Role.USER),
-        raw(2),
-        raw(3, calls="a b"),
-        raw(4, Role.TOOL, calls="a"),
-        raw(5, Role.TOOL, calls="b"),
-        raw(6),
-        raw(7, calls="c d e"),
-        *(raw(n, Role.TOOL, calls=call) for n, call in zip((8, 9, 10), "cde", strict=True)),
-        *chat(20)[10:],
-    ]
-
-    chunks = planner.leaf_chunks(slots, planner.fresh_tail(slots, policy), policy)
-
-    # The last of them is one atom, larger than the bound: it goes alone.
-    assert [ordinals(chunk) for chunk in chunks][:4] == [[1, 2], [3, 4, 5], [6], [7, 8, 9, 10]]
-
-
-def test_messages_too_short_to_be_worth_a_summary_are_left_as_they_are():
-    slots = chat(12, tokens=5)
-
-    assert not list(planner.leaf_chunks(slots, planner.fresh_tail(slots, POLICY), POLICY))
 
 
 @pytest.mark.parametrize(

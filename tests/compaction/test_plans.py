@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,18 +13,19 @@ from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.llm.configuration import ModelsPolicy
-from compaction.models import CompactionPlan, CompactionRun, ModelEndpoint
+from compaction.models import CompactionRun, ModelEndpoint
 from compaction.plans.execution import PlanOutdated
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from compaction.policy import CompactionPolicy
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import Outcome, PlanRecord
 from conversations.errors import NotFound
 from conversations.models import ContextItem, Summary
-from conversations.scope import Scope
 from conversations.sql import rows
 from conversations.types import ConversationRecord, NewMessage, Role, SummaryKind
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +53,7 @@ def say(conversation: ConversationRecord, *messages: NewMessage) -> None:
 
 
 def items_of(conversation: ConversationRecord) -> list[tuple[int, int | None, str | None]]:
-    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).order_by("ordinal")
+    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order()
     return [(item.ordinal, item.message_id, item.summary_id) for item in items]
 
 
@@ -113,24 +114,6 @@ def test_the_context_is_then_no_longer_than_was_expected():
     after = a_store().get_conversation(conversation_id=conversation.conversation_id).counters
     assert (plan.messages_expected, plan.items_expected) == (after.active_messages, len(items_of(conversation)))
     assert result.tokens_after <= plan.tokens_expected < plan.tokens_before == result.tokens_before
-
-
-def test_a_plan_does_what_a_compaction_would_have_done():
-    talk = [f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(60)]
-    by_plan, at_once = a_conversation(*talk), a_conversation(*talk)
-    plan = planned(by_plan, condense_fan_in=100)
-
-    plans(condense_fan_in=100).execute_plan(plan_id=plan.plan_id)
-    plans(condense_fan_in=100).engine.compact(conversation_id=at_once.conversation_id)
-
-    def texts(conversation: ConversationRecord) -> list[str]:
-        return list(
-            Summary.objects.filter(conversation_id=conversation.conversation_id)
-            .order_by("first_seq", "-depth", "summary_id")
-            .values_list("content", flat=True)
-        )
-
-    assert texts(by_plan) == texts(at_once)
 
 
 def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for():
@@ -200,41 +183,25 @@ def test_a_plan_without_steps_can_be_carried_out_and_does_nothing(enabled, outco
     assert plans().get_plan(plan_id=plan.plan_id).run_id == result.run_id
 
 
-@dataclass(frozen=True)
-class Wordy:
-    """Answers as the other does, but cannot put a source that holds a certain word more briefly than it is."""
+def test_a_step_that_cannot_be_made_is_reported_and_so_is_what_hangs_on_it(monkeypatch):
+    def wordy(summarize: Callable[..., SummaryDraft]) -> Callable[..., SummaryDraft]:
+        """Put a source that holds a certain word at more length than it is."""
 
-    other: Summarizer
-    word: str
+        def answer(self: Summarizer, request: SummaryRequest) -> SummaryDraft:
+            texts = " ".join(source.text for source in request.sources)
+            return SummaryDraft(text=texts * 2, model="wordy") if "service-2." in texts else summarize(self, request)
 
-    @property
-    def name(self) -> str:
-        return self.other.name
+        return answer
 
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        texts = [source.text for source in request.sources]
-        if any(self.word in text for text in texts):
-            return SummaryDraft(text=" ".join(texts) * 2, model=self.name)
-        return self.other.summarize(request)
-
-
-def with_summarizers(around: Callable[[Summarizer], Summarizer]) -> CompactionPlans:
-    """The service with each of its summarizers in another."""
-    service = plans()
-    escalation = service.engine.escalation
-    changed = replace(
-        escalation, chain=tuple(around(each) for each in escalation.chain), last_resort=around(escalation.last_resort)
-    )
-    return replace(service, engine=replace(service.engine, escalation=changed))
-
-
-def test_a_step_that_cannot_be_made_is_reported_and_so_is_what_hangs_on_it():
     conversation = a_talk()
     plan = planned(conversation)
     lost = next(step for step in plan.steps if step.first_seq <= 3 <= step.last_seq)
     dependent = next(step for step in plan.steps if lost.number in step.from_steps)
 
-    result = with_summarizers(lambda each: Wordy(each, "service-2.")).execute_plan(plan_id=plan.plan_id)
+    for each in (ExtractiveSummarizer, TelegraphicSummarizer):
+        monkeypatch.setattr(each, "summarize", wordy(each.summarize))
+
+    result = plans().execute_plan(plan_id=plan.plan_id)
 
     skipped = {each["step"]: each["why"] for each in result.details["steps_skipped"]}
     assert skipped[lost.number] == "no summary of it would have been cheaper than what it stands for"
@@ -296,18 +263,3 @@ def test_an_unknown_plan_is_not_there(plan_id):
     for ask in (plans().get_plan, plans().execute_plan):
         with pytest.raises(NotFound):
             ask(plan_id=plan_id)
-
-
-def test_another_workspaces_plan_is_not_there():
-    plan = planned(a_conversation("hello", workspace=a_workspace("theirs")))
-    ours = CompactionPlans.from_settings(Scope(a_workspace("ours").pk))
-
-    for refused in (
-        lambda: ours.get_plan(plan_id=plan.plan_id),
-        lambda: ours.execute_plan(plan_id=plan.plan_id),
-        lambda: ours.list_plans(conversation_id=plan.conversation_id),
-        lambda: ours.plan(conversation_id=plan.conversation_id),
-    ):
-        with pytest.raises(NotFound):
-            refused()
-    assert CompactionPlan.objects.count() == 1

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from compaction.engine import CompactionEngine
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
-from compaction.run import compaction_lock
-from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.errors import ConversationBusy
 from conversations.models import Summary
@@ -27,27 +25,6 @@ def a_planned_conversation() -> tuple[int, str]:
     texts = (f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 30 for n in range(60))
     conversation_id = a_conversation(*texts, overrides={"leaf_chunk_tokens": 2000}).conversation_id
     return conversation_id, CompactionPlans.from_settings().plan(conversation_id=conversation_id).plan_id
-
-
-def test_a_plan_is_not_begun_while_another_compaction_is_at_work(committed_db):
-    conversation_id, plan_id = a_planned_conversation()
-    plans = CompactionPlans.from_settings()
-
-    def execute() -> CompactionResult:
-        try:
-            return plans.execute_plan(plan_id=plan_id)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        with compaction_lock(conversation_id), pytest.raises(ConversationBusy) as busy:
-            pool.submit(execute).result()
-        executed_while_busy = plans.get_plan(plan_id=plan_id).executed_at
-        later = pool.submit(execute).result()
-
-    assert busy.value.retryable
-    assert executed_while_busy is None
-    assert plans.get_plan(plan_id=plan_id).run_id == later.run_id
 
 
 def test_of_several_who_carry_it_out_at_once_one_does_and_the_others_learn_who(committed_db):
@@ -97,33 +74,20 @@ def test_who_is_overtaken_on_the_way_to_the_lock_learns_of_it_there(committed_db
     assert refusal.value.context["run_id"] == plans.get_plan(plan_id=plan_id).run_id
 
 
-@dataclass(frozen=True)
-class Breaking:
-    """Answers as the other does, and breaks down over a source that holds a certain word."""
-
-    other: Summarizer
-    word: str
-
-    @property
-    def name(self) -> str:
-        return self.other.name
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        if any(self.word in source.text for source in request.sources):
-            raise RuntimeError("out of order")
-        return self.other.summarize(request)
-
-
 @pytest.mark.parametrize("place", [0, 30], ids=["at the first step", "later"])
-def test_a_plan_that_failed_on_the_way_is_spent_and_its_run_says_how_far_it_came(committed_db, place):
+def test_a_plan_that_failed_on_the_way_is_spent_and_its_run_says_how_far_it_came(committed_db, monkeypatch, place):
     conversation_id, plan_id = a_planned_conversation()
     plans = CompactionPlans.from_settings()
-    escalation = plans.engine.escalation
-    broken = replace(escalation, chain=tuple(Breaking(each, f"service-{place}.") for each in escalation.chain))
-    breaking = replace(plans, engine=replace(plans.engine, escalation=broken))
+    summarize = ExtractiveSummarizer.summarize
 
-    with pytest.raises(RuntimeError):
-        breaking.execute_plan(plan_id=plan_id)
+    def breaking(self: ExtractiveSummarizer, request: SummaryRequest) -> SummaryDraft:
+        if any(f"service-{place}." in source.text for source in request.sources):
+            raise RuntimeError("out of order")
+        return summarize(self, request)
+
+    with monkeypatch.context() as once, pytest.raises(RuntimeError):
+        once.setattr(ExtractiveSummarizer, "summarize", breaking)
+        plans.execute_plan(plan_id=plan_id)
     with pytest.raises(PlanExecuted) as refusal:
         plans.execute_plan(plan_id=plan_id)
 

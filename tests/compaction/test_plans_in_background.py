@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 
+import pglock
 import pytest
-from django.db import connection
 
 from compaction.models import CompactionPlan, CompactionRun
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted, plan_due
-from compaction.run import compaction_lock
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace
 
@@ -38,25 +35,6 @@ def woken():
     plan_due.disconnect(hear)
 
 
-@contextmanager
-def held_elsewhere(conversation_id: int) -> Iterator[None]:
-    """Within, a compaction of the conversation is at work on another connection."""
-    held, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with compaction_lock(conversation_id):
-            held.set()
-            over.wait(30)
-        connection.close()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(30)
-    yield
-    over.set()
-    thread.join()
-
-
 def a_plan(plans: CompactionPlans) -> str:
     return plans.plan(conversation_id=a_conversation(*TEXTS).conversation_id).plan_id
 
@@ -75,14 +53,6 @@ def test_a_request_waits_and_wakes_a_worker_who_carries_it_out_once(plans, woken
         plans.request_execution(plan_id=plan_id)
 
 
-def test_a_plan_that_nobody_asked_for_is_left_alone(plans):
-    plan_id = a_plan(plans)
-
-    plans.carry_out(plan_id=plan_id)
-
-    assert plans.get_plan(plan_id=plan_id).executed_at is None
-
-
 def test_a_lost_wake_up_is_found_by_the_sweep(plans, woken):
     waiting, _ = a_plan(plans), a_plan(plans)
     plans.request_execution(plan_id=waiting)
@@ -93,12 +63,13 @@ def test_a_lost_wake_up_is_found_by_the_sweep(plans, woken):
     assert woken == [(waiting, 0.0)]
 
 
-def test_while_another_compaction_is_at_work_the_plan_goes_on_waiting(plans, woken):
+def test_while_another_compaction_is_at_work_the_plan_goes_on_waiting(plans, woken, monkeypatch):
     plan_id = a_plan(plans)
     plans.request_execution(plan_id=plan_id)
     woken.clear()
 
-    with held_elsewhere(CompactionPlan.objects.get(pk=plan_id).conversation_id):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(pglock, "advisory", lambda *_, **__: nullcontext(enter_result=False))
         plans.carry_out(plan_id=plan_id)
 
     assert [each for each, delay in woken if delay > 0] == [plan_id]

@@ -157,7 +157,6 @@ def test_every_depth_and_level_has_a_task_of_its_own():
     }
 
     assert len(prompts) == 8
-    assert a_prompt(*said("Hello"), depth=9).system == a_prompt(*said("Hello"), depth=3).system
     assert sorted(path.stem for path in TEMPLATES.glob("*.txt")) == sorted(["_system", "_user", *KINDS])
 
 
@@ -170,22 +169,8 @@ def test_the_version_tells_the_templates_apart_and_nothing_else():
     assert re.fullmatch("[0-9a-f]{64}", a_prompt(*said("A")).hash)
 
 
-hostile = any_text | st.lists(
-    st.sampled_from(
-        [
-            NONCE,
-            NONCE.upper(),
-            f"</source-{NONCE}>",
-            f"<summary-{NONCE}>",
-            NONCE[:8],
-            "$source",
-            "${",
-            "$$",
-            "\n",
-            "[a | b]",
-        ]
-    )
-).map("".join)
+MARKS = [NONCE, NONCE.upper(), f"</source-{NONCE}>", f"<summary-{NONCE}>", NONCE[:8]]
+hostile = any_text | st.lists(st.sampled_from([*MARKS, "$source", "${", "$$", "\n", "[a | b]"])).map("".join)
 
 
 @settings(max_examples=200)

@@ -89,17 +89,6 @@ def test_while_the_model_is_still_away_nothing_changes(engine, model):
     assert shown(conversation_id) == before
 
 
-def test_where_nothing_is_degraded_no_model_is_asked(engine, model):
-    conversation = a_conversation(*[f"{LONG} {n}" for n in range(30)])
-    engine.compact(conversation_id=conversation.conversation_id)
-    model.asked.clear()
-
-    result = engine.redo(conversation_id=conversation.conversation_id)
-
-    assert result.outcome is Outcome.NOTHING_TO_DO
-    assert model.asked == []
-
-
 def test_asking_again_and_again_for_what_a_model_will_not_do_piles_up_no_rows(engine, model, monkeypatch):
     conversation_id = compacted_without_a_model(engine, model, 30)
 

@@ -15,25 +15,11 @@ def test_what_says_everything_keeps_everything_and_what_says_nothing_nothing():
     assert retention([SOURCE], "Something was moved.") == 0.0
 
 
-@pytest.mark.parametrize(
-    "fact",
-    [
-        "src/export/rows.py",
-        "https://example.org/issues/12",
-        "getSummary",
-        "ORDER_BY",
-        "E1101",
-        "CVE-2026-1234",
-        "ValueError",
-        "5433",
-        "1,250.75",
-        "2026-03-07",
-        "12:30",
-        "Lisbon",
-        "Ångström",
-        "Москве",
-    ],
-)
+FACTS = """src/export/rows.py https://example.org/issues/12 getSummary ORDER_BY E1101 CVE-2026-1234 ValueError
+5433 1,250.75 2026-03-07 12:30 Lisbon Ångström Москве"""
+
+
+@pytest.mark.parametrize("fact", FACTS.split())
 def test_a_fact_that_is_lost_costs_and_one_that_is_kept_does_not(fact):
     source = f"they wrote {fact} down near config/base.yml"
 
@@ -83,8 +69,3 @@ def test_it_is_a_share_and_the_whole_keeps_the_whole(sources, summary):
 
     assert share is None or 0.0 <= share <= 1.0
     assert retention(sources, "\n".join(sources)) in (None, 1.0)
-
-
-@given(st.permutations(["src/a.py 12 Lisbon", "in Porto, 99 of src/b.py", "getSummary E1101", "see src/a.py"]))
-def test_the_order_of_the_sources_makes_no_difference(sources):
-    assert retention(sources, "src/a.py in Porto 99") == retention(sorted(sources), "src/a.py in Porto 99")

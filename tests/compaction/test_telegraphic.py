@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
-from tests.compaction.summarizing import a_message, a_request, said
+from tests.compaction.summarizing import a_request, said
 
 # Long enough that half of the sources is room for all the rest, and nothing that a telegram would keep.
 IDLE = "And so it is, as it was, for all of us. " * 20
@@ -53,14 +53,6 @@ def test_what_was_said_is_not_said_again():
 
     assert text.count("ledger") == text.count("Lisbon") == 1
     assert "40 rows" in text
-
-
-def test_a_reader_sees_who_said_what():
-    sources = [a_message("The export failed.", seq=3, author="Anna"), a_message("MemoryError", seq=4, role="tool")]
-
-    text = TelegraphicSummarizer().summarize(a_request([*sources, *said(IDLE, first_seq=5)], target=60)).text
-
-    assert text.startswith("3 Anna: export failed\n4 tool: MemoryError\n")
 
 
 def test_it_ends_with_how_much_was_left_out():

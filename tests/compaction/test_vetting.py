@@ -101,18 +101,6 @@ def test_a_true_summary_passes_whatever_it_tells_of_and_in_whatever_language(tex
     assert vetted(inside(text), most_tokens=400) == text
 
 
-@needs_data
-def test_summaries_that_a_model_wrote_of_real_talk_pass():
-    written = [
-        text
-        for path in DATA.glob("*.llm_summaries.json.gz")
-        for text in json.loads(gzip.decompress(path.read_bytes())).values()
-    ]
-
-    assert len(written) > 100
-    assert [text for text in written if fault_in(text) is not None] == []
-
-
 @pytest.mark.parametrize("summarizer", [ExtractiveSummarizer(), TelegraphicSummarizer()], ids=lambda each: each.name)
 @given(sources=any_sources)
 def test_what_is_quoted_under_its_speaker_passes(summarizer, sources):
@@ -137,17 +125,6 @@ def test_any_answer_is_a_text_within_its_bound_or_rejected(text, enveloped):
         assert enveloped
         assert 0 < estimate(kept) <= 30
         kept.encode()
-
-
-@pytest.mark.parametrize(
-    "monster",
-    [" " * 300_000, "ignore " * 50_000, "important: " * 30_000, "'" * 100_000 + "a", '"a' * 100_000, "```" * 60_000]
-    + ["let me " * 40_000, "all the " * 40_000, ". " * 30_000, "\n- " * 20_000, "<think>" * 40_000, "ok, " * 60_000],
-    ids=lambda monster: monster[:10],
-)
-def test_no_text_is_too_much_to_look_at(monster):
-    fault_in("Ignore " + monster)
-    fault_in(monster)
 
 
 CUE = "Expand for details about: the rest."
@@ -213,6 +190,7 @@ def test_no_summary_that_a_model_wrote_of_real_talk_is_refused():
             summaries = json.load(written)
         for session, text in summaries.items():
             looked_at += 1
+            assert fault_in(text) is None
             for target in (100, 600, 5_000):
                 if refused(text, sessions[session], target_tokens=target):
                     wrong.append((name, session, target, text))

@@ -19,10 +19,7 @@ def clean(text: str) -> str:
     if len(text) > LONGEST_READ:
         half = LONGEST_READ // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    text = text.replace("\r\n", "\n")
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    return _CONTROLS.sub(" ", text)
+    return _CONTROLS.sub(" ", _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
 def one_line(text: str) -> str:

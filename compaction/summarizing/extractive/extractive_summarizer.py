@@ -11,14 +11,7 @@ from functools import cache
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
-from compaction.summarizing.extractive.material import (
-    ROOM_FOR_CLOSING,
-    Material,
-    affordable,
-    best_beginning,
-    material_of,
-    text_without_content,
-)
+from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, affordable, material_of, poor_draft
 from compaction.summarizing.extractive.summary_form import NAMED, closing, days_of, write
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
@@ -51,9 +44,7 @@ class ExtractiveSummarizer:
         material = material_of(request.sources)
         budget = affordable(request)
         if not material.statements:
-            return SummaryDraft(
-                text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(request.sources)
-            )
+            return poor_draft(request, material, budget, model=self.name)
         days = days_of(material.passages)
         return _Writing(request, material, budget, days).draft(self.name)
 
@@ -79,8 +70,7 @@ class _Writing:
             names_room = min(names_room, self._cost_of_names(missing))
             body = self._packed(coverage, self.budget - names_room - closing_room)
         if not coverage.chosen:
-            text = best_beginning(material, self.budget, count)
-            return SummaryDraft(text=text, model=model, quality=0.0, left_out=len(self.request.sources) - bool(text))
+            return poor_draft(self.request, material, self.budget, model=model)
         ending = _Ending(left_out=len(self.request.sources) - len(material.sources_of(coverage.chosen)))
         if names_room:
             room = self.budget - closing_room - count(f"{body}\n{NAMED}")

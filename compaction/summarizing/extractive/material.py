@@ -13,7 +13,7 @@ from compaction.summarizing.extractive.passages import passages_of
 from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.extractive.summary_form import Passage, closing
 from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, Vocabulary, terms_of
-from compaction.summarizing.summarizer import Source, SourceMessage, SummaryRequest
+from compaction.summarizing.summarizer import Source, SourceMessage, SummaryDraft, SummaryRequest
 
 # Names in what is not shown, such as the body of an edit, count like those in tool output.
 _HIDDEN_WEIGHT = 0.7
@@ -146,7 +146,16 @@ def affordable(request: SummaryRequest) -> int:
     return min(request.target_tokens, max(_A_LINE, int(_MOST_OF_SOURCE * cost)), max(1, cost - 1))
 
 
-def best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
+def poor_draft(request: SummaryRequest, material: Material, budget: int, *, model: str) -> SummaryDraft:
+    """The draft where there is nothing to choose from, or not one whole unit fits."""
+    if not material.statements:
+        text = _text_without_content(request, budget)
+        return SummaryDraft(text=text, model=model, quality=1.0, left_out=len(request.sources))
+    text = _best_beginning(material, budget, request.count_tokens)
+    return SummaryDraft(text=text, model=model, quality=0.0, left_out=len(request.sources) - bool(text))
+
+
+def _best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
     """The beginning of the best unit, where not one whole unit fits."""
     best = max(range(len(material.statements)), key=lambda index: (material.gain(index), -index))
     place, unit, *_ = material.statements[best]
@@ -158,7 +167,7 @@ def best_beginning(material: Material, budget: int, count_tokens: Callable[[str]
     return fit(unit.text, budget, count_tokens) or fit(MARK, budget, count_tokens)
 
 
-def text_without_content(request: SummaryRequest, budget: int) -> str:
+def _text_without_content(request: SummaryRequest, budget: int) -> str:
     """The text for sources without words, such as pictures."""
     if not request.sources:
         return ""

@@ -23,7 +23,6 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 # A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
 # ("[shared image: a dog]") is a unit of its own.
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*_]*\s+|[。！？][”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
-_PLAIN_END = re.compile(r"[.!?][\"')\]*_]*\s+")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Prof|vs|etc|No|Jr|Sr|approx|e\.g|i\.e)\.$")
 _CLAUSE_END = re.compile(rf"(?<=[,;:])\s+|(?<=[,;])(?=[\"{{\[\\])|(?<=[，、；：])(?=[{CJK}])|\s+[-–—]\s+")
 
@@ -72,9 +71,7 @@ def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of one paragraph."""
     start = 0
-    # Most text is plain, and there one thing to look for is found much sooner than three.
-    is_plain = text.isascii() and "[" not in text
-    for end in (_PLAIN_END if is_plain else _SENTENCE_END).finditer(text):
+    for end in _SENTENCE_END.finditer(text):
         if _ABBREVIATION.search(text[max(start, end.start() - 8) : end.start() + 1]):
             continue
         yield text[start : end.end()]
@@ -93,9 +90,8 @@ def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
     A line of prose that goes on in lower case is put behind the one it continues.
     """
     held, fenced = "", False
-    has_fences = "```" in text or "~~~" in text
     for line in text.split("\n"):
-        fence = has_fences and _FENCE.match(line)
+        fence = _FENCE.match(line)
         if not fence and not fenced and line[:1].islower() and held[-1:].isalpha() and len(held) < LONGEST_UNIT:
             held = f"{held} {line}"
             continue

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import groupby
+from itertools import chain, groupby
 
 from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.summarizer import Source, SourceSummary
@@ -57,26 +57,41 @@ class Passage:
         return head(self.who, self.first_seq, self.last_seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring units of one speaker on one day, by message."""
-
-    head: str
-    day: date | None
-    messages: tuple[tuple[Unit, ...], ...]
+# The kept units of one speaker on one day, message by message.
+Turns = list[list[Unit]]
 
 
-def runs(kept: Iterable[tuple[Passage, Unit]]) -> Iterator[Run]:
-    """The kept units, in order, under as few heads as possible."""
+def readable(head: str, turns: Turns) -> str:
+    """Sentences in a row, everything else on lines of its own."""
+    first, *others = chain.from_iterable(turns)
+    text, after_prose = f"{head}: {first.text}", first.is_prose
+    for unit in others:
+        if unit.is_prose and after_prose:
+            # The item of a list, or a title, has no full stop of its own.
+            text += f"; {unit.text}" if text[-1].isalnum() else f" {unit.text}"
+        else:
+            text += f"\n  {unit.text}"
+        after_prose = unit.is_prose
+    return text
+
+
+def write(
+    kept: Iterable[tuple[Passage, Unit]], *, days: Mapping[date, str], render: Callable[[str, Turns], str] = readable
+) -> str:
+    """The kept units, in order, under as few heads as possible.
+
+    `days` are those that are written, as `days_of` has them.
+    """
+    lines: list[str] = []
+    shown: date | None = None
     for (who, day, _), pairs in groupby(kept, key=_speaker):
         listed = list(pairs)
-        yield Run(
-            head=head(who, listed[0][0].first_seq, listed[-1][0].last_seq),
-            day=day,
-            messages=tuple(
-                tuple(unit for _, unit in of_one) for _, of_one in groupby(listed, key=lambda pair: pair[0].first_seq)
-            ),
-        )
+        if day is not None and day in days and day != shown:
+            lines.append(days[day])
+            shown = day
+        turns = [[unit for _, unit in of_one] for _, of_one in groupby(listed, key=lambda pair: pair[0].first_seq)]
+        lines.append(render(head(who, listed[0][0].first_seq, listed[-1][0].last_seq), turns))
+    return "\n".join(lines)
 
 
 def _speaker(pair: tuple[Passage, Unit]) -> tuple[str, date | None, int]:
@@ -91,34 +106,6 @@ def head(who: str, first_seq: int, last_seq: int) -> str:
     return f"{place} {who}".rstrip()
 
 
-def readable(run: Run) -> str:
-    """Sentences in a row, everything else on lines of its own."""
-    first, *others = (unit for message in run.messages for unit in message)
-    text, after_prose = f"{run.head}: {first.text}", first.is_prose
-    for unit in others:
-        if unit.is_prose and after_prose:
-            # The item of a list, or a title, has no full stop of its own.
-            text += f"; {unit.text}" if text[-1].isalnum() else f" {unit.text}"
-        else:
-            text += f"\n  {unit.text}"
-        after_prose = unit.is_prose
-    return text
-
-
-def write(
-    kept: Iterable[tuple[Passage, Unit]], *, days: Mapping[date, str], render: Callable[[Run], str] = readable
-) -> str:
-    """The page of what is kept, in order, under days as `days_of` writes them."""
-    lines: list[str] = []
-    shown: date | None = None
-    for run in runs(kept):
-        if run.day is not None and run.day in days and run.day != shown:
-            lines.append(days[run.day])
-            shown = run.day
-        lines.append(render(run))
-    return "\n".join(lines)
-
-
 def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) -> str:
     """The line that names what an expansion would show, and how much."""
     kind = "summaries" if all(isinstance(source, SourceSummary) for source in sources) else "messages"
@@ -127,7 +114,10 @@ def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) 
 
 
 def days_of(passages: Sequence[Passage]) -> dict[date, str]:
-    """The heading of each day, with the year if there are several; none for one day."""
+    """How each day is written; nothing for one day alone.
+
+    The year is written where there are several.
+    """
     days = {passage.day for passage in passages if passage.day is not None}
     if len(days) < 2:
         return {}

@@ -11,16 +11,9 @@ from typing import NamedTuple
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
-from compaction.summarizing.extractive.material import (
-    ROOM_FOR_CLOSING,
-    Material,
-    affordable,
-    best_beginning,
-    material_of,
-    text_without_content,
-)
+from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, affordable, material_of, poor_draft
 from compaction.summarizing.extractive.sentences import Unit
-from compaction.summarizing.extractive.summary_form import Run, closing, days_of, write
+from compaction.summarizing.extractive.summary_form import Turns, closing, days_of, write
 from compaction.summarizing.extractive.terms import CJK
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 
@@ -53,15 +46,12 @@ class TelegraphicSummarizer:
         material = material_of(request.sources)
         budget, count, sources = affordable(request), request.count_tokens, request.sources
         if not material.statements:
-            return SummaryDraft(
-                text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(sources)
-            )
+            return poor_draft(request, material, budget, model=self.name)
         telegrams = _Telegrams(material, count)
         ending = f"\n{closing([], left_out=len(sources), sources=sources)}" if budget >= ROOM_FOR_CLOSING else ""
         text = pack(telegrams, render=telegrams.render, count_tokens=count, budget=budget - count(ending))
         if not telegrams.chosen:
-            text = best_beginning(material, budget, count)
-            return SummaryDraft(text=text, model=self.name, quality=0.0, left_out=len(sources) - bool(text))
+            return poor_draft(request, material, budget, model=self.name)
         left_out = len(sources) - len(material.sources_of(telegrams.chosen))
         if ending:
             closed = f"{text}\n{closing([], left_out=left_out, sources=sources)}"
@@ -126,8 +116,8 @@ def _shown(word: Word) -> str:
     return f"{word.negation} {word.text}" if word.negation else word.text
 
 
-def _telegram(run: Run) -> str:
-    return f"{run.head}: {'; '.join(' '.join(unit.text for unit in message) for message in run.messages)}"
+def _telegram(head: str, turns: Turns) -> str:
+    return f"{head}: {'; '.join(' '.join(unit.text for unit in turn) for turn in turns)}"
 
 
 def _words(text: str, material: Material) -> Iterator[Word]:
