@@ -14,7 +14,7 @@ from django.db import DataError
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.sql import load, rows
 from retrieval.search.filters import MESSAGE_RANK, MESSAGES, Filters
-from retrieval.search.page import Found, FoundRow, Position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
 from retrieval.search.prepare import Deadline
@@ -46,7 +46,7 @@ class ColdSearch:
     filters: Filters
     limit: int
     deadline: Deadline
-    position: Position | None = None
+    position: Position = BEGINNING
     texts: ColdTexts = field(default_factory=ColdTexts)
 
     def by_words(self, query: CompiledQuery) -> Found:
@@ -87,7 +87,7 @@ class ColdSearch:
         """Ids, places and texts of the messages behind the position, some at a time."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
-        upto = self.filters.high if self.position is None else self.position.key[0] - 1
+        upto = self.filters.high if self.position.key is None else self.position.key[0] - 1
         while batch := rows(statement, {**self.filters.values, "upto": upto, "at_once": _AT_ONCE}):
             for portion in _in_portions(batch):
                 yield self._unpacked(portion)

@@ -5,7 +5,7 @@ Every filter is a condition of the search itself, so that a limit counts only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -218,16 +218,15 @@ class Filters:
         if by_words and owned != "true" and (table.has_places or not self.is_one_conversation):
             # As it is written, no index serves it.
             owned = f"({owned}) IS TRUE"
-        conditions = [owned, table.only if self.at is None else table.only_then, *self._conditions(table)]
-        return _all_of([*conditions, self.costly_of(table)] if costly else conditions)
+        only = table.only if self.at is None else table.only_then
+        return _all_of({owned: True, only: True, **self._conditions(table), self.costly_of(table): costly})
 
     def costly_of(self, table: Searchable) -> str:
         """The conditions on the parts of messages."""
-        request = self.request
         if table is not MESSAGES:
             return "true"
-        has_tool = [_SQL["of_tool"]] if request.tool_names and self.of_tools is None else []
-        return _all_of([*([_SQL["has_part"]] if request.part_types else []), *has_tool])
+        finds_tool = bool(self.request.tool_names) and self.of_tools is None
+        return _all_of({_SQL["has_part"]: self.request.part_types, _SQL["of_tool"]: finds_tool})
 
     @property
     def _owned(self) -> str:
@@ -237,7 +236,8 @@ class Filters:
             return "conversation_id = ANY(%(conversation_ids)s::bigint[])"
         return "true" if self.scope.workspace_id is None else IN_WORKSPACE
 
-    def _conditions(self, table: Searchable) -> list[str]:
+    def _conditions(self, table: Searchable) -> dict[str, Any]:
+        """The conditions of the request, and whether each is set."""
         request, place = self.request, self.place(table)
         first, last = table.first_moment, table.last_moment
         conditions: dict[str, Any] = {f"{last} >= %(since)s": request.since, f"{first} < %(until)s": request.until}
@@ -257,7 +257,7 @@ class Filters:
                 "depth = %(depth)s": request.depth is not None,
                 "summary_id = ANY(%(below)s::text[])": request.under,
             }
-        return [condition for condition, is_set in conditions.items() if is_set]
+        return conditions
 
 
 def key_values(key: Key | None) -> dict[str, Any]:
@@ -267,5 +267,6 @@ def key_values(key: Key | None) -> dict[str, Any]:
     return {"key_place": bigint(key[0]), "key_rank": bigint(key[1]), "key_id": key[2]}
 
 
-def _all_of(conditions: Iterable[str]) -> str:
-    return " AND ".join(each for each in conditions if each != "true") or "true"
+def _all_of(conditions: Mapping[str, Any]) -> str:
+    """Those of the conditions that are set."""
+    return " AND ".join(each for each, is_set in conditions.items() if is_set and each != "true") or "true"

@@ -15,7 +15,7 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.cold import ColdSearch
-from retrieval.search.page import Found, FoundRow, Position, fitting, matches, read_position, write_position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position, fitting, matches, read_position, write_position
 from retrieval.search.patterns.pattern_search import PatternSearch
 from retrieval.search.patterns.pattern_translation import Pattern, literally, translated
 from retrieval.search.patterns.trigrams import is_used
@@ -54,7 +54,7 @@ class Grep:
         """One page of matches; see `RetrievalEngine.grep`."""
         request = request.validated(self.policy)
         fingerprint = request.fingerprint(self.scope.workspace_id)
-        position = read_position(request.cursor, fingerprint) if request.cursor is not None else None
+        position = read_position(request.cursor, fingerprint) if request.cursor is not None else BEGINNING
         with self._bounded(is_pattern=request.mode is GrepMode.REGEX) as deadline:
             found, cold_messages = self._found(request, position, deadline)
             shown = matches(found.rows[: request.limit], Needles.of(found.lexemes))
@@ -113,7 +113,7 @@ class Grep:
         count = self.tokens.count if self.tokens is not None else len
         return fitting(shown, max_tokens=most if max_tokens is None else min(max_tokens, most), count=count)
 
-    def _found(self, request: SearchRequest, position: Position | None, deadline: Deadline) -> tuple[Found, int]:
+    def _found(self, request: SearchRequest, position: Position, deadline: Deadline) -> tuple[Found, int]:
         """What the search finds behind a position, and the number of cold messages."""
         is_pattern = request.mode is GrepMode.REGEX
         queries = () if is_pattern else interpretations(request.query)
@@ -121,7 +121,7 @@ class Grep:
 
         def by_pattern(pattern: Pattern) -> Found:
             search = PatternSearch(prepared.filters, most, deadline, by_trigrams=is_used(self.policy))
-            return search.first(pattern, position)
+            return search.first(pattern, position.key)
 
         found: Found | None
         if request.cold:

@@ -73,7 +73,7 @@ CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) 
 
 -- name: neighbours
 -- The messages at some places of conversations.
-SELECT message_id, conversation_id, seq, {created_at}, author, {tells_when}
+SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, {tells_when}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
 WHERE {where}

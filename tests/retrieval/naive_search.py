@@ -84,8 +84,12 @@ class Term(NamedTuple):
     def __str__(self) -> str:
         return self.words[0] if len(self.words) == 1 else f'"{" ".join(self.words)}"'
 
+    @property
+    def is_phrase(self) -> bool:
+        return len(self.words) > 1
+
     def is_in(self, item: Item) -> bool:
-        if len(self.words) > 1:
+        if self.is_phrase:
             return f" {' '.join(self.words)} " in f" {' '.join(item.text.split())} "
         held = item.words
         parts = PARTS.get(self.words[0])
@@ -107,19 +111,14 @@ class Question:
 
     @property
     def has_phrase(self) -> bool:
-        return any(len(term.words) > 1 for clause in (*self.clauses, self.excluded) for term in clause)
+        return any(term.is_phrase for clause in (*self.clauses, self.excluded) for term in clause)
 
     def loosened(self) -> Question:
         """With each word of a phrase as a clause of its own."""
-        clauses = [
-            ((Term((word,)),) if len(term.words) > 1 else (term,))
-            for clause in self.clauses
-            for term in clause
-            for word in term.words
-        ]
-        if not any(len(term.words) > 1 for clause in self.clauses for term in clause):
+        terms = [term for clause in self.clauses for term in clause]
+        if not any(term.is_phrase for term in terms):
             return self
-        return Question(tuple(clauses), self.excluded)
+        return Question(tuple((Term((word,)),) for term in terms for word in term.words), self.excluded)
 
     def answers(self, items: Sequence[Item]) -> list[Item]:
         """Those that hold all; if there are none, any word, but every phrase; then the same without phrases."""
@@ -128,7 +127,7 @@ class Question:
             everything = [item for item in allowed if all(_holds(clause, item) for clause in reading.clauses)]
             if everything:
                 return everything
-            phrases = [clause for clause in reading.clauses if any(len(term.words) > 1 for term in clause)]
+            phrases = [clause for clause in reading.clauses if any(term.is_phrase for term in clause)]
             words = {word for clause in reading.clauses for term in clause for word in term.words}
             words |= {part for word in words for part in PARTS.get(word, ())}
             anything = [
@@ -153,13 +152,6 @@ class Corpus:
     def asked(self, criteria: Mapping[str, Any]) -> list[Item]:
         """The items that meet the criteria, each of them asked one by one."""
         return [item for item in self.items if _meets(item, criteria)]
-
-    def of_kind(self, kind: ItemKind) -> list[Item]:
-        return [item for item in self.items if item.kind is kind]
-
-
-def newest_first(items: Sequence[Item], *, among_several: bool) -> list[Item]:
-    return sorted(items, key=lambda item: item.place(among_several=among_several), reverse=True)
 
 
 _SCOPES = {
@@ -353,7 +345,7 @@ def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SC
     if criteria["scope"] != "files":
         if bounds:
             narrowing += [bounds, {"from_seq": bounds["from_seq"]}, {"to_seq": bounds["to_seq"]}]
-        summaries = corpus.of_kind(ItemKind.SUMMARY)
+        summaries = [item for item in corpus.items if item.kind is ItemKind.SUMMARY]
         if where == "all" and summaries:
             narrowing.append({"under": draw(st.sampled_from(summaries)).id})
     return criteria | draw(st.sampled_from(narrowing))

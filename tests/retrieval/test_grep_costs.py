@@ -120,15 +120,6 @@ def test_a_search_is_planned_once_for_all_words(sort):
     assert sent_for["lighthouse"] == sent_for["keeper"] != []
 
 
-def test_summaries_of_long_ago_are_not_read_for_the_newest():
-    texts = ["a boat" if number % 12 == 0 else "a house" for number in range(1, 6001)]
-    without, beside = analyzed(*texts), analyzed(*texts)
-    for seq in range(1, 1800, 100):
-        a_summary_of(a_store(), beside, seqs=[seq], content="About a boat.")
-
-    assert rows_for("boat", beside) - rows_for("boat", without) <= 5
-
-
 def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
     conversation_id = analyzed(*(f"an error report, number {number}" for number in range(1200)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from conversations.sql import array, load, rows
 from retrieval.search.filters import MESSAGES, Filters, Searchable
-from retrieval.search.page import Found, FoundRow, Position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in
@@ -56,7 +56,7 @@ class RelevanceSearch:
 
     prepared: Prepared
     limit: int
-    position: Position | None = None
+    position: Position = BEGINNING
     wanted: int = 20
     prefers_new: bool = False
 
@@ -66,7 +66,7 @@ class RelevanceSearch:
         Those that hold every word, if there is a handful; else those that hold any.
         """
         before, filters, parsed = self.position, self.prepared.filters, queries[0]
-        if before is not None and before.at is not None:
+        if before.at is not None:
             filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
         dates = dates_in(parsed.text)
         most, promising = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
@@ -90,11 +90,10 @@ class RelevanceSearch:
             weights,
             promising,
             partial(rows.neighbours, asks_when=weights.asks_when),
-            filters.is_one_conversation,
             newest=filters.newest if self.prefers_new else None,
         ).of(found)
-        behind = [each for each in best if before is None or each.key < before.key]
-        then = Position((), newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
+        behind = [each for each in best if before.key is None or each.key < before.key]
+        then = Position(newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
         is_bounded = query.is_bounded or any(each.is_bounded for each in found)
         is_last_of_some = len(behind) < self.limit and any(each.is_cut for each in found)
         present = {query.lexemes[term] for each in found for term in each.present if term < len(query.lexemes)}
@@ -287,6 +286,8 @@ class RankedRows:
             return []
         filters = self.filters
         statement = _SQL["neighbours"].format(
+            one_place=ranking.PLACE_SQL,
+            order_place=filters.place(MESSAGES),
             where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
             created_at="created_at" if self.dated else "NULL::timestamptz",
             tells_when=_SQL["tells_when"] if asks_when else "false",
