@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby
 
 from django.db import DataError
 
@@ -121,13 +122,6 @@ def _page(found: Sequence[FoundRow], searched_to: int | None = None) -> Found:
 
 
 def _in_portions(batch: Sequence[_Row]) -> Iterator[list[_Row]]:
-    portion: list[_Row] = []
-    characters = 0
-    for row in batch:
-        portion.append(row)
-        characters += row[3] * _CHARACTERS_A_TOKEN
-        if characters >= _PORTION:
-            yield portion
-            portion, characters = [], 0
-    if portion:
-        yield portion
+    sizes = accumulate(tokens * _CHARACTERS_A_TOKEN for *_, tokens in batch)
+    for _, portion in groupby(zip(batch, sizes, strict=True), key=lambda each: each[1] // _PORTION):
+        yield [row for row, _ in portion]

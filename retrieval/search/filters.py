@@ -25,7 +25,6 @@ NEWEST = 2**63 - 1
 # A position by when things came, newest first: place, rank, id. No two rows have the same.
 Key = tuple[int, int, str]
 
-_LAST_OF_SUMMARY, _LAST_BEFORE_FILE = _SQL["last_of_summary"], _SQL["last_before_file"]
 # The index of `sql/files.sql` is on exactly this expression.
 FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
 
@@ -52,8 +51,6 @@ class Searchable:
     tokens: str = "token_count"
     first_moment: str = "created_at"
     last_moment: str = "created_at"
-    # For a row that asks something, how many messages on it is answered: 0 if not near; of any other, null.
-    answered_in: str = "NULL::integer"
     # Whether the word index has place lexemes of its rows: their conversation, and their block of 1,024 messages there.
     has_places: bool = True
     # What a row must be to be searched at all, now and at an earlier moment.
@@ -72,7 +69,6 @@ MESSAGES = Searchable(
     place_in_one="seq",
     place_in_many="message_id",
     rank=str(MESSAGE_RANK),
-    answered_in=_SQL["answered_in"],
     has_text="cold_block_id IS NULL AND erased_by_id IS NULL",
 )
 SUMMARIES = Searchable(
@@ -81,7 +77,7 @@ SUMMARIES = Searchable(
     id="summary_id",
     seq="first_seq",
     place_in_one="last_seq",
-    place_in_many=_LAST_OF_SUMMARY.format(column="message_id"),
+    place_in_many=_SQL["last_of_summary"].format(column="message_id"),
     rank="depth",
     first_moment="earliest_at",
     last_moment="latest_at",
@@ -92,9 +88,9 @@ FILES = Searchable(
     ItemKind.FILE,
     "large_files",
     id="file_id",
-    seq=_LAST_BEFORE_FILE.format(column="seq"),
-    place_in_one=_LAST_BEFORE_FILE.format(column="seq"),
-    place_in_many=_LAST_BEFORE_FILE.format(column="message_id"),
+    seq=_SQL["last_before_file"].format(column="seq"),
+    place_in_one=_SQL["last_before_file"].format(column="seq"),
+    place_in_many=_SQL["last_before_file"].format(column="message_id"),
     rank="-1",
     text=FILE_TEXT,
     vector=f"lcm_tsv({FILE_TEXT})",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
@@ -25,7 +25,7 @@ from retrieval.search.recency import RecencySearch
 from retrieval.search.relevance.relevance_search import RelevanceSearch
 from retrieval.search.request import SearchRequest, wrong
 from retrieval.search.snippets import Needles
-from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Match
+from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
 # What is stripped from a text that is searched literally.
 _BLANK = string.whitespace + '"“”„«»'
@@ -48,7 +48,7 @@ class Grep:
 
     policy: RetrievalPolicy
     scope: Scope = EVERYTHING
-    tokens: TokenEstimator | None = None
+    tokens: TokenEstimator = field(default_factory=TokenEstimator.from_settings)
 
     def run(self, request: SearchRequest) -> GrepResult:
         """One page of matches; see `RetrievalEngine.grep`."""
@@ -58,7 +58,9 @@ class Grep:
         with self._bounded(is_pattern=request.mode is GrepMode.REGEX) as deadline:
             found, cold_messages = self._found(request, position, deadline)
             shown = matches(found.rows[: request.limit], Needles.of(found.lexemes))
-        fits = self._fitting(shown, request.max_tokens)
+        most = self.policy.max_grep_tokens
+        max_tokens = most if request.max_tokens is None else min(request.max_tokens, most)
+        fits = fitting(shown, max_tokens=max_tokens, count=self.tokens.count)
         has_more = fits < len(shown) or len(found.rows) > request.limit
         behind = found.position_of(fits - 1) if has_more and fits else found.ends_at
         is_without_cold = cold_messages and ItemKind.MESSAGE in request.kinds and not request.cold
@@ -106,12 +108,6 @@ class Grep:
             return Unavailable(_TOO_SLOW.format(timeout, _FEWER_WORDS), code="search_timeout")
 
         return bounded(milliseconds=timeout, refusal=too_slow)
-
-    def _fitting(self, shown: Sequence[Match], max_tokens: int | None) -> int:
-        """How many of the matches have room on the page."""
-        most = self.policy.max_grep_tokens
-        count = self.tokens.count if self.tokens is not None else len
-        return fitting(shown, max_tokens=most if max_tokens is None else min(max_tokens, most), count=count)
 
     def _found(self, request: SearchRequest, position: Position, deadline: Deadline) -> tuple[Found, int]:
         """What the search finds behind a position, and the number of cold messages."""

@@ -69,9 +69,7 @@ class RecencySearch:
         interpretation = self.position.interpretation
         attempts = [each for each in self._attempts(queries) if interpretation in (None, each.interpretation)]
         for attempt in attempts:
-            # Of one lexeme, the texts that hold any are those that hold all of them.
-            is_the_same = attempt.is_relaxed and len(attempt.query.lexemes) == 1
-            if not is_the_same and (found := self._found(attempt.chosen)):
+            if found := self._found(attempt.chosen):
                 return self._taken(found, attempt)
         return self._taken((), attempts[-1]) if attempts else None
 

@@ -67,6 +67,24 @@ ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) * {forms}::real AS r{n}
 -- exact numbers are slow to count and to sort.
 CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}
 
+-- name: answered_in
+-- Of a message that asks something near its end, how many messages on it is answered: in the first that neither calls
+-- a tool nor is what a tool gave back; 0 if there is none near. A caption or a remark may follow the question. The end
+-- of a long text would have to be fetched and unpacked.
+(
+    SELECT coalesce((
+        SELECT answer.seq - best.seq
+        FROM messages AS answer
+        WHERE answer.conversation_id = best.conversation_id AND answer.seq > best.seq AND answer.seq <= best.seq + 12
+          AND answer.role <> 'tool' AND NOT EXISTS (
+              SELECT FROM message_parts p WHERE p.message_id = answer.message_id AND p.part_type = 'tool'
+          )
+        ORDER BY answer.seq LIMIT 1
+    ), 0)
+    FROM messages
+    WHERE ctid = best.place AND octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\s|$)'
+)
+
 -- name: answered_in_before_a_hit
 -- Where a hit that asks is answered, if a hit follows it.
 CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END

@@ -320,6 +320,7 @@ def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SC
     """What a search of this corpus may be narrowed to, in one conversation, in several, or in all of them."""
     criteria: dict[str, Any] = {"scope": draw(st.sampled_from(scopes))}
     where = draw(st.sampled_from(("one", "one", "several", "all")))
+    bounds: dict[str, int] = {}
     if where == "one":
         criteria["conversation_id"] = draw(st.sampled_from(corpus.conversation_ids))
         last = max(item.last_seq for item in corpus.items if item.conversation_id == criteria["conversation_id"])
@@ -327,9 +328,6 @@ def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SC
         bounds = {"from_seq": low, "to_seq": high}
     elif where == "several":
         criteria["conversation_ids"] = corpus.conversation_ids[: draw(st.integers(2, len(corpus.conversation_ids)))]
-        bounds = {}
-    else:
-        bounds = {}
     minutes = st.integers(-5, max(item.last_seq for item in corpus.items) + 5)
     since = MORNING + timedelta(minutes=draw(minutes))
     narrowing: list[dict[str, Any]] = [{}, {}, {"since": since}, {"until": since}, {"since": now()}]

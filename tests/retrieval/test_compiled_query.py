@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from retrieval.search.query.compiled_query import (
     CompiledQuery,
     LexedTerm,
@@ -42,31 +39,6 @@ def matches(tsquery: str, held: set[str]) -> bool:
     """Whether a text with these lexemes matches a tsquery without phrases."""
     python = re.sub(r"'(\w+)'", lambda found: str(found[1] in held), tsquery)
     return bool(eval(python.replace("&", " and ").replace("|", " or ").replace("!", " not ")))
-
-
-LEXEMES = st.sampled_from("abcdefgh")
-TERMS = st.builds(
-    lambda number, whole, parts: lexed_term(Term(str(number)), whole=whole, parts=parts, query=""),
-    st.integers(),
-    st.lists(LEXEMES, min_size=1, max_size=2, unique=True),
-    st.lists(LEXEMES, max_size=4, unique=True),
-)
-CLAUSES = st.lists(st.lists(TERMS, min_size=1, max_size=2).map(tuple), min_size=1, max_size=4)
-
-
-def has(term: LexedTerm, held: set[str]) -> bool:
-    return set(term.whole) <= held or (bool(term.parts) and set(term.parts) <= held)
-
-
-@given(CLAUSES, st.sets(LEXEMES))
-def test_a_query_for_every_clause_matches_the_texts_with_a_term_of_each(clauses, held):
-    clauses = [tuple(lexed_term(Term(f"{n}.{m}"), whole=each.whole, parts=each.parts, query="")
-               for m, each in enumerate(clause)) for n, clause in enumerate(clauses)]  # fmt: skip
-    query = compiled(*clauses).for_every_clause()
-
-    is_match = all(any(has(term, held) for term in clause) for clause in clauses)
-
-    assert matches(query.query, held) == is_match
 
 
 def test_any_word_is_a_compound_as_a_whole_or_a_plain_word_that_is_an_anchor():

@@ -128,13 +128,3 @@ def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
 
     assert result.matches == ()
     assert rows_gone_through() - before < 50
-
-
-def test_a_summary_that_says_a_common_word_best_is_found_among_messages_that_say_it_once():
-    conversation_id = analyzed(*[f"a boat{' and more' * 500}", "a house", "a garden", "a street"] * 60)
-    summary = a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="A boat, beside another boat.")
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-
-    result = engine.grep(query="boat", conversation_id=conversation_id, limit=5)
-
-    assert [match.id for match in result.matches].index(summary.summary_id) == 0

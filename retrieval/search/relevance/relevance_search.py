@@ -306,9 +306,9 @@ def _answered_in(table: Searchable, query: CompiledQuery) -> str:
     if query.parsed.is_look_up or table is not MESSAGES:
         return "NULL::integer"
     if query.takes_neighbours or query.is_sentence:
-        return table.answered_in
+        return _SQL["answered_in"]
     # To read the end of a text takes longer than to see that no hit follows it.
-    return _SQL["answered_in_before_a_hit"].format(answered_in=table.answered_in)
+    return _SQL["answered_in_before_a_hit"].format(answered_in=_SQL["answered_in"])
 
 
 def _terms(held: Sequence[bool]) -> Iterator[int]:
