@@ -3,9 +3,21 @@
 -- name: best_rows
 -- The best rows of one table by their own words. How rare a lexeme is comes from the candidates themselves, which are
 -- all the rows that have an anchor. What is counted is materialized, or it would be counted anew for each row.
+-- A large tsvector is fetched and unpacked by each function that is given it, so all are given a copy, which the limit
+-- keeps from being made again for each. The offset keeps ranks from being computed twice.
 WITH {newest} hits AS MATERIALIZED (
     SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
-    FROM ({holding}) AS holding
+    FROM (
+        SELECT *, {ranks}
+        FROM (
+            SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
+                   ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
+            FROM {table}
+            WHERE {where} AND {words}
+            LIMIT %(most_rows)s
+        ) AS found
+        OFFSET 0
+    ) AS holding
 ), rarities AS MATERIALIZED (
     SELECT looked_at, {rarities} FROM (SELECT count(*) AS looked_at, {counts} FROM hits) AS counts
 ), best AS (
@@ -19,20 +31,6 @@ SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answ
            SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
        ) END
 FROM best
-
--- name: holding
--- Candidates with the rank of each lexeme. A large tsvector is fetched and unpacked by each function that is given it,
--- so all are given a copy, which the limit keeps from being made again for each. The offset keeps ranks from being
--- computed twice.
-SELECT *, {ranks}
-FROM (
-    SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-           ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
-    FROM {table}
-    WHERE {where} AND {words}
-    LIMIT %(most_rows)s
-) AS found
-OFFSET 0
 
 -- name: newest_of_matching
 -- The newest of the messages that criteria pick. Materialized, so that the word index finds them: for the order, the

@@ -296,29 +296,17 @@ _terms = st.one_of(_words.map(lambda word: (word,)), _words.map(lambda word: (wo
 _excluded = st.one_of(st.sampled_from(WORDS).map(lambda word: (word,)), _phrases).map(Term)
 
 
-def _clauses(terms: Sequence[tuple[Term, bool]]) -> tuple[tuple[Term, ...], ...]:
-    """A clause for each term that does not join the one before."""
-    clauses: list[tuple[Term, ...]] = []
-    for term, joins in terms:
-        if joins and clauses:
-            clauses[-1] += (term,)
-        else:
-            clauses.append((term,))
-    return tuple(clauses)
-
-
-_joined = st.tuples(_terms, st.booleans())
 questions = st.builds(
     Question,
-    st.lists(_joined, min_size=1, max_size=4).map(_clauses),
+    st.lists(st.lists(_terms, min_size=1, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple),
     st.lists(_excluded, max_size=1).map(tuple),
 )
 
 
 @st.composite
-def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SCOPES)) -> dict[str, Any]:
+def criteria_for(draw: Any, corpus: Corpus) -> dict[str, Any]:
     """What a search of this corpus may be narrowed to, in one conversation, in several, or in all of them."""
-    criteria: dict[str, Any] = {"scope": draw(st.sampled_from(scopes))}
+    criteria: dict[str, Any] = {"scope": draw(st.sampled_from(list(_SCOPES)))}
     where = draw(st.sampled_from(("one", "one", "several", "all")))
     bounds: dict[str, int] = {}
     if where == "one":
