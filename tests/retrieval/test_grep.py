@@ -93,16 +93,13 @@ def test_the_answer_of_an_agent_that_looked_things_up_first_comes_before_its_cal
     asked = NewMessage(Role.USER, "Which port does the database of the staging machine listen on?")
     looked = [each for n in range(calls) for each in (a_tool_call(f"c{n}", path="a"), a_tool_result(f"c{n}", "x=1"))]
     conversation_id = a_conversation(*FILLER).conversation_id
-    said = [asked, *looked, NewMessage(Role.ASSISTANT, "It is 5433, since Monday."), *map(_said_by_a_user, FILLER)]
+    answered = NewMessage(Role.ASSISTANT, "It is 5433, since Monday.")
+    said = [asked, *looked, answered, *(NewMessage(Role.USER, text) for text in FILLER)]
     a_store().append_messages(conversation_id=conversation_id, messages=said)
 
     matches = engine().grep(query="On which port does the staging database listen?", scope="messages").matches
 
     assert [match.first_seq for match in matches[:2]] == [5 + 2 * calls, 4]
-
-
-def _said_by_a_user(text: str) -> NewMessage:
-    return NewMessage(Role.USER, text)
 
 
 def test_a_question_is_seen_before_the_caption_of_a_picture_and_its_answer_after_it():

@@ -188,18 +188,12 @@ def test_what_cannot_be_asked_of_the_cold_is_refused(engine, wrong, param):
     assert param in refusal.value.context["errors"]
 
 
-def test_an_expression_that_is_none_is_refused_in_the_cold_too(engine):
-    gone_cold(*SAID)
-
-    with pytest.raises(Invalid):
-        engine.grep(query="a{2,1}", mode="regex", cold=True)
-
-
-def test_an_expression_made_to_take_for_ever_ends_in_time_in_the_cold_too():
-    conversation_id = gone_cold("ab" * 1000 + "cx")
-    engine = replace(RetrievalEngine.from_settings(), policy=RetrievalPolicy(search_timeout_ms=200))
+@pytest.mark.parametrize(("pattern", "code"), [("a{2,1}", "bad_pattern"), (r"((a|b|ab)*)\1{3}c\1x", "search_timeout")])
+def test_an_expression_that_is_none_or_takes_for_ever_is_refused_in_the_cold_too(pattern, code):
+    gone_cold("ab" * 1000 + "cx")
+    engine = replace(RetrievalEngine.from_settings(), policy=RetrievalPolicy(search_timeout_ms=500))
 
     with pytest.raises(Invalid) as refusal:
-        engine.grep(query=r"((a|b|ab)*)\1{3}c\1x", mode="regex", conversation_id=conversation_id, cold=True)
+        engine.grep(query=pattern, mode="regex", cold=True)
 
-    assert refusal.value.code == "search_timeout"
+    assert refusal.value.code == code
