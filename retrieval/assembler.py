@@ -182,16 +182,7 @@ class ContextAssembler:
 
 def _in_format(context: AssembledContext, wanted: MessageFormat) -> AssembledContext:
     """The context as messages, without the items that they repeat."""
-    rendered = RENDERERS[wanted](context.items)
-    return replace(
-        context,
-        items=(),
-        format=wanted,
-        system=rendered.system,
-        messages=rendered.messages,
-        sources=rendered.sources,
-        repairs=rendered.repairs,
-    )
+    return replace(context, items=(), format=wanted, **vars(RENDERERS[wanted](context.items)))
 
 
 def _budget(conversation: Conversation, policy: CompactionPolicy, requested: int | None) -> tuple[int, BudgetSource]:

@@ -41,24 +41,23 @@ MOST_IDS = 50
 LEAST_ROOM = 32
 LONGEST_QUESTION = 10_000
 
+Query = Annotated[Text, Field(max_length=LONGEST_QUERY)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE]
+MostListed = Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE]
+FEW = Field(max_length=MOST_NAMED)
+
 
 class GrepParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    query: Annotated[Text, Field(max_length=LONGEST_QUERY)] = Field(description="What to look for.")
+    query: Query = Field(description="What to look for.")
     mode: Literal["full_text", "regex"] = optional("Words in websearch syntax, or a regular expression.")
     scope: Annotated[GrepScope, OneOf] = optional("Where to look; both is messages and summaries.")
-    conversation_ids: Annotated[list[ConversationId], Field(max_length=MOST_NAMED)] = optional(
-        "Several conversations instead of one."
-    )
+    conversation_ids: Annotated[list[ConversationId], FEW] = optional("Several conversations instead of one.")
     since: Moment = optional("Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")
     until: Moment = optional("Only what is of before this moment.")
-    roles: Annotated[list[Annotated[Role, OneOf]], Field(max_length=MOST_NAMED)] = optional(
-        "Only messages of these roles."
-    )
-    part_types: Annotated[list[Annotated[PartType, OneOf]], Field(max_length=MOST_NAMED)] = optional(
-        "Only messages with a part of these types."
-    )
-    tool_names: Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=MOST_NAMED)] = optional(
+    roles: Annotated[list[Annotated[Role, OneOf]], FEW] = optional("Only messages of these roles.")
+    part_types: Annotated[list[Annotated[PartType, OneOf]], FEW] = optional("Only messages with a part of these types.")
+    tool_names: Annotated[list[Annotated[Text, Field(max_length=500)]], FEW] = optional(
         "Only calls of these tools and their results."
     )
     from_seq: WholeNumber = optional("Only messages from this seq on, and summaries that reach there.")
@@ -69,7 +68,7 @@ class GrepParams(Params):
         "By relevance unless given, a regular expression by recency; hybrid weighs what is newer higher.",
     )
     limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
-    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to give.")
+    max_tokens: Tokens | None = optional("The most tokens to give.")
     cursor: Cursor | None = optional(NEXT)
     cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
 
@@ -92,7 +91,7 @@ class DescribeRangeParams(RangeParams):
 
 class ImpactParams(Params):
     id: Identifier = Field(description="A summary (sum_...) or a message (msg_...).")
-    limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most summaries to list.")
+    limit: MostListed = optional("The most summaries to list.")
 
 
 def _level(value: int) -> int:
@@ -110,7 +109,7 @@ class Opening(Params):
 
     depth: Levels = optional("How many levels down, from 1 up; -1 for all.")
     include_messages: Flag = optional("Whether to give the messages themselves.")
-    token_cap: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] = optional("The most tokens to give.")
+    token_cap: Tokens = optional("The most tokens to give.")
     keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item.")
     cursor: Cursor | None = optional(NEXT)
 
@@ -126,9 +125,7 @@ class ExpandRangeParams(Opening, RangeParams):
 class ExpandQueryParams(Params):
     question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="What is to be found out.")
     ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to look into.")
-    query: Annotated[Text, Field(max_length=LONGEST_QUERY)] | None = optional(
-        "What to search for instead; without ids, the question."
-    )
+    query: Query | None = optional("What to search for instead; without ids, the question.")
     conversation_id: ConversationId | None = optional("The conversation to search; all of the workspace without one.")
     depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels down may be read.")
     token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to read.")
@@ -137,7 +134,7 @@ class ExpandQueryParams(Params):
 
 class ListGrantsParams(Params):
     cursor: Cursor = optional(NEXT)
-    limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most grants to list.")
+    limit: MostListed = optional("The most grants to list.")
 
 
 class GrantParams(Params):
@@ -195,8 +192,8 @@ Share = Annotated[float, Field(gt=0, le=1), NUMBER]
 
 
 class AssembleParams(ConversationParams):
-    budget: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to give.")
-    query: Annotated[Text, Field(max_length=LONGEST_QUERY)] | None = optional("What the next turn is about.")
+    budget: Tokens | None = optional("The most tokens to give.")
+    query: Query | None = optional("What the next turn is about.")
     format: Annotated[MessageFormat, OneOf] | None = optional(
         "Whose messages to give it as; without one, it comes as LCM's own items."
     )
@@ -211,7 +208,7 @@ class AssembleParams(ConversationParams):
 
 class ListReceiptsParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most receipts to list.")
+    limit: MostListed = optional("The most receipts to list.")
 
 
 class ReceiptParams(Params):
@@ -223,7 +220,5 @@ class CompareReceiptsParams(ReceiptParams):
 
 
 class RecallParams(ConversationParams):
-    budget: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional(
-        "The tokens of the whole prompt; its model's without one."
-    )
+    budget: Tokens | None = optional("The tokens of the whole prompt; its model's without one.")
     share: Share = optional("How much of the budget the section may take, above 0.")

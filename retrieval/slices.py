@@ -39,10 +39,8 @@ class PartView:
     def restored(self, *, message_id: int, content: str) -> PartRecord:
         """The part as it is stored, exactly."""
         texts = {name: content[begin:end] for name, (begin, end) in self.spans.items()}
-        values: dict[str, Any] = {
-            name: json.loads(text) if name in _JSON_COLUMNS else text for name, text in texts.items()
-        }
-        values.update(self.values)
+        read = {name: json.loads(text) if name in _JSON_COLUMNS else text for name, text in texts.items()}
+        values: dict[str, Any] = {**read, **self.values}
         if values.get("step_cost") is not None:
             values["step_cost"] = Decimal(values["step_cost"])
         if values.get("patch_files") is not None:
@@ -58,11 +56,10 @@ class PartView:
 
 def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
     """The parts, beside this content."""
-    return tuple([view_of(part, content) for part in parts])
+    return tuple([_view(part, content) for part in parts])
 
 
-def view_of(part: PartRecord, content: str) -> PartView:
-    """The part, beside this content."""
+def _view(part: PartRecord, content: str) -> PartView:
     values: dict[str, Any] = {}
     spans: dict[str, tuple[int, int]] = {}
     for name, value in vars(part).items():
@@ -75,19 +72,12 @@ def view_of(part: PartRecord, content: str) -> PartView:
         else:
             values[name] = _plain(value)
             continue
-        begin = _place_of(text, content)
+        begin = content.find(text) if len(text) >= SHORTEST_SPAN else -1
         if begin >= 0:
             spans[name] = (begin, begin + len(text))
         else:
             values[name] = value if text is value else _plain(value)
     return record(PartView, {"ordinal": part.ordinal, "part_type": part.part_type, "values": values, "spans": spans})
-
-
-def _place_of(text: str, content: str) -> int:
-    """Where the content has the text; -1 if nowhere, or if it is too short."""
-    if len(text) < SHORTEST_SPAN:
-        return -1
-    return content.find(text)
 
 
 def _plain(value: Any) -> Any:
@@ -99,11 +89,7 @@ def _plain(value: Any) -> Any:
 
 def as_json(parts: Sequence[PartView]) -> str:
     """The parts one a line, in ASCII: a part that is added later only lengthens it."""
-    return "".join(map(_line, parts))
-
-
-def _line(part: PartView) -> str:
-    return f"{_compact([part.ordinal, part.part_type, part.values, part.spans])}\n"
+    return "".join(f"{_compact([part.ordinal, part.part_type, part.values, part.spans])}\n" for part in parts)
 
 
 def cost_of(parts: Sequence[PartView]) -> int:

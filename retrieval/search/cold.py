@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby
 
 from django.db import DataError
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.sql import load, rows
 from retrieval.search.filters import MESSAGE_RANK, MESSAGES, Filters
-from retrieval.search.page import Found, FoundRow, Position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
 from retrieval.search.prepare import Deadline
@@ -46,7 +47,7 @@ class ColdSearch:
     filters: Filters
     limit: int
     deadline: Deadline
-    position: Position | None = None
+    position: Position = BEGINNING
     texts: ColdTexts = field(default_factory=ColdTexts)
 
     def by_words(self, query: CompiledQuery) -> Found:
@@ -87,7 +88,7 @@ class ColdSearch:
         """Ids, places and texts of the messages behind the position, some at a time."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
-        upto = self.filters.high if self.position is None else self.position.key[0] - 1
+        upto = self.filters.high if self.position.key is None else self.position.key[0] - 1
         while batch := rows(statement, {**self.filters.values, "upto": upto, "at_once": _AT_ONCE}):
             for portion in _in_portions(batch):
                 yield self._unpacked(portion)
@@ -121,13 +122,6 @@ def _page(found: Sequence[FoundRow], searched_to: int | None = None) -> Found:
 
 
 def _in_portions(batch: Sequence[_Row]) -> Iterator[list[_Row]]:
-    portion: list[_Row] = []
-    characters = 0
-    for row in batch:
-        portion.append(row)
-        characters += row[3] * _CHARACTERS_A_TOKEN
-        if characters >= _PORTION:
-            yield portion
-            portion, characters = [], 0
-    if portion:
-        yield portion
+    sizes = accumulate(tokens * _CHARACTERS_A_TOKEN for *_, tokens in batch)
+    for _, portion in groupby(zip(batch, sizes, strict=True), key=lambda each: each[1] // _PORTION):
+        yield [row for row, _ in portion]

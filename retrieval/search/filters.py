@@ -5,7 +5,7 @@ Every filter is a condition of the search itself, so that a limit counts only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -25,7 +25,6 @@ NEWEST = 2**63 - 1
 # A position by when things came, newest first: place, rank, id. No two rows have the same.
 Key = tuple[int, int, str]
 
-_LAST_OF_SUMMARY, _LAST_BEFORE_FILE = _SQL["last_of_summary"], _SQL["last_before_file"]
 # The index of `sql/files.sql` is on exactly this expression.
 FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
 
@@ -52,8 +51,6 @@ class Searchable:
     tokens: str = "token_count"
     first_moment: str = "created_at"
     last_moment: str = "created_at"
-    # For a row that asks something, how many messages on it is answered: 0 if not near; of any other, null.
-    answered_in: str = "NULL::integer"
     # Whether the word index has place lexemes of its rows: their conversation, and their block of 1,024 messages there.
     has_places: bool = True
     # What a row must be to be searched at all, now and at an earlier moment.
@@ -72,7 +69,6 @@ MESSAGES = Searchable(
     place_in_one="seq",
     place_in_many="message_id",
     rank=str(MESSAGE_RANK),
-    answered_in=_SQL["answered_in"],
     has_text="cold_block_id IS NULL AND erased_by_id IS NULL",
 )
 SUMMARIES = Searchable(
@@ -81,7 +77,7 @@ SUMMARIES = Searchable(
     id="summary_id",
     seq="first_seq",
     place_in_one="last_seq",
-    place_in_many=_LAST_OF_SUMMARY.format(column="message_id"),
+    place_in_many=_SQL["last_of_summary"].format(column="message_id"),
     rank="depth",
     first_moment="earliest_at",
     last_moment="latest_at",
@@ -92,9 +88,9 @@ FILES = Searchable(
     ItemKind.FILE,
     "large_files",
     id="file_id",
-    seq=_LAST_BEFORE_FILE.format(column="seq"),
-    place_in_one=_LAST_BEFORE_FILE.format(column="seq"),
-    place_in_many=_LAST_BEFORE_FILE.format(column="message_id"),
+    seq=_SQL["last_before_file"].format(column="seq"),
+    place_in_one=_SQL["last_before_file"].format(column="seq"),
+    place_in_many=_SQL["last_before_file"].format(column="message_id"),
     rank="-1",
     text=FILE_TEXT,
     vector=f"lcm_tsv({FILE_TEXT})",
@@ -218,16 +214,15 @@ class Filters:
         if by_words and owned != "true" and (table.has_places or not self.is_one_conversation):
             # As it is written, no index serves it.
             owned = f"({owned}) IS TRUE"
-        conditions = [owned, table.only if self.at is None else table.only_then, *self._conditions(table)]
-        return _all_of([*conditions, self.costly_of(table)] if costly else conditions)
+        only = table.only if self.at is None else table.only_then
+        return _all_of({owned: True, only: True, **self._conditions(table), self.costly_of(table): costly})
 
     def costly_of(self, table: Searchable) -> str:
         """The conditions on the parts of messages."""
-        request = self.request
         if table is not MESSAGES:
             return "true"
-        has_tool = [_SQL["of_tool"]] if request.tool_names and self.of_tools is None else []
-        return _all_of([*([_SQL["has_part"]] if request.part_types else []), *has_tool])
+        finds_tool = bool(self.request.tool_names) and self.of_tools is None
+        return _all_of({_SQL["has_part"]: self.request.part_types, _SQL["of_tool"]: finds_tool})
 
     @property
     def _owned(self) -> str:
@@ -237,7 +232,8 @@ class Filters:
             return "conversation_id = ANY(%(conversation_ids)s::bigint[])"
         return "true" if self.scope.workspace_id is None else IN_WORKSPACE
 
-    def _conditions(self, table: Searchable) -> list[str]:
+    def _conditions(self, table: Searchable) -> dict[str, Any]:
+        """The conditions of the request, and whether each is set."""
         request, place = self.request, self.place(table)
         first, last = table.first_moment, table.last_moment
         conditions: dict[str, Any] = {f"{last} >= %(since)s": request.since, f"{first} < %(until)s": request.until}
@@ -257,7 +253,7 @@ class Filters:
                 "depth = %(depth)s": request.depth is not None,
                 "summary_id = ANY(%(below)s::text[])": request.under,
             }
-        return [condition for condition, is_set in conditions.items() if is_set]
+        return conditions
 
 
 def key_values(key: Key | None) -> dict[str, Any]:
@@ -267,5 +263,6 @@ def key_values(key: Key | None) -> dict[str, Any]:
     return {"key_place": bigint(key[0]), "key_rank": bigint(key[1]), "key_id": key[2]}
 
 
-def _all_of(conditions: Iterable[str]) -> str:
-    return " AND ".join(each for each in conditions if each != "true") or "true"
+def _all_of(conditions: Mapping[str, Any]) -> str:
+    """Those of the conditions that are set."""
+    return " AND ".join(each for each, is_set in conditions.items() if is_set and each != "true") or "true"

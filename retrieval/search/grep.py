@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
@@ -15,7 +15,7 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.cold import ColdSearch
-from retrieval.search.page import Found, FoundRow, Position, fitting, matches, read_position, write_position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position, fitting, matches, read_position, write_position
 from retrieval.search.patterns.pattern_search import PatternSearch
 from retrieval.search.patterns.pattern_translation import Pattern, literally, translated
 from retrieval.search.patterns.trigrams import is_used
@@ -25,7 +25,7 @@ from retrieval.search.recency import RecencySearch
 from retrieval.search.relevance.relevance_search import RelevanceSearch
 from retrieval.search.request import SearchRequest, wrong
 from retrieval.search.snippets import Needles
-from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Match
+from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
 # What is stripped from a text that is searched literally.
 _BLANK = string.whitespace + '"“”„«»'
@@ -48,17 +48,19 @@ class Grep:
 
     policy: RetrievalPolicy
     scope: Scope = EVERYTHING
-    tokens: TokenEstimator | None = None
+    tokens: TokenEstimator = field(default_factory=TokenEstimator.from_settings)
 
     def run(self, request: SearchRequest) -> GrepResult:
         """One page of matches; see `RetrievalEngine.grep`."""
         request = request.validated(self.policy)
         fingerprint = request.fingerprint(self.scope.workspace_id)
-        position = read_position(request.cursor, fingerprint) if request.cursor is not None else None
+        position = read_position(request.cursor, fingerprint) if request.cursor is not None else BEGINNING
         with self._bounded(is_pattern=request.mode is GrepMode.REGEX) as deadline:
             found, cold_messages = self._found(request, position, deadline)
             shown = matches(found.rows[: request.limit], Needles.of(found.lexemes))
-        fits = self._fitting(shown, request.max_tokens)
+        most = self.policy.max_grep_tokens
+        max_tokens = most if request.max_tokens is None else min(request.max_tokens, most)
+        fits = fitting(shown, max_tokens=max_tokens, count=self.tokens.count)
         has_more = fits < len(shown) or len(found.rows) > request.limit
         behind = found.position_of(fits - 1) if has_more and fits else found.ends_at
         is_without_cold = cold_messages and ItemKind.MESSAGE in request.kinds and not request.cold
@@ -107,13 +109,7 @@ class Grep:
 
         return bounded(milliseconds=timeout, refusal=too_slow)
 
-    def _fitting(self, shown: Sequence[Match], max_tokens: int | None) -> int:
-        """How many of the matches have room on the page."""
-        most = self.policy.max_grep_tokens
-        count = self.tokens.count if self.tokens is not None else len
-        return fitting(shown, max_tokens=most if max_tokens is None else min(max_tokens, most), count=count)
-
-    def _found(self, request: SearchRequest, position: Position | None, deadline: Deadline) -> tuple[Found, int]:
+    def _found(self, request: SearchRequest, position: Position, deadline: Deadline) -> tuple[Found, int]:
         """What the search finds behind a position, and the number of cold messages."""
         is_pattern = request.mode is GrepMode.REGEX
         queries = () if is_pattern else interpretations(request.query)
@@ -121,7 +117,7 @@ class Grep:
 
         def by_pattern(pattern: Pattern) -> Found:
             search = PatternSearch(prepared.filters, most, deadline, by_trigrams=is_used(self.policy))
-            return search.first(pattern, position)
+            return search.first(pattern, position.key)
 
         found: Found | None
         if request.cold:

@@ -56,13 +56,19 @@ class FoundRow(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a page ends, how the query was read, and the state at the first page."""
+    """Where a page ends, how the query was read, and the state at the first page.
 
-    key: tuple[Any, ...]
-    interpretation: int = 0
+    Without a key, it is the beginning.
+    """
+
+    key: tuple[Any, ...] | None = None
+    interpretation: int | None = None
     newest: int = 0
     size: int = 0
     at: datetime | None = None
+
+
+BEGINNING = Position()
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], i
 def write_position(position: Position, search: str) -> str:
     """The cursor for a position in the search with this fingerprint."""
     at = position.at.isoformat() if position.at is not None else None
-    return write_cursor(search, [list(position.key), *position[1:4], at], of="grep")
+    return write_cursor(search, [*position[:4], at], of="grep")
 
 
 def read_position(cursor: str, search: str) -> Position:

@@ -139,9 +139,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         cold=extent.cold,
         of_tools=_messages_of_rare_tools(request) if request.tool_names else None,
     )
-    if not queries:
-        return Prepared(filters, {}, {}, extent.now)
-    return Prepared(filters, lexed_terms(queries), _word_frequencies(extent), extent.now)
+    return Prepared(filters, lexed_terms(queries), _word_frequencies(extent) if queries else {}, extent.now)
 
 
 def _extent(request: SearchRequest, scope: Scope) -> Extent:
@@ -154,14 +152,14 @@ def _extent(request: SearchRequest, scope: Scope) -> Extent:
         "conversation_ids": array(filter(_is_possible, request.conversation_ids)),
         "named": bool(request.conversation_ids),
     }
-    where = ["workspace_id = %(workspace_id)s"] if scope.workspace_id is not None else []
-    if conversation_id is not None:
-        name = "extent_of_one"
-        where.append("conversation_id = %(conversation_id)s")
-    else:
-        name = "extent_of_several"
-        where += ["conversation_id = ANY(%(conversation_ids)s::bigint[])"] if request.conversation_ids else []
-    found = rows(_SQL[name].format(statistics=_SQL["statistics"], where=" AND ".join(where) or "true"), values)
+    conditions = {
+        "workspace_id = %(workspace_id)s": scope.workspace_id is not None,
+        "conversation_id = %(conversation_id)s": conversation_id is not None,
+        "conversation_id = ANY(%(conversation_ids)s::bigint[])": bool(request.conversation_ids),
+    }
+    where = " AND ".join(each for each, is_set in conditions.items() if is_set) or "true"
+    statement = _SQL["extent_of_several" if conversation_id is None else "extent_of_one"]
+    found = rows(statement.format(statistics=_SQL["statistics"], where=where), values)
     if not found:
         raise unseen("conversation", conversation_id)
     return Extent(*found[0])

@@ -14,11 +14,10 @@ from retrieval.search.filters import (
     MESSAGES,
     NEWEST,
     Filters,
-    Key,
     Searchable,
     key_values,
 )
-from retrieval.search.page import Found, FoundRow, Position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
@@ -63,28 +62,20 @@ class RecencySearch:
 
     prepared: Prepared
     limit: int
-    position: Position | None = None
+    position: Position = BEGINNING
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
         """The first matches behind the position; None if the query has no lexeme."""
-        before = self.position
-        attempts = [
-            each for each in self._attempts(queries) if before is None or each.interpretation == before.interpretation
-        ]
+        interpretation = self.position.interpretation
+        attempts = [each for each in self._attempts(queries) if interpretation in (None, each.interpretation)]
         for attempt in attempts:
-            # Of one lexeme, the texts that hold any are those that hold all of them.
-            is_the_same = attempt.is_relaxed and len(attempt.query.lexemes) == 1
-            if not is_the_same and (found := self._found(attempt.chosen)):
+            if found := self._found(attempt.chosen):
                 return self._taken(found, attempt)
         return self._taken((), attempts[-1]) if attempts else None
 
     @property
     def _filters(self) -> Filters:
         return self.prepared.filters
-
-    @property
-    def _key(self) -> Key | None:
-        return self.position.key if self.position is not None else None
 
     def _attempts(self, queries: Sequence[ParsedQuery]) -> Iterator[_Attempt]:
         for number, parsed in enumerate(queries):
@@ -123,7 +114,7 @@ class RecencySearch:
 
     def _windows(self, query: CompiledQuery) -> Iterator[Window]:
         """Where to look, the newest first; each window ends where the next begins."""
-        low, high = self._filters.low, self._filters.high_before(self._key)
+        low, high = self._filters.low, self._filters.high_before(self.position.key)
         start = min(high, max(low, high - self._worth_walking(query)))
         if start < high:
             yield Window(start, high, walks=True)
@@ -148,7 +139,7 @@ class RecencySearch:
         return int(passed * apart) if passed < share * indexed else 0
 
     def _in_window(self, query: CompiledQuery, window: Window, *, limit: int) -> list[FoundRow]:
-        filters, key = self._filters, self._key
+        filters, key = self._filters, self.position.key
         is_first, is_last = window.upto == filters.high_before(key), window.after == filters.low
         # Summaries and files are at the places of messages, also at the key's, and before the first of them.
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
@@ -191,7 +182,7 @@ class RecencySearch:
             where=filters.where(table),
             words=filters.matching(table, places="others_places"),
             within=f"({place} > %(others_after)s) IS TRUE AND ({place} <= %(others_upto)s) IS TRUE AND "
-            + filters.behind(table, self._key),
+            + filters.behind(table, self.position.key),
         )
 
     def _lexemes_held(self, query: CompiledQuery, found: Sequence[FoundRow]) -> set[str]:

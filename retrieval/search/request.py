@@ -27,13 +27,9 @@ _KINDS = {
 }
 # The kinds that have what these filters look at; all have the others.
 _HAD_BY = {
-    "roles": frozenset({MESSAGE}),
-    "part_types": frozenset({MESSAGE}),
-    "tool_names": frozenset({MESSAGE}),
+    **dict.fromkeys(("roles", "part_types", "tool_names"), frozenset({MESSAGE})),
     "depth": frozenset({SUMMARY}),
-    "from_seq": frozenset({MESSAGE, SUMMARY}),
-    "to_seq": frozenset({MESSAGE, SUMMARY}),
-    "under": frozenset({MESSAGE, SUMMARY}),
+    **dict.fromkeys(("from_seq", "to_seq", "under"), frozenset({MESSAGE, SUMMARY})),
 }
 # What may change from page to page of the same search.
 _OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})

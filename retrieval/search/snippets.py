@@ -22,17 +22,10 @@ _UNITS = 2**32
 
 
 class Stem(NamedTuple):
-    """How words with a needle begin, and how long their ending may be.
+    """How words with a needle begin, the longest first, and how long an ending may follow."""
 
-    `last`: the letter with which the lexeme goes on, and not all of these words do; `with_last`: how long the ending
-    may be where a word does, with that letter.
-    """
-
-    text: str
     number: int
-    ending: int
-    last: str
-    with_last: int
+    beginnings: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +89,7 @@ def _spots(content: str, needles: Needles) -> list[Spot]:
     for stem in needles.stems:
         begin = -1
         for _ in _PLACES:
-            begin = lowered.find(stem.text, begin + 1)
+            begin = lowered.find(stem.beginnings[-1][0], begin + 1)
             if begin < 0:
                 break
             if folded[begin - 1].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
@@ -112,19 +105,17 @@ def _spots(content: str, needles: Needles) -> list[Spot]:
 
 def _end(stem: Stem, begin: int, folded: str, lowered: str) -> int:
     """Where the word that begins with a stem ends; 0 if its ending is too long."""
-    end = begin + len(stem.text)
-    if not lowered[end].isalnum():
-        return end
-    has_last = lowered[end] == stem.last
-    farthest = end + (stem.with_last if has_last else stem.ending)
-    word_end = end + 1
-    while word_end <= farthest and lowered[word_end].isalnum():
-        word_end += 1
-    if word_end <= farthest:
-        return word_end
-    if has_last and _goes_on_in_a_part(folded, end + 1):
-        return end + 1
-    return end if _goes_on_in_a_part(folded, end) else 0
+    for text, ending in stem.beginnings:
+        if lowered.startswith(text, begin):
+            end = word_end = begin + len(text)
+            while word_end <= end + ending and lowered[word_end].isalnum():
+                word_end += 1
+            if word_end <= end + ending:
+                return word_end
+            # The next part of a compound word, or an unspaced one, follows.
+            if folded[end].isupper() or UNSPACED.match(folded[end]):
+                return end
+    return 0
 
 
 def _stem(lexeme: str, number: int) -> Stem | None:
@@ -133,8 +124,8 @@ def _stem(lexeme: str, number: int) -> Stem | None:
     if not text.strip():
         return None
     is_cut = len(text) > 3 and text.isalpha() and text.isascii() and text[-1] in "ie"
-    stem, last = (text[:-1], text[-1]) if is_cut else (text, "")
-    return Stem(stem, number, _ending(stem), last, with_last=1 + _ending(text))
+    beginnings = (text, text[:-1]) if is_cut else (text,)
+    return Stem(number, tuple((each, _ending(each)) for each in beginnings))
 
 
 def _ending(stem: str) -> int:
@@ -147,11 +138,6 @@ def _begins_part(text: str, place: int) -> bool:
     if UNSPACED.match(text[place]):
         return True
     return text[place].isupper() and (not text[place - 1].isupper() or text[place + 1 : place + 2].islower())
-
-
-def _goes_on_in_a_part(text: str, place: int) -> bool:
-    """Whether the next part of a compound word, or an unspaced one, follows."""
-    return text[place].isupper() or UNSPACED.match(text[place]) is not None
 
 
 def _cluster(spots: Sequence[Spot], worths: Sequence[int], width: int) -> tuple[int, int]:

@@ -56,21 +56,3 @@ coalesce((
     WHERE last.conversation_id = large_files.conversation_id AND last.recorded_at <= large_files.created_at
     ORDER BY last.seq DESC LIMIT 1
 ), 0)
-
--- name: answered_in
--- Of a message that asks something near its end, how many messages on it is answered: in the first that neither calls
--- a tool nor is what a tool gave back; 0 if there is none near. A caption or a remark may follow the question. The end
--- of a long text would have to be fetched and unpacked.
-(
-    SELECT coalesce((
-        SELECT answer.seq - best.seq
-        FROM messages AS answer
-        WHERE answer.conversation_id = best.conversation_id AND answer.seq > best.seq AND answer.seq <= best.seq + 12
-          AND answer.role <> 'tool' AND NOT EXISTS (
-              SELECT FROM message_parts p WHERE p.message_id = answer.message_id AND p.part_type = 'tool'
-          )
-        ORDER BY answer.seq LIMIT 1
-    ), 0)
-    FROM messages
-    WHERE ctid = best.place AND octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\s|$)'
-)

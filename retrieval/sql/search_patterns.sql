@@ -12,17 +12,13 @@ FROM (
     FROM ({newest}) AS newest OFFSET 0
 ) AS found
 WHERE regexp_instr('', %(expression)s) >= 0
-ORDER BY order_place DESC, rank DESC, id{collation} DESC
+ORDER BY order_place DESC
 
 -- name: newest_of_table
 -- The newest rows of one table that match.
 SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
 FROM {table} WHERE {where} AND {within} AND {has_text} AND {matches}
 ORDER BY {order} LIMIT %(limit)s
-
--- name: newest_of_tables
--- The newest of several tables.
-SELECT * FROM ({each}) AS found ORDER BY order_place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
 
 -- name: newest_by_trigrams
 -- The newest messages that match, found by the index of trigrams. Materialized, because for the order alone the planner

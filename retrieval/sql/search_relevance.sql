@@ -3,9 +3,21 @@
 -- name: best_rows
 -- The best rows of one table by their own words. How rare a lexeme is comes from the candidates themselves, which are
 -- all the rows that have an anchor. What is counted is materialized, or it would be counted anew for each row.
+-- A large tsvector is fetched and unpacked by each function that is given it, so all are given a copy, which the limit
+-- keeps from being made again for each. The offset keeps ranks from being computed twice.
 WITH {newest} hits AS MATERIALIZED (
     SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
-    FROM ({holding}) AS holding
+    FROM (
+        SELECT *, {ranks}
+        FROM (
+            SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
+                   ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
+            FROM {table}
+            WHERE {where} AND {words}
+            LIMIT %(most_rows)s
+        ) AS found
+        OFFSET 0
+    ) AS holding
 ), rarities AS MATERIALIZED (
     SELECT looked_at, {rarities} FROM (SELECT count(*) AS looked_at, {counts} FROM hits) AS counts
 ), best AS (
@@ -19,20 +31,6 @@ SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answ
            SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
        ) END
 FROM best
-
--- name: holding
--- Candidates with the rank of each lexeme. A large tsvector is fetched and unpacked by each function that is given it,
--- so all are given a copy, which the limit keeps from being made again for each. The offset keeps ranks from being
--- computed twice.
-SELECT *, {ranks}
-FROM (
-    SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-           ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
-    FROM {table}
-    WHERE {where} AND {words}
-    LIMIT %(most_rows)s
-) AS found
-OFFSET 0
 
 -- name: newest_of_matching
 -- The newest of the messages that criteria pick. Materialized, so that the word index finds them: for the order, the
@@ -67,13 +65,31 @@ ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) * {forms}::real AS r{n}
 -- exact numbers are slow to count and to sort.
 CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}
 
+-- name: answered_in
+-- Of a message that asks something near its end, how many messages on it is answered: in the first that neither calls
+-- a tool nor is what a tool gave back; 0 if there is none near. A caption or a remark may follow the question. The end
+-- of a long text would have to be fetched and unpacked.
+(
+    SELECT coalesce((
+        SELECT answer.seq - best.seq
+        FROM messages AS answer
+        WHERE answer.conversation_id = best.conversation_id AND answer.seq > best.seq AND answer.seq <= best.seq + 12
+          AND answer.role <> 'tool' AND NOT EXISTS (
+              SELECT FROM message_parts p WHERE p.message_id = answer.message_id AND p.part_type = 'tool'
+          )
+        ORDER BY answer.seq LIMIT 1
+    ), 0)
+    FROM messages
+    WHERE ctid = best.place AND octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\s|$)'
+)
+
 -- name: answered_in_before_a_hit
 -- Where a hit that asks is answered, if a hit follows it.
 CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END
 
 -- name: neighbours
 -- The messages at some places of conversations.
-SELECT message_id, conversation_id, seq, {created_at}, author, {tells_when}
+SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, {tells_when}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
 WHERE {where}

@@ -84,8 +84,12 @@ class Term(NamedTuple):
     def __str__(self) -> str:
         return self.words[0] if len(self.words) == 1 else f'"{" ".join(self.words)}"'
 
+    @property
+    def is_phrase(self) -> bool:
+        return len(self.words) > 1
+
     def is_in(self, item: Item) -> bool:
-        if len(self.words) > 1:
+        if self.is_phrase:
             return f" {' '.join(self.words)} " in f" {' '.join(item.text.split())} "
         held = item.words
         parts = PARTS.get(self.words[0])
@@ -107,19 +111,14 @@ class Question:
 
     @property
     def has_phrase(self) -> bool:
-        return any(len(term.words) > 1 for clause in (*self.clauses, self.excluded) for term in clause)
+        return any(term.is_phrase for clause in (*self.clauses, self.excluded) for term in clause)
 
     def loosened(self) -> Question:
         """With each word of a phrase as a clause of its own."""
-        clauses = [
-            ((Term((word,)),) if len(term.words) > 1 else (term,))
-            for clause in self.clauses
-            for term in clause
-            for word in term.words
-        ]
-        if not any(len(term.words) > 1 for clause in self.clauses for term in clause):
+        terms = [term for clause in self.clauses for term in clause]
+        if not any(term.is_phrase for term in terms):
             return self
-        return Question(tuple(clauses), self.excluded)
+        return Question(tuple((Term((word,)),) for term in terms for word in term.words), self.excluded)
 
     def answers(self, items: Sequence[Item]) -> list[Item]:
         """Those that hold all; if there are none, any word, but every phrase; then the same without phrases."""
@@ -128,7 +127,7 @@ class Question:
             everything = [item for item in allowed if all(_holds(clause, item) for clause in reading.clauses)]
             if everything:
                 return everything
-            phrases = [clause for clause in reading.clauses if any(len(term.words) > 1 for term in clause)]
+            phrases = [clause for clause in reading.clauses if any(term.is_phrase for term in clause)]
             words = {word for clause in reading.clauses for term in clause for word in term.words}
             words |= {part for word in words for part in PARTS.get(word, ())}
             anything = [
@@ -153,13 +152,6 @@ class Corpus:
     def asked(self, criteria: Mapping[str, Any]) -> list[Item]:
         """The items that meet the criteria, each of them asked one by one."""
         return [item for item in self.items if _meets(item, criteria)]
-
-    def of_kind(self, kind: ItemKind) -> list[Item]:
-        return [item for item in self.items if item.kind is kind]
-
-
-def newest_first(items: Sequence[Item], *, among_several: bool) -> list[Item]:
-    return sorted(items, key=lambda item: item.place(among_several=among_several), reverse=True)
 
 
 _SCOPES = {
@@ -304,30 +296,19 @@ _terms = st.one_of(_words.map(lambda word: (word,)), _words.map(lambda word: (wo
 _excluded = st.one_of(st.sampled_from(WORDS).map(lambda word: (word,)), _phrases).map(Term)
 
 
-def _clauses(terms: Sequence[tuple[Term, bool]]) -> tuple[tuple[Term, ...], ...]:
-    """A clause for each term that does not join the one before."""
-    clauses: list[tuple[Term, ...]] = []
-    for term, joins in terms:
-        if joins and clauses:
-            clauses[-1] += (term,)
-        else:
-            clauses.append((term,))
-    return tuple(clauses)
-
-
-_joined = st.tuples(_terms, st.booleans())
 questions = st.builds(
     Question,
-    st.lists(_joined, min_size=1, max_size=4).map(_clauses),
+    st.lists(st.lists(_terms, min_size=1, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple),
     st.lists(_excluded, max_size=1).map(tuple),
 )
 
 
 @st.composite
-def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SCOPES)) -> dict[str, Any]:
+def criteria_for(draw: Any, corpus: Corpus) -> dict[str, Any]:
     """What a search of this corpus may be narrowed to, in one conversation, in several, or in all of them."""
-    criteria: dict[str, Any] = {"scope": draw(st.sampled_from(scopes))}
+    criteria: dict[str, Any] = {"scope": draw(st.sampled_from(list(_SCOPES)))}
     where = draw(st.sampled_from(("one", "one", "several", "all")))
+    bounds: dict[str, int] = {}
     if where == "one":
         criteria["conversation_id"] = draw(st.sampled_from(corpus.conversation_ids))
         last = max(item.last_seq for item in corpus.items if item.conversation_id == criteria["conversation_id"])
@@ -335,9 +316,6 @@ def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SC
         bounds = {"from_seq": low, "to_seq": high}
     elif where == "several":
         criteria["conversation_ids"] = corpus.conversation_ids[: draw(st.integers(2, len(corpus.conversation_ids)))]
-        bounds = {}
-    else:
-        bounds = {}
     minutes = st.integers(-5, max(item.last_seq for item in corpus.items) + 5)
     since = MORNING + timedelta(minutes=draw(minutes))
     narrowing: list[dict[str, Any]] = [{}, {}, {"since": since}, {"until": since}, {"since": now()}]
@@ -353,7 +331,7 @@ def criteria_for(draw: Any, corpus: Corpus, *, scopes: Sequence[str] = tuple(_SC
     if criteria["scope"] != "files":
         if bounds:
             narrowing += [bounds, {"from_seq": bounds["from_seq"]}, {"to_seq": bounds["to_seq"]}]
-        summaries = corpus.of_kind(ItemKind.SUMMARY)
+        summaries = [item for item in corpus.items if item.kind is ItemKind.SUMMARY]
         if where == "all" and summaries:
             narrowing.append({"under": draw(st.sampled_from(summaries)).id})
     return criteria | draw(st.sampled_from(narrowing))

@@ -48,10 +48,7 @@ def shown(format: str, *messages: NewMessage) -> AssembledContext:
         items=(),
         left_out=LeftOut(0, 0, 0),
         receipt=(),
-        system=rendered.system,
-        messages=rendered.messages,
-        sources=rendered.sources,
-        repairs=rendered.repairs,
+        **vars(rendered),
     )
     CHECKS[format](context)
     return context

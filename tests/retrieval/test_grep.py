@@ -93,16 +93,13 @@ def test_the_answer_of_an_agent_that_looked_things_up_first_comes_before_its_cal
     asked = NewMessage(Role.USER, "Which port does the database of the staging machine listen on?")
     looked = [each for n in range(calls) for each in (a_tool_call(f"c{n}", path="a"), a_tool_result(f"c{n}", "x=1"))]
     conversation_id = a_conversation(*FILLER).conversation_id
-    said = [asked, *looked, NewMessage(Role.ASSISTANT, "It is 5433, since Monday."), *map(_said_by_a_user, FILLER)]
+    answered = NewMessage(Role.ASSISTANT, "It is 5433, since Monday.")
+    said = [asked, *looked, answered, *(NewMessage(Role.USER, text) for text in FILLER)]
     a_store().append_messages(conversation_id=conversation_id, messages=said)
 
     matches = engine().grep(query="On which port does the staging database listen?", scope="messages").matches
 
     assert [match.first_seq for match in matches[:2]] == [5 + 2 * calls, 4]
-
-
-def _said_by_a_user(text: str) -> NewMessage:
-    return NewMessage(Role.USER, text)
 
 
 def test_a_question_is_seen_before_the_caption_of_a_picture_and_its_answer_after_it():
@@ -131,7 +128,7 @@ def test_a_few_words_are_meant_as_they_are():
     assert texts_found("win") == ["We win the cup."]
 
 
-@pytest.mark.parametrize("query", ["kubernetes", "Kubernetes", "kubernetes?", '"kubernetes"', "and kubernetes"[4:]])
+@pytest.mark.parametrize("query", ["kubernetes", "Kubernetes", "kubernetes?", '"kubernetes"'])
 def test_one_word_finds_the_texts_that_have_it_and_not_those_beside_them(query):
     conversation = a_conversation(*FILLER, "We run kubernetes.", *FILLER, "More kubernetes!", *FILLER)
 
@@ -269,17 +266,6 @@ def test_a_message_is_covered_by_the_summary_that_stands_for_it_whatever_lies_be
     assert told == {seq: (top and top.summary_id, top is None) for seq, top in covering.items()}
 
 
-@pytest.mark.parametrize(
-    ("scope", "kinds"),
-    [("messages", {"message"}), ("summaries", {"summary"}), ("both", {"message", "summary"})],
-)
-def test_the_scope_says_where_to_look(scope, kinds):
-    conversation = a_conversation("all about terraform", "more terraform")
-    a_summary_of(a_store(), conversation.conversation_id, seqs=[1], content="They spoke about terraform.")
-
-    assert {match.kind for match in engine().grep(query="terraform", scope=scope).matches} == kinds
-
-
 @pytest.mark.parametrize("mode", ["full_text", "regex"])
 def test_without_a_conversation_the_whole_workspace_is_searched_and_nothing_else(mode):
     a_conversation("a zebra in one")
@@ -310,19 +296,14 @@ def test_what_no_index_holds_is_looked_for_as_it_stands(query):
     assert "as it stands" in (result.note or "")
 
 
-@pytest.mark.parametrize("query", ['"', '""', '" "', '"""', "“", "«»", ' " ', '"\n"', '" -docker'])
-def test_a_query_of_nothing_but_quotes_is_refused_and_says_so(query):
+QUOTES = ['"', '""', '" "', '"""', "“", "«»", ' " ', '"\n"', '" -docker', "", "   ", "-docker", '-"docker compose"']
+
+
+@pytest.mark.parametrize("query", [*QUOTES, "a\x00b", "a\ud800", "x" * 1_000_000])
+def test_a_query_that_cannot_be_searched_for_is_refused_and_says_why(query):
     a_conversation("docker")
 
-    with pytest.raises(Invalid, match="nothing to search for"):
-        engine().grep(query=query)
-
-
-@pytest.mark.parametrize("query", ["", "   ", "-docker", '-"docker compose"', "a\x00b", "a\ud800", "x" * 1_000_000])
-def test_a_query_that_cannot_be_searched_for_is_refused(query):
-    a_conversation("docker")
-
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid, match="nothing to search for" if query in QUOTES else "query: "):
         engine().grep(query=query)
 
 

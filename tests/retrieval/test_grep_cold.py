@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from integrity.retention.tiers import Retention
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cold
+from retrieval.types import GrepResult
 from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +42,16 @@ def gone_cold(*texts: str, **options: object) -> int:
 
 def seqs(result) -> list[int]:
     return [match.first_seq for match in result.matches]
+
+
+def pages(engine, conversation_id: int, **asked: object) -> Iterator[GrepResult]:
+    cursor = None
+    while True:
+        page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, cursor=cursor, **asked)
+        yield page
+        cursor = page.cursor
+        if cursor is None:
+            return
 
 
 def test_what_is_cold_is_not_found_by_itself_and_the_answer_says_so(engine):
@@ -140,33 +152,22 @@ def test_several_conversations_are_searched_in_the_order_in_which_things_were_sa
 
 def test_pages_of_cold_messages_follow_each_other_without_gap_or_repetition(engine):
     conversation_id = gone_cold(*(f"boat number {n}" for n in range(230)))
-    found, cursor = [], None
-    while True:
-        page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, limit=50, cursor=cursor)
-        found += seqs(page)
-        cursor = page.cursor
-        if cursor is None:
-            break
 
-    assert found == list(range(230, 0, -1))
+    found = [seqs(page) for page in pages(engine, conversation_id, limit=50)]
+
+    assert sum(found, []) == list(range(230, 0, -1))
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(engine, monkeypatch):
     conversation_id = gone_cold(*(f"boat number {n}" if n % 100 == 5 else f"message {n}" for n in range(300)))
     monkeypatch.setattr(cold, "_PORTION", 500)
     monkeypatch.setattr(cold, "_SHARE", 2.0)
-    found, pages, cursor = [], 0, None
-    while True:
-        page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, cursor=cursor)
-        found, pages, cursor = found + seqs(page), pages + 1, page.cursor
-        if cursor is None:
-            break
-        assert page.more
-        assert page.bounded
-        assert "cursor goes on" in page.note
 
-    assert found == [206, 106, 6]
-    assert pages > 5
+    *earlier, last = pages(engine, conversation_id)
+
+    assert sum(map(seqs, [*earlier, last]), []) == [206, 106, 6]
+    assert len(earlier) >= 5
+    assert all(page.more and page.bounded and "cursor goes on" in page.note for page in earlier)
 
 
 @pytest.mark.parametrize(
@@ -187,18 +188,12 @@ def test_what_cannot_be_asked_of_the_cold_is_refused(engine, wrong, param):
     assert param in refusal.value.context["errors"]
 
 
-def test_an_expression_that_is_none_is_refused_in_the_cold_too(engine):
-    gone_cold(*SAID)
-
-    with pytest.raises(Invalid):
-        engine.grep(query="a{2,1}", mode="regex", cold=True)
-
-
-def test_an_expression_made_to_take_for_ever_ends_in_time_in_the_cold_too():
-    conversation_id = gone_cold("ab" * 1000 + "cx")
-    engine = replace(RetrievalEngine.from_settings(), policy=RetrievalPolicy(search_timeout_ms=200))
+@pytest.mark.parametrize(("pattern", "code"), [("a{2,1}", "bad_pattern"), (r"((a|b|ab)*)\1{3}c\1x", "search_timeout")])
+def test_an_expression_that_is_none_or_takes_for_ever_is_refused_in_the_cold_too(pattern, code):
+    gone_cold("ab" * 1000 + "cx")
+    engine = replace(RetrievalEngine.from_settings(), policy=RetrievalPolicy(search_timeout_ms=500))
 
     with pytest.raises(Invalid) as refusal:
-        engine.grep(query=r"((a|b|ab)*)\1{3}c\1x", mode="regex", conversation_id=conversation_id, cold=True)
+        engine.grep(query=pattern, mode="regex", cold=True)
 
-    assert refusal.value.code == "search_timeout"
+    assert refusal.value.code == code

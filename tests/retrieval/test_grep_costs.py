@@ -120,15 +120,6 @@ def test_a_search_is_planned_once_for_all_words(sort):
     assert sent_for["lighthouse"] == sent_for["keeper"] != []
 
 
-def test_summaries_of_long_ago_are_not_read_for_the_newest():
-    texts = ["a boat" if number % 12 == 0 else "a house" for number in range(1, 6001)]
-    without, beside = analyzed(*texts), analyzed(*texts)
-    for seq in range(1, 1800, 100):
-        a_summary_of(a_store(), beside, seqs=[seq], content="About a boat.")
-
-    assert rows_for("boat", beside) - rows_for("boat", without) <= 5
-
-
 def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
     conversation_id = analyzed(*(f"an error report, number {number}" for number in range(1200)))
 
@@ -137,13 +128,3 @@ def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
 
     assert result.matches == ()
     assert rows_gone_through() - before < 50
-
-
-def test_a_summary_that_says_a_common_word_best_is_found_among_messages_that_say_it_once():
-    conversation_id = analyzed(*[f"a boat{' and more' * 500}", "a house", "a garden", "a street"] * 60)
-    summary = a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="A boat, beside another boat.")
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-
-    result = engine.grep(query="boat", conversation_id=conversation_id, limit=5)
-
-    assert [match.id for match in result.matches].index(summary.summary_id) == 0

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
-from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
+from conversations.types import NewMessage, Role
 from lcmsite.catalogue.json_text import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
+from retrieval.search.query import compiled_query
 from retrieval.search.relevance import relevance_search
 from retrieval.types import GrepResult, GrepSort
 from tests.factories import a_conversation, a_store, a_workspace
@@ -30,24 +32,17 @@ def engine(policy: RetrievalPolicy = ROOMY) -> RetrievalEngine:
 
 @pytest.fixture
 def talk() -> int:
-    """Some sixty messages, with summaries over them, a few files, and another conversation beside."""
+    """Sixty messages, with summaries over the first of them."""
     colours = ("red", "green", "blue")
     texts = [f"{colours[n % 3]} boats {'-> harbour' if n % 4 else 'sea'} {'word ' * (n % 7)}{n}" for n in range(60)]
-    conversation = a_conversation(*texts)
-    number, store = conversation.conversation_id, a_store()
-    leaves = [
-        a_summary_of(store, number, seqs=[n, n + 1, n + 2], content=f"boats -> and harbour, {n}") for n in (1, 4, 7)
-    ]
-    a_summary_of(store, number, summaries=leaves[:2], content="all boats -> of the harbour")
-    files = LargeFileService.from_settings(Scope(a_workspace().pk))
-    for name in ("boats.txt", "harbour-boats.csv"):
-        files.store(conversation_id=number, content=name.encode() + b" -> x", file_name=name)
-    a_conversation(*(f"other boats -> in the harbour {n}" for n in range(12)))
+    number = a_conversation(*texts).conversation_id
+    for n in (1, 4, 7):
+        a_summary_of(a_store(), number, seqs=[n, n + 1, n + 2], content=f"boats -> and harbour, {n}")
     return number
 
 
-def ids(*results: GrepResult) -> list[str]:
-    return [match.id for result in results for match in result.matches]
+def ids(result: GrepResult) -> list[str]:
+    return [match.id for match in result.matches]
 
 
 def test_newest_first_gives_any_word_only_if_nothing_has_all(talk):
@@ -83,22 +78,34 @@ def test_the_last_page_says_so_if_more_was_found_than_was_ranked(monkeypatch, te
     assert ("best were ranked" in (result.note or "")) is is_told
 
 
+def test_later_pages_rank_as_many_as_the_first_whatever_is_appended(monkeypatch):
+    monkeypatch.setattr(compiled_query, "MOST_CANDIDATES", 20)
+    number = a_conversation(*(f"error number {n}" for n in range(400))).conversation_id
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE messages")
+    asked = {"query": "error", "conversation_id": number, "limit": 12}
+
+    first = engine().grep(**asked)
+    messages = [NewMessage(Role.USER, "a harbour")] * 400
+    a_store().append_messages(conversation_id=number, messages=messages)
+    second = engine().grep(**asked, cursor=first.cursor)
+
+    assert sorted(match.first_seq for match in (*first.matches, *second.matches)) == list(range(381, 401))
+
+
 def test_what_is_new_comes_up_from_as_far_behind_among_summaries_as_among_messages(monkeypatch):
     monkeypatch.setattr(relevance_search, "_PROMISING", -55)
     conversation_id = a_conversation(*(f"boats number {n}" for n in range(9))).conversation_id
     for seq in range(1, 10):
         a_summary_of(a_store(), conversation_id, seqs=[seq], content="boats " * (10 - seq))
 
-    def found(sort: str) -> set[int]:
-        return {
-            match.first_seq
-            for match in engine()
-            .grep(query="boats", conversation_id=conversation_id, scope="summaries", sort=sort, limit=50)
-            .matches
-        }
+    by_relevance, hybrid = (
+        [match.first_seq for match in engine().grep(query="boats", scope="summaries", sort=sort, limit=50).matches]
+        for sort in ("relevance", "hybrid")
+    )
 
-    assert len(found("relevance")) == 5
-    assert 9 in found("hybrid")
+    assert len(by_relevance) == 5
+    assert 9 in hybrid
 
 
 def test_a_cursor_of_another_search_is_refused(talk):
@@ -143,16 +150,15 @@ def test_a_cursor_is_signed_with_the_key_of_its_time_and_read_for_as_long_as_tha
             engine().grep(cursor=first.cursor, **asked)
 
 
-def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk):
+@pytest.mark.parametrize("asked", [{"query": "boats", "sort": "recency"}, {"query": "->"}], ids=["words", "literally"])
+def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk, asked):
     count = TokenEstimator("o200k_base").count
-    whole = engine().grep(query="boats", sort="recency", conversation_id=talk, limit=200)
+    whole = engine().grep(**asked, limit=200)
 
     seen: list[str] = []
     cursor = None
     while True:
-        page = engine().grep(
-            query="boats", sort="recency", conversation_id=talk, limit=200, max_tokens=1500, cursor=cursor
-        )
+        page = engine().grep(**asked, limit=200, max_tokens=1500, cursor=cursor)
         assert count(json.dumps(json.loads(as_json(page))["items"], ensure_ascii=False)) <= 1500
         seen += ids(page)
         cursor = page.cursor
@@ -161,17 +167,12 @@ def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk
         assert page.more
 
     assert seen == ids(whole)
+    assert len(seen) > 40
 
 
-def test_a_match_is_given_however_little_room_there_is(talk):
-    page = engine().grep(query="boats", conversation_id=talk, max_tokens=1)
+@pytest.mark.parametrize(("cap", "max_tokens", "most"), [(10**7, 1, 1), (1000, 10**6, 19), (1000, None, 19)])
+def test_a_page_is_capped_without_being_asked_and_never_empty(talk, cap, max_tokens, most):
+    page = engine(RetrievalPolicy(max_grep_tokens=cap)).grep(query="boats", max_tokens=max_tokens)
 
-    assert len(page.matches) == 1
-    assert page.more
-
-
-def test_a_page_is_capped_without_being_asked(talk):
-    page = engine(RetrievalPolicy(max_grep_tokens=1000)).grep(query="boats", conversation_id=talk, max_tokens=10**6)
-
-    assert 1 <= len(page.matches) < 20
+    assert 1 <= len(page.matches) <= most
     assert page.more

@@ -116,11 +116,3 @@ def test_later_statements_get_what_is_left():
         value("SELECT pg_sleep(0.2)")
         deadline.impose()
         value("SELECT pg_sleep(0.25)")
-
-
-@pytest.mark.django_db
-def test_an_index_always_serves_a_search():
-    with bounded(milliseconds=1000, refusal=too_slow):
-        assert value("SELECT current_setting('enable_seqscan')") == "off"
-
-    assert value("SELECT current_setting('enable_seqscan')") == "on"

@@ -17,7 +17,7 @@ def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, answered_in: 
 
 
 def a_neighbour(at: datetime) -> Neighbour:
-    return Neighbour(id=1, conversation_id=1, seq=1, created_at=at, author=None)
+    return Neighbour("1", place_of(1, 1), 1, created_at=at, author=None)
 
 
 def order(hits: list[Hit], weights: Weights) -> list[int]:

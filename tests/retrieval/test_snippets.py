@@ -14,10 +14,11 @@ def highlighted(content: str, *needles: str) -> list[str]:
     return [shown.text[begin:end] for begin, end in shown.highlights]
 
 
-def test_a_short_text_is_shown_whole():
-    shown = snippet("The port is 5433.", Needles.of({"port": 1.0}))
+def test_a_short_text_is_shown_whole_and_of_places_worth_the_same_the_first():
+    for content in ("The port is 5433.", "The port" + " filler" * 100 + " port two" + " filler" * 100 + " port three"):
+        shown = snippet(content, Needles.of({"port": 1.0}))
 
-    assert (shown.text, shown.offset, shown.highlights) == ("The port is 5433.", 0, ((4, 8),))
+        assert (shown.text, shown.offset, shown.highlights) == (content[:WIDTH], 0, ((4, 8),))
 
 
 def test_the_densest_cluster_is_shown():
@@ -43,12 +44,6 @@ def test_of_places_with_words_worth_the_same_the_fullest_is_shown_whichever_was_
     shown = snippet(content, Needles.of({"rare": 4.0, **dict.fromkeys(alike, 1.0)}))
 
     assert [shown.text[begin:end] for begin, end in shown.highlights] == ["rare", "twice", "twice"]
-
-
-def test_of_places_that_are_worth_the_same_the_first_is_shown():
-    content = "port one" + " filler" * 100 + " port two" + " filler" * 100 + " port three"
-
-    assert snippet(content, Needles.of({"port": 1.0})).offset == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ However long a history is, no more than the matches of a page are in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,23 +38,26 @@ class PatternSearch:
     deadline: Deadline
     by_trigrams: bool = False
 
-    def first(self, pattern: Pattern, position: Position | None = None) -> Found:
-        """The first matches behind the position; Invalid for an invalid pattern."""
-        key = position.key if position is not None else None
-        found = self._messages(pattern, key) if MESSAGES in self.filters.tables else []
-        others = [table for table in self.filters.tables if table is not MESSAGES]
-        if others:
+    def first(self, pattern: Pattern, key: Key | None) -> Found:
+        """The first matches behind the key; Invalid for an invalid pattern."""
+        found: list[FoundRow] = []
+        for table in self.filters.tables:
+            if table is MESSAGES:
+                found = self._messages(pattern, key)
+                continue
             self.deadline.impose()
-            # Once there are as many messages as are given, only what is newer can still come before the last of them.
+            # Once there are as many as are given, only what is newer can still come before the last of them.
             since = found[-1].order_place if len(found) >= self.limit else -1
-            found += self._others(others, pattern, key, since)
-        newest = sorted(found, key=lambda each: each.key, reverse=True)[: self.limit]
-        return Found(newest, lambda place: Position(newest[place].key))
+            within = f"{self.filters.place(table)} >= %(from_place)s AND {self.filters.behind(table, key)}"
+            values = {"from_place": bigint(since), **key_values(key)}
+            found += self._matching("newest_of_table", table, pattern, within, values)
+            found = sorted(found, key=lambda each: each.key, reverse=True)[: self.limit]
+        return Found(found, lambda place: Position(found[place].key))
 
     def _messages(self, pattern: Pattern, key: Key | None) -> list[FoundRow]:
         """The newest of those that are near; if these are not enough, of all the others."""
         place, low, high = self.filters.place(MESSAGES), self.filters.low, self.filters.high_before(key)
-        condition, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
+        within, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
         by_trigrams = self.by_trigrams and pattern.literal is not None
         found: list[FoundRow] = []
         for name, after, upto in (
@@ -62,48 +65,30 @@ class PatternSearch:
             ("newest_by_trigrams" if by_trigrams else "newest_of_table", low, near),
         ):
             if after < upto and len(found) < self.limit:
-                values = {"after": after, "upto": upto, "limit": self.limit - len(found)}
-                found += self._found(self._newest(name, MESSAGES, pattern, condition), MESSAGES, pattern, values)
-        return found
+                found += self._matching(name, MESSAGES, pattern, within, {"after": after, "upto": upto})
+        return found[: self.limit]
 
-    def _others(self, tables: Sequence[Searchable], pattern: Pattern, key: Key | None, since: int) -> list[FoundRow]:
-        each = [
-            self._newest(
-                "newest_of_table",
-                table,
-                pattern,
-                f"{self.filters.place(table)} >= %(from_place)s AND {self.filters.behind(table, key)}",
-            )
-            for table in tables
-        ]
-        newest = each[0]
-        if len(each) > 1:
-            newest = _SQL["newest_of_tables"].format(each=" UNION ALL ".join(f"({text})" for text in each))
-        values = {"limit": self.limit, "from_place": bigint(since), **key_values(key)}
-        return self._found(newest, tables[0], pattern, values)
-
-    def _newest(self, name: str, table: Searchable, pattern: Pattern, condition: str) -> str:
+    def _matching(
+        self, name: str, table: Searchable, pattern: Pattern, within: str, values: Mapping[str, Any]
+    ) -> list[FoundRow]:
         place = self.filters.place(table)
-        by_id = f'rank DESC, {table.id} COLLATE "C" DESC'
-        return _SQL[name].format(
+        newest = _SQL[name].format(
             id=table.id,
             place=place,
             rank=table.rank,
             text=table.text,
             table=table.name,
             where=self.filters.where(table, by_words=False),
-            within=condition,
+            within=within,
             has_text=table.has_text,
             matches=_matches(pattern, table.text),
-            order=f"{place} DESC" if table is MESSAGES else f"{place} DESC, {by_id}",
+            # Ids are compared as Python compares them, whatever the database's language.
+            order=f"{place} DESC" + ("" if table is MESSAGES else f', rank DESC, {table.id} COLLATE "C" DESC'),
         )
-
-    def _found(self, newest: str, table: Searchable, pattern: Pattern, values: dict[str, Any]) -> list[FoundRow]:
-        # Ids are compared as Python compares them, whatever the database's language.
-        collation = "" if table is MESSAGES else ' COLLATE "C"'
-        statement = _SQL["matching_texts"].format(width=WIDTH, newest=newest, collation=collation)
+        statement = _SQL["matching_texts"].format(width=WIDTH, newest=newest)
+        values = {**self.filters.values, **values, **vars(pattern), "limit": self.limit}
         try:
-            found = rows_as_planned(bound(statement, {**self.filters.values, **values, **vars(pattern)}))
+            found = rows_as_planned(bound(statement, values))
         except DataError as error:
             raise invalid_pattern(error) from error
         return [

@@ -55,7 +55,7 @@ class LexedTerm:
     @property
     def as_query(self) -> str:
         """The tsquery that a text with the term matches."""
-        return self.query or _any_of(self._ways)
+        return self.query or " | ".join(f"({' & '.join(map(lexeme_query, way))})" for way in self._ways)
 
     @property
     def _ways(self) -> tuple[tuple[str, ...], ...]:
@@ -78,10 +78,6 @@ def lexed_term(
     is_plain = len(whole) == 1 and not parts and not query
     others = tuple(form for form in forms if form not in whole) if is_plain else ()
     return LexedTerm(term, tuple(whole), tuple(parts), query, forms=others, in_a_row=in_a_row)
-
-
-def _any_of(ways: Iterable[Sequence[str]]) -> str:
-    return " | ".join(f"({' & '.join(map(lexeme_query, way))})" for way in ways)
 
 
 def lexeme_query(lexeme: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -105,45 +105,26 @@ def parse(text: str) -> ParsedQuery:
             term = Term(phrase, is_phrase=len(phrase.split()) > 1)
         if not term.text.strip():
             continue
-        alternatives = _alternatives(term)
+        # A line of a file is answered by the file, too.
+        line = None if term.is_phrase else _LINE.fullmatch(term.text)
+        alternatives = [term, Term(line["file"])] if line else [term]
         if is_excluded:
             excluded.append(term)
         elif joins_last:
             clauses[-1] += alternatives
         else:
-            _drop_repeated(clauses)
             clauses.append(alternatives)
         joins_last = False
-    _drop_repeated(clauses)
-    return ParsedQuery(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
-
-
-def _drop_repeated(clauses: list[list[Term]]) -> None:
-    """Drop the last clause, which no `or` follows, if it repeats another."""
-    if clauses and clauses[-1] in clauses[:-1]:
-        clauses.pop()
-
-
-def _alternatives(term: Term) -> list[Term]:
-    """A term and its alternatives: of a line of a file, the file."""
-    line = None if term.is_phrase else _LINE.fullmatch(term.text)
-    return [term, Term(line["file"])] if line else [term]
+    return ParsedQuery(text, tuple(dict.fromkeys(map(tuple, clauses))), tuple(excluded))
 
 
 def interpretations(text: str) -> tuple[ParsedQuery, ...]:
     """The query of a text, then, if it has phrases, the same with their words."""
     query = parse(text)
-    has_phrases = any(term.is_phrase for term in query.terms)
-    return (query, loosened(query)) if has_phrases else (query,)
-
-
-def loosened(query: ParsedQuery) -> ParsedQuery:
-    """The same query with each phrase taken apart into its words."""
-    clauses = []
-    for clause in query.clauses:
-        for term in clause:
-            clauses += [(Term(word),) for word in term.text.split()] if term.is_phrase else [(term,)]
-    return ParsedQuery(query.text, tuple(dict.fromkeys(clauses)), query.excluded)
+    if not any(term.is_phrase for term in query.terms):
+        return (query,)
+    words = [Term(word) for term in query.terms for word in (term.text.split() if term.is_phrase else [term.text])]
+    return query, replace(query, clauses=tuple((word,) for word in dict.fromkeys(words)))
 
 
 _MONTHS = [

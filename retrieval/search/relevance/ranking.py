@@ -108,18 +108,14 @@ class Hits:
 class Neighbour(NamedTuple):
     """A message in or near a hit, as far as that matters for what it is worth."""
 
-    id: int
-    conversation_id: int
-    seq: int
+    name: str
+    place: Place
+    order_place: int
     # None where the query names no date.
     created_at: datetime | None
     author: str | None
     # Whether it tells a time, where the query asks for one.
     tells_when: bool = False
-
-    @property
-    def place(self) -> Place:
-        return place_of(self.conversation_id, self.seq)
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ class Weights:
     def of_its_own(self, row: Neighbour | Hit) -> float:
         """What a message is worth for its author, its date, and the time it tells."""
         worth = 0.0
-        if row.author is not None and not self.names.isdisjoint(_names_of(row.author)):
+        if row.author is not None and not self.names.isdisjoint(names_in(row.author)):
             worth += AUTHOR_WEIGHT
         if row.created_at is not None and self.dates:
             worth += DATE_WEIGHT * self.dates.information_in(row.created_at)
@@ -151,16 +147,12 @@ class Weights:
         return worth
 
 
+# Of hundreds of messages, few people are the authors.
+@lru_cache(maxsize=256)
 def names_in(text: str) -> frozenset[str]:
     """The words of a text as names are compared."""
     words = (word.strip(".,;:!?\"'()[]").casefold() for word in text.replace("’", "'").split())
     return frozenset(word.removesuffix("'s") for word in words if word)
-
-
-@lru_cache(maxsize=256)
-def _names_of(author: str) -> frozenset[str]:
-    """Of hundreds of messages, few people are the authors."""
-    return names_in(author)
 
 
 def length_cost(tokens: int) -> float:
@@ -299,7 +291,6 @@ class Ranking:
     weights: Weights
     most: int
     neighbours: Callable[[Collection[Place]], Iterable[Neighbour]]
-    is_one_conversation: bool
     newest: int | None = None
 
     def of(self, found: Sequence[Hits]) -> tuple[list[RankedMatch], bool]:
@@ -333,27 +324,18 @@ class Ranking:
         }
         if is_settled:
             places &= complete
-        if not self.query.takes_neighbours:
-            return [self._match(own[place], worths[place] + self.weights.of_its_own(own[place])) for place in places]
-        found = []
-        for row in self.neighbours(places):
-            is_complete = row.place in complete
-            is_first = not self.query.is_sentence and is_complete
-            worth = worths[row.place] + self.weights.of_its_own(row)
-            order_place = row.seq if self.is_one_conversation else row.id
-            found.append(
-                RankedMatch(is_first, worth, row.conversation_id, row.seq, str(row.id), is_complete, order_place)
-            )
-        return found
+        rows = self.neighbours(places) if self.query.takes_neighbours else [own[place] for place in places]
+        return [
+            self._match(row, worths[row.place] + self.weights.of_its_own(row), row.place in complete) for row in rows
+        ]
 
     def _each(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
         """Every hit by itself; settled, only those that are complete."""
         worth = by_keywords if self.query.parsed.is_look_up else alone
-        return [self._match(hit, worth(hit, self.weights)) for hit in hits if hit.is_complete or not is_settled]
+        kept = [hit for hit in hits if hit.is_complete or not is_settled]
+        return [self._match(hit, worth(hit, self.weights), hit.is_complete) for hit in kept]
 
-    def _match(self, hit: Hit, worth: float) -> RankedMatch:
-        is_first = not self.query.is_sentence and hit.is_complete
-        place = hit.place
-        return RankedMatch(
-            is_first, worth, conversation_of(place), seq_of(place), hit.name, hit.is_complete, hit.order_place
-        )
+    def _match(self, row: Hit | Neighbour, worth: float, is_complete: bool) -> RankedMatch:
+        is_first = is_complete and not self.query.is_sentence
+        conversation_id, seq = conversation_of(row.place), seq_of(row.place)
+        return RankedMatch(is_first, worth, conversation_id, seq, row.name, is_complete, row.order_place)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, compress, count
 from typing import Any
 
 from conversations.sql import array, load, rows
 from retrieval.search.filters import MESSAGES, Filters, Searchable
-from retrieval.search.page import Found, FoundRow, Position
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in
@@ -56,7 +56,7 @@ class RelevanceSearch:
 
     prepared: Prepared
     limit: int
-    position: Position | None = None
+    position: Position = BEGINNING
     wanted: int = 20
     prefers_new: bool = False
 
@@ -66,13 +66,14 @@ class RelevanceSearch:
         Those that hold every word, if there is a handful; else those that hold any.
         """
         before, filters, parsed = self.position, self.prepared.filters, queries[0]
-        if before is not None and before.at is not None:
+        if before.at is not None:
             filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
+        prepared = replace(self.prepared, filters=filters)
         dates = dates_in(parsed.text)
         most, promising = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
         # What is new comes up from far behind: then it is chosen from as many, whatever it is.
         rows = RankedRows(filters, most, most if self.prefers_new else promising, dated=bool(dates))
-        attempt = self._found(rows, queries)
+        attempt = _first_that_finds_enough(rows, prepared, queries)
         if attempt is None:
             return None
         query, found = attempt
@@ -90,11 +91,10 @@ class RelevanceSearch:
             weights,
             promising,
             partial(rows.neighbours, asks_when=weights.asks_when),
-            filters.is_one_conversation,
             newest=filters.newest if self.prefers_new else None,
         ).of(found)
-        behind = [each for each in best if before is None or each.key < before.key]
-        then = Position((), newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
+        behind = [each for each in best if before.key is None or each.key < before.key]
+        then = Position(newest=filters.newest, size=filters.size, at=filters.at or prepared.at)
         is_bounded = query.is_bounded or any(each.is_bounded for each in found)
         is_last_of_some = len(behind) < self.limit and any(each.is_cut for each in found)
         present = {query.lexemes[term] for each in found for term in each.present if term < len(query.lexemes)}
@@ -112,35 +112,39 @@ class RelevanceSearch:
             note=_BOUNDED if is_bounded else _RANKED_ALL if is_last_of_some else None,
         )
 
-    def _found(self, rows: RankedRows, queries: Sequence[ParsedQuery]) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
-        """The first attempt that finds enough; else the last with the whole query."""
-        last = None
-        for parsed in queries:
-            tried = None
-            for query in self._attempts(parsed):
-                tried = query, rows.of(query)
-                enough = A_HANDFUL if query.wants_every_clause or query.wants_words else 1
-                if sum(len(each.hits) for each in tried[1]) >= enough:
-                    return tried
-            last = last or tried
-        return last
 
-    def _attempts(self, parsed: ParsedQuery) -> Iterator[CompiledQuery]:
-        """Ways to search, to be tried in order; none if there is no word."""
-        query = self.prepared.compiled(parsed, in_all_forms=True)
-        if query is None:
-            return
-        if not parsed.is_one_word:
-            if not parsed.is_sentence and len(query.clauses) > 1:
-                # A few words mostly belong together, and those texts are found much sooner.
-                yield query.for_every_clause()
-            if parsed.is_look_up and (by_words := query.for_any_word()) is not None:
-                # To find a path, all texts with the name of a directory in it are of no use.
-                yield by_words
-        yield query
-        if query.has_common_lexemes and not parsed.is_one_word:
-            # There may be no text with what is rare, but some with what is common.
-            yield query.for_any_lexeme()
+def _first_that_finds_enough(
+    rows: RankedRows, prepared: Prepared, queries: Sequence[ParsedQuery]
+) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
+    """An attempt and its hits; if none finds enough, the last at the query as it stands."""
+    last = None
+    for parsed in queries:
+        tried = None
+        for query in _attempts(prepared, parsed):
+            tried = query, rows.of(query)
+            enough = A_HANDFUL if query.wants_every_clause or query.wants_words else 1
+            if sum(len(each.hits) for each in tried[1]) >= enough:
+                return tried
+        last = last or tried
+    return last
+
+
+def _attempts(prepared: Prepared, parsed: ParsedQuery) -> Iterator[CompiledQuery]:
+    """Ways to search, to be tried in order; none if there is no word."""
+    query = prepared.compiled(parsed, in_all_forms=True)
+    if query is None:
+        return
+    if not parsed.is_one_word:
+        if not parsed.is_sentence and len(query.clauses) > 1:
+            # A few words mostly belong together, and those texts are found much sooner.
+            yield query.for_every_clause()
+        if parsed.is_look_up and (by_words := query.for_any_word()) is not None:
+            # To find a path, all texts with the name of a directory in it are of no use.
+            yield by_words
+    yield query
+    if query.has_common_lexemes and not parsed.is_one_word:
+        # There may be no text with what is rare, but some with what is common.
+        yield query.for_any_lexeme()
 
 
 @dataclass(frozen=True)
@@ -170,11 +174,26 @@ class RankedRows:
         terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
         weights = [*(1 for _ in lexemes), *(each.weight for each in query.in_a_row)]
         in_a_row = [_row_rank(query, n, each) for n, each in enumerate(query.in_a_row, start=len(lexemes))]
+        newest, where, words = self._candidates(table, query)
+        ranks = (
+            _SQL["lexeme_rank"].format(n=n, forms=len(query.found_as(each))) for n, each in enumerate(query.lexemes)
+        )
         return _SQL["best_rows"].format(
             kind=kind,
+            id=table.id,
+            seq=table.seq,
+            table=table.name,
+            tokens=table.tokens,
+            order_place=self.filters.place(table),
+            # The author matters where the hits alone are ranked; that of neighbours is read with them.
+            author="author" if table is MESSAGES else "NULL::text",
+            created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
+            vector=_UNPACKED.format(vector=table.vector) if len(query.terms) > 1 else table.vector,
+            newest=newest,
+            where=where,
+            words=words,
             most=self.most if table is MESSAGES and is_in_context else self.most_alone,
-            newest=self._newest(table, query),
-            holding=self._holding(table, query),
+            ranks=", ".join(ranks),
             shares=", ".join([*(f"r{n}" for n in lexemes), *in_a_row]),
             counts=", ".join(_COUNT.format(n=n) for n in terms),
             rarities=", ".join(_RARITY.format(n=n, weight=weight) for n, weight in enumerate(weights)),
@@ -188,7 +207,7 @@ class RankedRows:
 
     def _values(self, query: CompiledQuery) -> dict[str, Any]:
         filters = self.filters
-        after = self._newest_after(query)
+        after = filters.high - int(query.newest * (filters.high - filters.low))
         by_tools = bool(filters.request.tool_names) and filters.of_tools is None
         return {
             **filters.values,
@@ -204,63 +223,26 @@ class RankedRows:
             **{f"expected{n}": query.expected_of(n) for n in range(len(query.terms))},
         }
 
-    def _holding(self, table: Searchable, query: CompiledQuery) -> str:
-        where, words = self._conditions(table, query)
-        ranks = (
-            _SQL["lexeme_rank"].format(n=n, forms=len(query.found_as(lexeme))) for n, lexeme in enumerate(query.lexemes)
-        )
-        return _SQL["holding"].format(
-            id=table.id,
-            seq=table.seq,
-            table=table.name,
-            tokens=table.tokens,
-            order_place=self.filters.place(table),
-            # The author matters where the hits alone are ranked; that of neighbours is read with them.
-            author="author" if table is MESSAGES else "NULL::text",
-            created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
-            vector=_UNPACKED.format(vector=table.vector) if len(query.terms) > 1 else table.vector,
-            where=where,
-            words=words,
-            ranks=", ".join(ranks),
-        )
-
-    def _conditions(self, table: Searchable, query: CompiledQuery) -> tuple[str, str]:
-        """The filters and the words. Of too many candidates, the newest are searched."""
+    def _candidates(self, table: Searchable, query: CompiledQuery) -> tuple[str, str, str]:
+        """A first step, the filters, and the words. Of too many, the newest are taken."""
         filters = self.filters
-        if not self._takes_newest(table, query):
-            return filters.where(table), filters.matching(table)
+        where, words = filters.where(table), filters.matching(table)
+        if table is not MESSAGES or query.newest == 1:
+            return "", where, words
         if filters.request.picks_among_messages:
-            return _SQL["is_newest"], filters.matching(table)
+            step = _SQL["newest_of_matching"].format(
+                order_place=filters.place(table),
+                where=filters.where(table, costly=False),
+                words=words,
+                costly=filters.costly_of(table),
+            )
+            return step, _SQL["is_newest"], words
         newest = f"{filters.place(table)} > %(newest_after)s"
-        if self._walks(query):
-            return f"{filters.where(table)} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
-        words = filters.matching(table, places="newest_places")
+        if not filters.is_one_conversation and query.newest < query.expected_share:
+            # Walking back costs less than the word index.
+            return "", f"{where} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
         # As it is written, no other index serves it.
-        return f"{filters.where(table)} AND ({newest}) IS TRUE", words
-
-    def _newest(self, table: Searchable, query: CompiledQuery) -> str:
-        """The step that finds the newest candidates where filters pick messages."""
-        filters = self.filters
-        if not (self._takes_newest(table, query) and filters.request.picks_among_messages):
-            return ""
-        return _SQL["newest_of_matching"].format(
-            order_place=filters.place(MESSAGES),
-            where=filters.where(MESSAGES, costly=False),
-            words=filters.matching(MESSAGES),
-            costly=filters.costly_of(MESSAGES),
-        )
-
-    def _takes_newest(self, table: Searchable, query: CompiledQuery) -> bool:
-        """Whether there are too many candidates, and the newest of them are searched."""
-        return table is MESSAGES and query.newest < 1
-
-    def _newest_after(self, query: CompiledQuery) -> int:
-        return self.filters.high - int(query.newest * (self.filters.high - self.filters.low))
-
-    def _walks(self, query: CompiledQuery) -> bool:
-        """Whether walking back costs less than the word index."""
-        filters = self.filters
-        return not filters.is_one_conversation and query.newest < query.expected_share
+        return "", f"{where} AND ({newest}) IS TRUE", filters.matching(table, places="newest_places")
 
     def _hits(self, fetched: Sequence[tuple[Any, ...]], table: Searchable, query: CompiledQuery) -> Hits:
         if not fetched:
@@ -287,6 +269,8 @@ class RankedRows:
             return []
         filters = self.filters
         statement = _SQL["neighbours"].format(
+            one_place=ranking.PLACE_SQL,
+            order_place=filters.place(MESSAGES),
             where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
             created_at="created_at" if self.dated else "NULL::timestamptz",
             tells_when=_SQL["tells_when"] if asks_when else "false",
@@ -305,9 +289,9 @@ def _answered_in(table: Searchable, query: CompiledQuery) -> str:
     if query.parsed.is_look_up or table is not MESSAGES:
         return "NULL::integer"
     if query.takes_neighbours or query.is_sentence:
-        return table.answered_in
+        return _SQL["answered_in"]
     # To read the end of a text takes longer than to see that no hit follows it.
-    return _SQL["answered_in_before_a_hit"].format(answered_in=table.answered_in)
+    return _SQL["answered_in_before_a_hit"].format(answered_in=_SQL["answered_in"])
 
 
 def _terms(held: Sequence[bool]) -> Iterator[int]:
