@@ -18,16 +18,16 @@ from django.db.models import F
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage.cold_texts import (
     LONGEST_URL,
+    MARK,
     PART_TEXTS,
     ColdMessage,
     ColdTexts,
-    mark,
     packed,
     packed_hash,
 )
 from conversations.content import hashing
 from conversations.errors import Conflict
-from conversations.models import ColdBlock, Conversation
+from conversations.models import ColdBlock, Conversation, Message, MessagePart
 from conversations.sql import array, load, rows
 from conversations.store.read import messages_of
 from conversations.types import PART_COLUMNS, MessageRecord
@@ -38,8 +38,6 @@ MOST_MESSAGES = 100
 MOST_BYTES = 1_000_000
 
 SQL = load("conversations/cold_storage.sql")
-_NAME_OTHER_BLOCK = "UPDATE messages SET cold_block_id = %s WHERE message_id = ANY(%s)"
-_MARK_OTHER_BLOCK = "UPDATE message_parts SET exact = %s::json WHERE part_id = ANY(%s)"
 
 
 class NotTheSame(Conflict):
@@ -96,7 +94,9 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
         cursor.execute(SQL["empty_messages"], [row.pk, ids])
         if cursor.rowcount != len(ids):
             raise NotTheSame("Some of these messages were archived or erased at this moment.")
-        cursor.execute(SQL["empty_parts"], {"longest_url": LONGEST_URL, "mark": mark(row.pk), "part_ids": part_ids})
+        cursor.execute(
+            SQL["empty_parts"], {"longest_url": LONGEST_URL, "mark": json.dumps({MARK: row.pk}), "part_ids": part_ids}
+        )
     _require_same(whole)
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") + len(ids))
     return moved
@@ -160,10 +160,9 @@ def _repack(row: ColdBlock, kept: Mapping[int, ColdMessage]) -> None:
     block = packed(kept.values())
     share = row.bytes_before * len(kept) // row.message_count
     new = _store(row.conversation_id, block, [each.seq for each in before], bytes_before=share)
-    with connection.cursor() as cursor:
-        cursor.execute(_NAME_OTHER_BLOCK, [new.pk, list(kept)])
-        part_ids = [part_id for each in kept.values() for part_id in each.parts]
-        cursor.execute(_MARK_OTHER_BLOCK, [mark(new.pk), part_ids])
+    Message.objects.filter(pk__in=list(kept)).update(cold_block=new)
+    part_ids = [part_id for each in kept.values() for part_id in each.parts]
+    MessagePart.objects.filter(pk__in=part_ids).update(exact={MARK: new.pk})
     _require_same(before)
 
 

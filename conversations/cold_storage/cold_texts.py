@@ -11,14 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from django.db import connection
-
 from conversations.errors import Unavailable
-from conversations.sql import array, load, rows
+from conversations.sql import array, rows
 
 T = TypeVar("T")
 
@@ -170,9 +168,9 @@ def readable_texts(on_damage: Callable[[ColdBlockDamaged], object] = lambda dama
     return ColdTexts(on_damage=on_damage)
 
 
-def messages_in(block: bytes, stored_hash: bytes) -> dict[int, ColdMessage] | str:
+def messages_in(block: bytes | memoryview, stored_hash: bytes | memoryview) -> dict[int, ColdMessage] | str:
     """Return the messages of a stored block, or what is wrong with it."""
-    if packed_hash(block) != bytes(stored_hash):
+    if packed_hash(bytes(block)) != bytes(stored_hash):
         return "its bytes do not match its hash"
     try:
         return unpacked(bytes(block))
@@ -183,11 +181,6 @@ def messages_in(block: bytes, stored_hash: bytes) -> dict[int, ColdMessage] | st
 def is_cold(exact: Any) -> bool:
     """Whether this value of a part's `exact` column names a block."""
     return isinstance(exact, dict) and MARK in exact
-
-
-def mark(block_id: int) -> str:
-    """Return the value of `exact` for a part whose texts are in this block."""
-    return json.dumps({MARK: block_id})
 
 
 def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) -> ColdTexts | None:
@@ -211,34 +204,3 @@ def until_settled(read: Callable[[], T]) -> T:
         return read()
     except BlockGone as gone:
         raise ColdBlockDamaged(gone.args[0], "it is missing") from gone
-
-
-@dataclass(frozen=True)
-class Block:
-    """A stored block with its messages or, if it is damaged, what is wrong with it."""
-
-    cold_block_id: int
-    conversation_id: int
-    first_seq: int
-    last_seq: int
-    message_count: int
-    messages: Mapping[int, ColdMessage]
-    problem: str = ""
-
-
-def blocks_of(conversation_ids: Sequence[int]) -> Iterator[Block]:
-    """Yield the blocks of conversations one at a time, damaged ones included."""
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(load("conversations/cold_storage.sql")["blocks_of_conversations"], [list(conversation_ids)])
-        while portion := cursor.fetchmany(1):
-            block_id, conversation_id, first_seq, last_seq, message_count, block, stored_hash = portion[0]
-            found = messages_in(block, stored_hash)
-            yield Block(
-                cold_block_id=block_id,
-                conversation_id=conversation_id,
-                first_seq=first_seq,
-                last_seq=last_seq,
-                message_count=message_count,
-                messages={} if isinstance(found, str) else found,
-                problem=found if isinstance(found, str) else "",
-            )

@@ -20,6 +20,7 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import LargeFileService, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.models import Upload, UploadChunk
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
 from conversations.store.pages import behind
@@ -158,14 +159,12 @@ class UploadService:
         left = self.files.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[
             :SWEPT_AT_ONCE
         ]
-        count = 0
+        count = len(left)
         for upload in left:
             self._forget(upload)
-            count += 1
-        storage = self._storage
         unfinished = 0
-        if isinstance(storage, WholeFileStorage):
-            unfinished = storage.sweep(older_than_seconds=self.files.policy.upload_hours * 3600)
+        if isinstance(self._storage, WholeFileStorage):
+            unfinished = self._storage.sweep(older_than_seconds=self.files.policy.upload_hours * 3600)
         if count or unfinished:
             logger.info("uploads_swept", uploads=count, unfinished_files=unfinished)
         return count
@@ -193,19 +192,14 @@ class UploadService:
 
     def _with_progress(self, upload: Upload, received: int, lacking: Sequence[int]) -> UploadRecord:
         missing = 0 if upload.file_id else upload.chunk_count - received
-        return UploadRecord(
-            upload_id=upload.upload_id,
-            conversation_id=upload.conversation_id,
-            byte_size=upload.byte_size,
-            chunk_bytes=upload.chunk_bytes,
+        return record_of(
+            UploadRecord,
+            upload,
             chunks_received=upload.chunk_count - missing,
             chunks_missing=missing,
             missing=tuple(number * upload.chunk_bytes for number in lacking) if missing else (),
             expires_at=upload.touched_at + timedelta(hours=self.files.policy.upload_hours),
-            file_name=upload.file_name,
-            mime_type=upload.mime_type,
             sha256=None if upload.content_hash is None else bytes(upload.content_hash).hex(),
-            file_id=upload.file_id,
         )
 
     def _keep(self, chunk: UploadChunk, content: bytes) -> None:

@@ -72,8 +72,3 @@ FROM json_to_recordset(%s) AS t(
     patch_files text[], file_url text, subtask_prompt text, subtask_desc text, metadata text, exact text
 )
 WHERE part.part_id = t.part_id
-
--- name: blocks_of_conversations
--- All blocks of conversations, in order.
-SELECT cold_block_id, conversation_id, first_seq, last_seq, message_count, packed, packed_hash
-FROM cold_blocks WHERE conversation_id = ANY(%s) ORDER BY conversation_id, first_seq, cold_block_id

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conversations.cold_storage.cold_texts import LONGEST_URL, Block, blocks_of, readable_texts
+from conversations.cold_storage.cold_texts import LONGEST_URL, messages_in, readable_texts
 from conversations.content import hashing
+from conversations.models import ColdBlock
 from conversations.sql import array, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
 from conversations.types import PART_COLUMNS, PartRecord
@@ -30,17 +31,21 @@ in_sql(
 @invariant(Severity.CRITICAL)
 def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every cold block and the cold messages in it match their hashes."""
-    return counted(finding for block in blocks_of(conversation_ids) for finding in _damaged(block))
+    blocks = ColdBlock.objects.filter(conversation_id__in=conversation_ids)
+    in_order = blocks.order_by("conversation_id", "first_seq", "cold_block_id").iterator(chunk_size=1)
+    return counted(finding for block in in_order for finding in _damaged(block))
 
 
-def _damaged(block: Block) -> Iterator[Finding]:
+def _damaged(block: ColdBlock) -> Iterator[Finding]:
     stored = {message_id: hashes for message_id, *hashes in rows(_MESSAGES_IN, [block.cold_block_id])}
-    if block.problem:
-        yield Finding(block.conversation_id, f"cold_{block.cold_block_id}", block.problem)
-    for message_id in stored.keys() - block.messages.keys():
+    held = messages_in(block.packed, block.packed_hash)
+    if isinstance(held, str):
+        yield Finding(block.conversation_id, f"cold_{block.cold_block_id}", held)
+        held = {}
+    for message_id in stored.keys() - held.keys():
         detail = f"its text is missing from cold block {block.cold_block_id}"
         yield Finding(block.conversation_id, f"msg_{message_id}", detail)
-    readable = [message_id for message_id in stored if message_id in block.messages]
+    readable = [message_id for message_id in stored if message_id in held]
     part_hashes = {id: bytes(part_hash) for id, part_hash in rows(_PART_HASHES, [array(readable)])} if readable else {}
     files = files_of(readable) if readable else {}
     # A part whose text is missing does not match its hash; the damage itself is a finding of its block.

@@ -1,22 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Conflict, Invalid, NotFound, TooLarge
 from conversations.models import Message, MessagePart
 from conversations.signals import messages_appended
 from conversations.types import Counters, NewMessage, NewPart, PartType, Role
-from tests.conversations.appending import (
-    append,
-    assert_counters_are_recounts,
-    keyed,
-    stored,
-)
+from tests.conversations.appending import PART, append, assert_counters_are_recounts, keyed, stored
 from tests.factories import a_conversation, a_store, a_tool_result
+from tests.lcmsite.callers import Api, an_api_key
 
 OVERHEAD = 4
 
@@ -122,3 +119,129 @@ def test_listeners_hear_what_the_conversation_now_holds(db):
     assert [(each["conversation_id"], each["counters"], each["overrides"]) for each in heard] == [
         (conversation_id, result.counters, {"fresh_tail_count": 3})
     ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        keyed("k1", "other text"),
+        replace(keyed("k1"), role=Role.ASSISTANT),
+        keyed("k1", author="Ann"),
+        keyed("k1", parts=(PART, PART)),
+        keyed("k1", parts=()),
+        keyed("k1", parts=(replace(PART, is_ignored=True),)),
+        keyed("k1", parts=(NewPart(PartType.REASONING, text_content="text"),)),
+    ],
+    ids=["content", "role", "author", "more parts", "fewer parts", "a column", "a part type"],
+)
+def test_the_same_key_with_other_content_is_a_conflict_and_nothing_is_written(conversation_id, other):
+    append(conversation_id, keyed("k1", parts=(PART,)))
+
+    with pytest.raises(Conflict, match="'k1'"):
+        append(conversation_id, keyed("k0"), other, keyed("k2"))
+
+    assert [message.idempotency_key for message in stored(conversation_id)] == ["k1"]
+    assert_counters_are_recounts(conversation_id)
+
+
+def test_a_batch_may_hold_stored_and_new_messages_in_any_order(conversation_id):
+    before = append(conversation_id, keyed("b", "B"), keyed("d", "D"))
+    batch = [
+        keyed("a", "A", parts=(PART,)),
+        keyed("b", "B"),
+        NewMessage(Role.USER, "free"),
+        keyed("d", "D"),
+        keyed("e", "E", parts=(PART, PART)),
+    ]
+
+    result = append(conversation_id, *batch)
+
+    assert [message.seq for message in result.messages] == [3, 1, 4, 2, 5]
+    assert [message.created for message in result.messages] == [True, False, True, False, True]
+    assert [message.message_id for message in result.messages][1::2] == [each.message_id for each in before.messages]
+    after = stored(conversation_id)
+    assert [message.content for message in after] == ["B", "D", "A", "free", "E"]
+    assert [len(message.parts) for message in after] == [0, 0, 1, 0, 2]
+    assert [message.message_id for message in after] == sorted(message.message_id for message in after)
+    assert_counters_are_recounts(conversation_id)
+
+
+def test_a_key_belongs_to_its_conversation(conversation_id):
+    other = a_conversation().conversation_id
+
+    results = [append(each, keyed("k1", text)) for each, text in ((conversation_id, "one"), (other, "two"))]
+
+    assert [result.messages[0].created for result in results] == [True, True]
+
+
+def test_two_messages_of_a_batch_cannot_share_a_key(conversation_id):
+    with pytest.raises(Invalid, match="same idempotency_key, 'k1'"):
+        append(conversation_id, keyed("k1"), keyed("k1"))
+
+
+MUCH = "x" * 65_536
+
+TOO_MUCH = {
+    "messages[1].metadata": {"role": "user", "content": "a", "metadata": {"x": MUCH}},
+    "messages[1].parts[0].metadata": {
+        "role": "user",
+        "parts": [{"part_type": "text", "text_content": "a", "metadata": {"x": MUCH}}],
+    },
+    "messages[1].parts[1].tool_input": {
+        "role": "user",
+        "parts": [
+            {"part_type": "text", "text_content": "a"},
+            {"part_type": "text", "text_content": "b", "tool_input": [MUCH]},
+        ],
+    },
+    "messages[1].parts[0].snapshot_hash": {
+        "role": "user",
+        "content": "a",
+        "parts": [{"part_type": "snapshot", "snapshot_hash": MUCH + "x"}],
+    },
+}
+
+
+def posted(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    reply = Api(an_api_key()).post(path, body)
+    return reply.status, reply.body
+
+
+@pytest.mark.parametrize("field", TOO_MUCH)
+def test_an_append_with_too_much_beside_its_texts_is_refused_by_the_name_of_the_field(conversation_id, field):
+    messages = [{"role": "user", "content": "good"}, TOO_MUCH[field]]
+
+    status, problem = posted(f"conversations/{conversation_id}/messages/", {"messages": messages})
+
+    assert (status, problem["code"], problem["context"]["field"]) == (413, "metadata_too_large", field)
+    assert field in problem["detail"]
+    assert stored(conversation_id) == []
+
+
+def test_many_small_metadata_of_one_message_count_together(conversation_id):
+    parts = tuple(NewPart(PartType.TEXT, text_content="a", metadata={"x": "y" * 1000}) for _ in range(100))
+
+    with pytest.raises(TooLarge):
+        append(conversation_id, NewMessage(Role.USER, parts=parts))
+
+
+def test_texts_calls_results_and_attachments_are_bounded_otherwise(conversation_id):
+    parts = (
+        NewPart(PartType.TEXT, text_content="word " * 20_000),
+        NewPart(PartType.TOOL, tool_name="write", tool_call_id="1", tool_input={"text": "word " * 20_000}),
+        NewPart(PartType.TOOL, tool_name="write", tool_call_id="1", tool_output="word " * 20_000),
+        NewPart(PartType.FILE, file_url="data:image/png;base64," + "A" * 100_000),
+    )
+
+    appended = append(conversation_id, NewMessage(Role.USER, parts=parts, metadata={"x": "y" * 60_000}))
+
+    assert appended.counters.message_count == 1
+
+
+def test_metadata_of_a_conversation_and_of_a_boundary_have_the_same_bound(db):
+    boundaries = f"conversations/{a_conversation('a').conversation_id}/boundaries/"
+
+    opened = posted("conversations/", {"session_id": "new", "metadata": {"x": MUCH}})
+    bounded = posted(boundaries, {"host_reference": "cut", "last_seq": 1, "metadata": {"x": MUCH}})
+
+    assert [(status, problem["code"]) for status, problem in (opened, bounded)] == [(413, "metadata_too_large")] * 2

@@ -6,6 +6,7 @@ import gzip
 import struct
 import tarfile
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Protocol, cast
@@ -57,13 +58,9 @@ def explore_zip(seen: Seen) -> list[str]:
         return ["not listed: its directory is too long"]
     with zipfile.ZipFile(seen.file) as archive:
         entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    unpacked = sum(entry.file_size for entry in entries)
     encrypted = sum(bool(entry.flag_bits & 1) for entry in entries)
-    lines = [f"{number(len(entries), 'entry')}, {unpacked:,} bytes unpacked"]
-    if encrypted:
-        lines.append(f"{number(encrypted, 'entry')} encrypted")
-    return [*lines, *_warnings(names, unpacked, seen.byte_size), *_listed([(e.filename, e.file_size) for e in entries])]
+    notes = [f"{number(encrypted, 'entry')} encrypted"] if encrypted else []
+    return _described([(entry.filename, entry.file_size) for entry in entries], seen, notes=notes)
 
 
 def explore_tar(seen: Seen) -> list[str]:
@@ -98,30 +95,24 @@ def _tar(file: Readable, seen: Seen) -> list[str]:
                     break
     except TooMuch:
         ending = f" in the first {MOST_UNPACKED:,} bytes"
+    return _described(entries, seen, ending=ending)
+
+
+def _described(entries: list[tuple[str, int]], seen: Seen, *, ending: str = "", notes: Iterable[str] = ()) -> list[str]:
+    """Count and list names with their sizes, with warnings of what may do harm."""
     unpacked = sum(size for _, size in entries)
-    names = [name for name, _ in entries]
-    lines = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked"]
-    return [*lines, *_warnings(names, unpacked, seen.byte_size), *_listed(entries)]
-
-
-def _warnings(names: list[str], unpacked: int, packed: int) -> list[str]:
-    lines = []
-    if unpacked > SUSPICIOUS_BYTES and unpacked > SUSPICIOUS_RATIO * packed:
-        lines.append(f"Beware: it unpacks to {unpacked // max(packed, 1):,} times its size, as a zip bomb does.")
-    leaving = [name for name in names if _leaves(name)]
+    lines = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked", *notes]
+    if unpacked > SUSPICIOUS_BYTES and unpacked > SUSPICIOUS_RATIO * seen.byte_size:
+        lines.append(f"Beware: it unpacks to {unpacked // seen.byte_size:,} times its size, as a zip bomb does.")
+    leaving = [name for name, _ in entries if _leaves(name)]
     if leaving:
         lines.append(
             f"Beware: {number(len(leaving), 'name')} would leave the target directory, such as {cut(leaving[0])}"
         )
-    return lines
+    shown = [f"  {cut(name, 120)} ({size:,})" for name, size in entries]
+    return lines + shortened(shown, "entry", most=SHOWN_ENTRIES, indent="  ")
 
 
 def _leaves(name: str) -> bool:
     path = PurePosixPath(name.replace("\\", "/"))
     return path.is_absolute() or ".." in path.parts or path.parts[:1] == ("C:",)
-
-
-def _listed(entries: list[tuple[str, int]]) -> list[str]:
-    return shortened(
-        [f"  {cut(name, 120)} ({size:,})" for name, size in entries], "entry", most=SHOWN_ENTRIES, indent="  "
-    )
