@@ -113,12 +113,6 @@ def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
     assert said in refusal.value.detail
 
 
-def test_prices_are_known_of_both_directions_or_not_at_all():
-    assert models().prices("chat") is None
-    assert models(chat_prices="1.5/6").prices("chat") == (1.5, 6)
-    assert models(anthropic_window_tokens=5000).window_tokens("anthropic") == 5000
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("own", "said"),

@@ -68,19 +68,6 @@ def test_a_source_shorter_than_any_summary_has_none():
     assert escalation.summarize(SummaryRequest(sources=(source,), target_tokens=10, count_tokens=count_words)) is None
 
 
-@dataclass
-class Failing:
-    """A model that does not answer, or whose answers are no summaries."""
-
-    failure: Exception
-    name: str
-    asked: list[SummaryRequest] = field(default_factory=list)
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        self.asked.append(request)
-        raise self.failure
-
-
 def escalated(*chain: Any, models: tuple[str, ...]) -> Accepted:
     escalation = Escalation(
         chain=chain, last_resort=TelegraphicSummarizer(), count_tokens=count_words, models=frozenset(models)
@@ -90,17 +77,16 @@ def escalated(*chain: Any, models: tuple[str, ...]) -> Accepted:
     return accepted
 
 
-def a_good_one(name: str) -> Scripted:
-    return Scripted({Level.NORMAL: 90, Level.AGGRESSIVE: 40}, name=name)
-
-
 def test_a_rejected_answer_leads_to_the_next_level_and_not_to_the_next_model():
-    first, second = Failing(Rejected(Refusal.CHATTY), "first"), a_good_one("second")
+    class Chatty(Scripted):
+        def summarize(self, request: SummaryRequest) -> SummaryDraft:
+            raise Rejected(Refusal.CHATTY)
 
-    accepted = escalated(first, second, models=("first", "second"))
+    second = Scripted({Level.NORMAL: 90, Level.AGGRESSIVE: 40}, name="second")
 
-    assert accepted.level is Level.DETERMINISTIC
-    assert accepted.lack is Lack.REJECTED
+    accepted = escalated(Chatty({}, name="first"), second, models=("first", "second"))
+
+    assert (accepted.level, accepted.lack) == (Level.DETERMINISTIC, Lack.REJECTED)
     assert accepted.failures == ("first normal: chatty", "first aggressive: chatty")
     assert second.asked == []
 

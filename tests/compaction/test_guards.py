@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from compaction.llm.guards import Guard
 from compaction.llm.types import CallOutcome, ModelFailed, Usage
 from compaction.models import ModelEndpoint
 from tests.compaction.model_settings import NOTHING, Clock, Worker, models
+from tests.conversations.appending import at_once
 
 
 @pytest.mark.usefixtures("committed_db")
@@ -39,27 +39,16 @@ def test_what_a_call_has_cost_stays_counted_whatever_becomes_of_its_answer():
     assert ModelEndpoint.objects.get().last_failure == ""
 
 
-def at_once(count: int, what: Callable[[], Any]) -> list[Any]:
-    """What came of it in each of so many threads, each with a connection of its own, all let go at one moment."""
-    barrier = threading.Barrier(count)
-    results: list[Any] = []
+def refusals_of(count: int, what: Callable[[], Any]) -> list[Any]:
+    """Why it was refused, or what came of it, in each of so many threads at one moment."""
 
-    def run() -> None:
+    def run(worker: int) -> Any:
         try:
-            connection.ensure_connection()
-            barrier.wait()
-            results.append(what())
+            return what()
         except ModelFailed as refused:
-            results.append(refused.reason)
-        finally:
-            connection.close()
+            return refused.reason
 
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    return at_once(run, workers=count)
 
 
 @pytest.mark.usefixtures("committed_db")
@@ -70,7 +59,7 @@ def test_of_all_that_come_at_once_when_the_pause_is_over_one_finds_out():
 
     for _ in range(5):
         clock.forward((asking.row.open_until - clock()).total_seconds())
-        results = at_once(8, asking.guard.before_call)
+        results = refusals_of(8, asking.guard.before_call)
 
         assert (results.count(None), results.count("breaker_open")) == (1, 7)
         asking.guard.after_call(CallOutcome.UNREACHABLE, NOTHING)
@@ -81,7 +70,7 @@ def test_of_all_that_come_at_once_no_more_are_let_through_than_may_be_spent():
     clock = Clock()
     asking = Worker(models(spend_max_calls=11), clock)
 
-    results = [result for _ in range(2) for result in at_once(8, asking.guard.before_call)]
+    results = [result for _ in range(2) for result in refusals_of(8, asking.guard.before_call)]
 
     assert results.count(None) == 11
     assert results.count("spend_exhausted") == 5
@@ -93,7 +82,7 @@ def test_what_workers_note_at_once_is_all_counted():
     asking = Worker(models(breaker_failures=100), Clock())
     asking.call()
 
-    at_once(8, lambda: [asking.call(CallOutcome.UNREACHABLE, Usage(3, 1)) for _ in range(10)])
+    refusals_of(8, lambda: [asking.call(CallOutcome.UNREACHABLE, Usage(3, 1)) for _ in range(10)])
 
     row = asking.row
     assert (row.calls, row.failures, row.consecutive_failures) == (81, 80, 80)
