@@ -46,7 +46,7 @@ class PastContext:
             active_tokens=sum(slot.tokens for slot in self.whole.slots),
         )
 
-    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
+    def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
         slots = self.whole.slots
         end = bisect_left(slots, before, key=by_ordinal)
         first, newer = end, 0

@@ -2,8 +2,11 @@
 -- may have a thousand slots, so a row holds arrays. Its columns: what it gives, ordinals, tokens, message ids, texts
 -- (mostly summary ids), last seqs, and whether each is recalled, for the context does not show it itself.
 
--- name: above_sought
--- Each sought message with every summary above it.
+-- name: stored_context
+-- A page of the present context, what must be shown from before it, and what is sought.
+-- `newest` has the tokens of the slots newer than each, `page` those of them that the tokens reach and a margin behind
+-- them. `before`: a user's message that only carries tool results is not a question. A summary's last seq is looked up,
+-- as the planner may answer a join by scanning all summaries. A raw message has its own seq as ordinal.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
@@ -11,36 +14,44 @@ WITH RECURSIVE above AS (
     FROM above, LATERAL (
         SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
     ) AS derived
+), newest AS MATERIALIZED (
+    SELECT ordinal, token_count, message_id, summary_id,
+           sum(token_count) OVER newest_first - token_count AS newer_tokens
+    FROM context_items
+    WHERE conversation_id = %(id)s AND ordinal < %(before)s
+    WINDOW newest_first AS (ORDER BY ordinal DESC ROWS UNBOUNDED PRECEDING)
+    ORDER BY ordinal DESC
+    LIMIT %(size)s
+), page AS MATERIALIZED (
+    SELECT ordinal, token_count, message_id, summary_id
+    FROM newest
+    ORDER BY ordinal DESC
+    LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
+), before AS MATERIALIZED (
+    SELECT c.ordinal, c.token_count, c.message_id, m.role
+    FROM messages m
+    JOIN context_items c ON c.message_id = m.message_id
+    WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
+    UNION ALL (
+        SELECT c.ordinal, c.token_count, c.message_id, m.role
+        FROM messages m
+        JOIN context_items c ON c.message_id = m.message_id
+        WHERE m.conversation_id = %(id)s AND m.role = 'user'
+          AND coalesce((
+              SELECT bool_or(p.part_type IN ('text', 'file')) OR NOT bool_or(p.part_type = 'tool')
+              FROM message_parts p WHERE p.message_id = m.message_id
+          ), true)
+        ORDER BY m.seq DESC
+        LIMIT 1
+    )
+), sought AS MATERIALIZED (
+    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+    FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
+), named AS MATERIALIZED (
+    SELECT message_id, role FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))
+    UNION ALL SELECT message_id, role FROM before
+    UNION ALL SELECT message_id, role FROM sought
 )
-
--- name: newest
--- The newest slots before an ordinal, with the tokens of those newer than each.
-SELECT ordinal, token_count, message_id, summary_id,
-       sum(token_count) OVER newest_first - token_count AS newer_tokens
-FROM context_items
-WHERE conversation_id = %(id)s AND ordinal < %(before)s
-WINDOW newest_first AS (ORDER BY ordinal DESC ROWS UNBOUNDED PRECEDING)
-ORDER BY ordinal DESC
-LIMIT %(size)s
-
--- name: page
--- Of these slots, those that the tokens reach and a margin behind them.
-SELECT ordinal, token_count, message_id, summary_id
-FROM newest
-ORDER BY ordinal DESC
-LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
-
--- name: whole_page
--- All slots before an ordinal, where the tokens reach all of them.
--- The order and the size keep the planner, which plans for conversations of any length, from scanning all contexts.
-SELECT ordinal, token_count, message_id, summary_id
-FROM context_items
-WHERE conversation_id = %(id)s AND ordinal < %(before)s
-ORDER BY ordinal DESC
-LIMIT %(size)s
-
--- name: slot_rows
--- The slots of the page. A summary's last seq is looked up: the planner may answer a join by scanning all summaries.
 SELECT 'raw', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
        NULL::boolean[]
 FROM page
@@ -50,43 +61,13 @@ SELECT 'summary', array_agg(ordinal), array_agg(token_count), NULL, array_agg(su
        array_agg((SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id)), NULL
 FROM page
 WHERE summary_id IS NOT NULL
-
--- name: before
--- System messages before the page, and the newest question of the context.
--- A user's message that only carries tool results is not a question.
-SELECT c.ordinal, c.token_count, c.message_id, m.role
-FROM messages m
-JOIN context_items c ON c.message_id = m.message_id
-WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
-UNION ALL (
-    SELECT c.ordinal, c.token_count, c.message_id, m.role
-    FROM messages m
-    JOIN context_items c ON c.message_id = m.message_id
-    WHERE m.conversation_id = %(id)s AND m.role = 'user'
-      AND coalesce((
-          SELECT bool_or(p.part_type IN ('text', 'file')) OR NOT bool_or(p.part_type = 'tool')
-          FROM message_parts p WHERE p.message_id = m.message_id
-      ), true)
-    ORDER BY m.seq DESC
-    LIMIT 1
-)
-
--- name: before_rows
--- The messages of `before`.
+UNION ALL
 SELECT 'before', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL FROM before
-
--- name: summary_count_rows
--- The number of summaries in the context.
+UNION ALL
 SELECT 'summaries', ARRAY[count(*)], NULL, NULL, NULL, NULL, NULL
-FROM context_items WHERE conversation_id = %(id)s AND item_type = 'summary'
-
--- name: sought
--- The sought messages.
-SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
-FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
-
--- name: sought_rows
--- The sought messages and the summaries of the context above them. A raw message has its own seq as ordinal.
+FROM context_items
+WHERE (SELECT %(has_summaries)s::boolean) AND conversation_id = %(id)s AND item_type = 'summary'
+UNION ALL
 SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
        array_agg(NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id))
 FROM sought
@@ -96,6 +77,9 @@ SELECT 'above', array_agg(c.ordinal), array_agg(c.token_count), array_agg(above.
 FROM above
 JOIN context_items c ON c.summary_id = above.summary_id
 JOIN summaries s ON s.summary_id = c.summary_id
+WHERE (SELECT cardinality(%(sought)s::bigint[]) > 0)
+UNION ALL
+{roles_and_parts}
 
 -- name: roles_and_parts
 -- The roles of the messages in `named`; their tool parts with the calls, and, instead of last seqs, those with words.
