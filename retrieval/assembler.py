@@ -172,7 +172,7 @@ class ContextAssembler:
             budget_source=source,
             total_tokens=selection.total_tokens,
             over_budget=selection.over_budget,
-            items=read_items(selection.included, some_are_cold=bool(conversation.cold_messages)),
+            items=read_items(selection.included),
             left_out=missing,
             receipt=receipt(selection, missing, begins=window.begins, edge=window.edge),
             query=query,

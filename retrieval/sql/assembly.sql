@@ -1,6 +1,6 @@
--- Pieces of the statements that read a context; `context_slots.py` and `past.py` put them together. A context
--- may have a thousand slots, so a row holds arrays. Its columns: what it gives, ordinals, tokens, message ids, texts
--- (mostly summary ids), last seqs, and whether each is recalled, for the context does not show it itself.
+-- The statements that read a context. A context may have a thousand slots, so a row holds arrays. Its columns: what it
+-- gives, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each is recalled, for the
+-- context does not show it itself.
 
 -- name: stored_context
 -- A page of the present context, what must be shown from before it, and what is sought.
@@ -167,29 +167,24 @@ WITH RECURSIVE above AS (
     SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
 )
 SELECT 'moment', ARRAY[seq], NULL::integer[], NULL::bigint[], NULL::text[], NULL::bigint[], NULL::boolean[],
-       {time}, NULL::text[], NULL::text[]
+       {time}
 FROM moment
 UNION ALL
-SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL
 FROM raw
 UNION ALL
 SELECT 'summary', array_agg(first_seq), array_agg(token_count), NULL, array_agg(summary_id), array_agg(last_seq),
-       NULL, NULL, array_agg(unpriced.content), array_agg(unpriced.figures)
-FROM summed LEFT JOIN LATERAL (
-    SELECT content,
-           json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
-           AS figures
-    FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
-) AS unpriced ON true
+       NULL, NULL
+FROM summed
 UNION ALL
-SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL
 FROM sought
 UNION ALL
 SELECT 'above', array_agg(first_seq), array_agg(0), array_agg(message_id), array_agg(summary_id),
-       array_agg(last_seq), NULL, NULL, NULL, NULL
+       array_agg(last_seq), NULL, NULL
 FROM above JOIN summed USING (summary_id)
 UNION ALL
-SELECT named.*, NULL, NULL, NULL
+SELECT named.*, NULL
 FROM (
     {roles_and_parts}
 ) AS named
@@ -221,41 +216,6 @@ FROM (SELECT coalesce(
 ) AS time OFFSET 0) AS given
 
 -- name: shown_summaries
--- Summaries with the figures that are shown of them, as one text.
-SELECT summary_id, content,
-       json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
+-- Summaries as they are shown.
+SELECT summary_id, content, erased_by_id, kind::text, depth, first_seq, last_seq, earliest_at, latest_at
 FROM summaries WHERE summary_id = ANY(%s::text[])
-
--- name: items
--- Messages, their parts and summaries, all in the columns of a part: a part has a kind, a summary has no message.
--- {part}: the columns of a part; {metadata} and {exact}: those columns within bounds; {no_block}: columns of no block.
-SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, author, created_at::text,
-       erased_by_id::text, cold_block_id::text, NULL, {metadata}, {exact}, NULL{no_block}
-FROM messages WHERE message_id = ANY(%(messages)s)
-UNION ALL
-SELECT {part}{no_block}
-FROM message_parts WHERE message_id = ANY(%(messages)s) AND {is_content}
-UNION ALL
-SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
-       {no_block}
-FROM summaries WHERE summary_id = ANY(%(summaries)s::text[])
-
--- name: bounded_metadata
--- Metadata, or their size if they are too large.
-CASE WHEN pg_column_size(metadata) > 1024 AND octet_length(metadata::text) > %(most_metadata)s
-     THEN json_build_object('lcm:bytes_left_out', octet_length(metadata::text))::text ELSE metadata::text END
-
--- name: bounded_exact
--- The exact values of a message or part, or a mark that they are too large and must be read separately. They may hold
--- characters on which PostgreSQL's own JSON functions fail, so none of these is used here.
-CASE WHEN pg_column_size(exact) > 1024 AND octet_length(exact::text) > %(most_metadata)s
-     THEN json_build_object('lcm:read_apart', true) ELSE exact END
-
--- name: blocks
--- The blocks of the cold messages, behind all columns of a part.
-SELECT {no_part}, {block}
-FROM cold_blocks
-WHERE cold_block_id = ANY(ARRAY(
-    SELECT m.cold_block_id FROM messages m WHERE m.message_id = ANY(%(messages)s) AND m.cold_block_id IS NOT NULL
-))
