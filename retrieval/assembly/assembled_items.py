@@ -82,7 +82,10 @@ def _shown_part(part: PartRecord, most: int) -> PartRecord:
 
 
 def _bounded(metadata: Any, most: int) -> Any:
-    """The metadata, which cost no tokens; or their size, where they are from before this bound."""
+    """The metadata, or their size where they are too large to be shown.
+
+    Metadata cost no tokens, and are bounded where they are appended; these may be from before this bound.
+    """
     if not metadata:
         return metadata
     size = len(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -66,7 +66,7 @@ class ContextSlots(Protocol):
         """Whose context it is; None for the present."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
-        """The newest slots before an ordinal that the tokens reach, and a margin; at most `size`."""
+        """At most `size` newest slots before an ordinal: what the tokens reach, a margin."""
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
         """The messages near these seqs; marked if the context does not show them."""

@@ -126,7 +126,7 @@ def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _parse(as_of: int | str | datetime, *, message_count: int) -> tuple[str, int | str | datetime]:
-    """The statement for a seq, a time or a run, and its value; Invalid for anything else."""
+    """The statement for a seq, a time or a run, and its value; else Invalid."""
     text = str(as_of)
     if _SEQ.fullmatch(text):
         if int(text) > message_count:
