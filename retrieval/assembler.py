@@ -16,7 +16,7 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from retrieval.assembly.assembled_items import read_items
-from retrieval.assembly.context_slots import ContextSlots, read_window, stored_context, withheld_ids
+from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, with_recalled
 from retrieval.assembly.recall_section import recall_section
@@ -76,7 +76,7 @@ class ContextAssembler:
         with self._snapshot(conversation_id, query) as (conversation, hits):
             sought = [int(hit.id) for hit in hits]
             slots: ContextSlots = (
-                stored_context(conversation, sought=sought)
+                StoredContext(conversation, sought)
                 if as_of is None
                 else past_context(conversation, as_of=as_of, sought=sought)
             )
@@ -170,7 +170,7 @@ class ContextAssembler:
             budget_source=source,
             total_tokens=selection.total_tokens,
             over_budget=selection.over_budget,
-            items=read_items(selection.included, some_are_cold=bool(conversation.cold_messages)),
+            items=read_items(selection.included),
             left_out=missing,
             receipt=receipt(selection, missing, begins=window.begins, edge=window.edge),
             query=query,

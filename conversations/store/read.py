@@ -51,9 +51,6 @@ _MESSAGES = load("conversations/messages.sql")
 # The columns of a part for `parts_in`, in an order that sorts rows.
 PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
-PART_WIDTH = len(_USUAL) + 2
-# Leaves out the part that compaction adds to a message: a note of our own.
-NOT_FROM_COMPACTION = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
 # The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
 _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
 _FILES = load("conversations/files.sql")["files_of_messages"]

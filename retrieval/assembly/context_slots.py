@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Protocol
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
@@ -37,6 +36,7 @@ LARGEST_TYPICAL_ITEM = 500
 END = 2**63 - 1
 
 _SQL = load("retrieval/assembly.sql")
+_STORED = _SQL["stored_context"].format(roles_and_parts=_SQL["roles_and_parts"])
 _NOTHING: Sequence[Sequence[Any]] = ((),) * 6
 
 
@@ -65,11 +65,8 @@ class ContextSlots(Protocol):
     def moment(self) -> Moment | None:
         """Whose context it is; None for the present."""
 
-    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
-        """The newest slots before an ordinal, as far as the tokens reach; at most `size`.
-
-        `is_all`: these are all there is, so that nothing before them is read.
-        """
+    def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
+        """At most `size` newest slots before an ordinal: what the tokens reach, a margin."""
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
         """The messages near these seqs; marked if the context does not show them."""
@@ -79,40 +76,31 @@ class ContextSlots(Protocol):
 class StoredContext:
     """The present context, with the messages that are sought and withheld."""
 
-    conversation_id: int
-    counters: Counters
+    # Its row was read in the same snapshot.
+    conversation: Conversation
     sought: Sequence[int] = ()
-    is_withholding: bool = False
     moment: None = None
 
-    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
-        values: dict[str, Any] = {
-            "id": self.conversation_id,
+    @property
+    def counters(self) -> Counters:
+        return self.conversation.counters
+
+    def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
+        values = {
+            "id": self.conversation.conversation_id,
             "before": before,
             "size": size,
             "tokens": tokens,
             "margin": margin,
+            "sought": array(self.sought),
+            "overhead": MESSAGE_OVERHEAD_TOKENS,
+            "has_summaries": self.counters.active_messages < self.counters.message_count,
         }
-        if self.sought:
-            values |= {"sought": array(self.sought), "overhead": MESSAGE_OVERHEAD_TOKENS}
-        is_raw = self.counters.active_messages == self.counters.message_count
-        statement = _statement(
-            is_all=is_all,
-            counts=not is_all and not is_raw,
-            seeks=bool(self.sought),
-            withholds=self.is_withholding,
-        )
+        statement = f"{_STORED} UNION ALL {_SQL['withheld']}" if self.conversation.quarantined else _STORED
         return page_in(rows(statement, values, binary=True))
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
-        return messages_around(self.conversation_id, seqs)
-
-
-def stored_context(conversation: Conversation, *, sought: Sequence[int] = ()) -> StoredContext:
-    """The context of a conversation whose row was read in the same snapshot."""
-    return StoredContext(
-        conversation.conversation_id, conversation.counters, sought, is_withholding=bool(conversation.quarantined)
-    )
+        return messages_around(self.conversation.conversation_id, seqs)
 
 
 def messages_around(conversation_id: int, seqs: Iterable[int]) -> list[Candidate]:
@@ -131,28 +119,6 @@ def withheld_ids(conversation: Conversation) -> frozenset[str]:
     if not conversation.quarantined:
         return frozenset()
     return page_in(rows(_SQL["withheld"], {"id": conversation.conversation_id})).withheld
-
-
-@cache
-def _statement(*, is_all: bool, counts: bool, seeks: bool, withholds: bool) -> str:
-    """The statement that reads what is wanted, and nothing else."""
-    tables = ["whole_page"] if is_all else ["newest", "page", "before"]
-    kinds = ["slot_rows"] if is_all else ["slot_rows", "before_rows"]
-    if counts:
-        kinds.append("summary_count_rows")
-    if seeks:
-        tables.append("sought")
-        kinds.append("sought_rows")
-    if withholds:
-        kinds.append("withheld")
-    named = " UNION ALL ".join(
-        ["SELECT message_id, role FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))"]
-        + [f"SELECT message_id, role FROM {table}" for table in tables if table in ("before", "sought")]
-    )
-    begin = _SQL["above_sought"] + ", " if seeks else "WITH "
-    relations = [f"{table.removeprefix('whole_')} AS MATERIALIZED ({_SQL[table]})" for table in tables]
-    selects = " UNION ALL ".join(_SQL[kind] for kind in [*kinds, "roles_and_parts"])
-    return f"{begin}{', '.join(relations)}, named AS MATERIALIZED ({named}) {selects}"
 
 
 def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
@@ -230,7 +196,7 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     typical = counters.active_tokens // max(1, counters.active_messages)
     expected = int(SPARE * budget / max(1, min(LARGEST_TYPICAL_ITEM, typical)))
     size = END if fits else max(SMALLEST_PAGE, expected + margin)
-    newest = page = context.page(before=END, size=size, tokens=budget, margin=margin, is_all=fits)
+    newest = page = context.page(before=END, size=size, tokens=budget, margin=margin)
     slots = page.slots
     groups = groups_of(slots, policy)
     while slots and not fits:
@@ -244,7 +210,7 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
         if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):
             farther = _mandatory_before(page, slots)
             return Window([*farther, *inside(groups, edge)], begins=1, newest=newest, edge=edge)
-        page = context.page(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0, is_all=False)
+        page = context.page(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0)
         if not page.slots:
             break
         slots = page.slots + slots

@@ -20,7 +20,7 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
 from conversations.types import Counters
-from retrieval.assembly.assembled_items import shown_summary
+from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import SlotPage, messages_around, page_in
 from retrieval.assembly.selection import Candidate, by_ordinal
 from retrieval.assembly.types import Moment
@@ -46,7 +46,7 @@ class PastContext:
             active_tokens=sum(slot.tokens for slot in self.whole.slots),
         )
 
-    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
+    def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
         slots = self.whole.slots
         end = bisect_left(slots, before, key=by_ordinal)
         first, newer = end, 0
@@ -97,7 +97,7 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     statement = _SQL["past_context"].format(moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"])
     if conversation.quarantined:
         withheld = _SQL["withheld"]
-        statement = f"{statement} UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({withheld}) AS withheld"
+        statement = f"{statement} UNION ALL SELECT withheld.*, NULL FROM ({withheld}) AS withheld"
     found = rows(statement, values)
     [(last_seq, time)] = [(row[1][0], row[7]) for row in found if row[0] == "moment"]
     if time is None and run_id is not None:
@@ -109,21 +109,18 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     return PastContext(conversation_id, moment, replace(page, standing_for=standing_for))
 
 
-def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The rows as `page_in` reads them, the summaries' with what each costs.
 
     One that is in the context no longer has to be counted again.
     """
     count = TokenEstimator.from_settings().count
-
-    def cost(tokens: int | None, *shown: str) -> int:
-        return count(render_dearest(shown_summary(*shown))) + MESSAGE_OVERHEAD_TOKENS if tokens is None else tokens
-
     priced = []
-    for row in found:
-        what, ordinals, tokens, messages, ids, last_seqs, recalled, _, contents, figures = row
-        if contents is not None:
-            tokens = list(map(cost, tokens, ids, contents, figures))
+    for what, ordinals, tokens, messages, ids, last_seqs, recalled, _ in found:
+        if what == "summary" and ids:
+            shown = read_summaries([id for id, cost in zip(ids, tokens, strict=True) if cost is None])
+            counted = {id: count(render_dearest(each)) + MESSAGE_OVERHEAD_TOKENS for id, each in shown.items()}
+            tokens = [counted.get(id, cost) for id, cost in zip(ids, tokens, strict=True)]
         priced.append((what, ordinals, tokens, messages, ids, last_seqs, recalled))
     return priced
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conversations.humanize import counted
-from conversations.sql import rows
+from conversations.models import Summary
 from conversations.store.read import messages_of
 from retrieval.delegation.extent import Extent, matches_within
 from retrieval.delegation.sub_agent import Work
@@ -20,8 +20,6 @@ MOST_EXCERPTS = 20
 _SHARE, _LEAST = 2, 24
 # Of a long text, so much of what is before the place that was found.
 _BEFORE = 200
-
-_TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
 
 
 def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
@@ -63,7 +61,7 @@ def excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room:
     found = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     texts = {message.id: message.content for message in messages_of(numbers)}
-    texts |= dict(rows(_TEXTS, [[match.id for match in found if match.kind is ItemKind.SUMMARY]]))
+    texts |= dict(Summary.objects.filter(pk__in=[match.id for match in found]).values_list("pk", "content"))
     return tuple(_cut(engine, found, texts, room))
 
 

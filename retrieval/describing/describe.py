@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from compaction.models import CompactionRun
 from conversations.content.lossless_values import is_storable
 from conversations.errors import NotFound
-from conversations.fast.lookup import OneRow
 from conversations.models import Conversation, LargeFile, Message, Summary
-from conversations.scope import Scope, unseen
+from conversations.scope import Scope
 from conversations.sql import rows, snapshot
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline, way_up
@@ -35,7 +33,7 @@ _OF_FILE = (
 
 
 def describe(id: str, *, scope: Scope) -> Description:
-    """See `RetrievalEngine.describe`: one query for a summary, two for a message."""
+    """See `RetrievalEngine.describe`: two queries for a summary or a message."""
     found = named(id)
     if found is not None:
         return _described(found, scope)
@@ -53,7 +51,7 @@ def describe(id: str, *, scope: Scope) -> Description:
 def _described(found: Named, scope: Scope) -> Description:
     match found.kind:
         case ItemKind.SUMMARY:
-            return _summary(found.id, scope)
+            return _summary(scope.summary(found.id))
         case ItemKind.FILE:
             return _file(scope.file(found.id))
         case ItemKind.RUN:
@@ -76,21 +74,11 @@ def _of_session(session_id: str, scope: Scope) -> Conversation | None:
     return found[0] if len(found) == 1 else None
 
 
-@cache
-def _row() -> OneRow[Summary]:
-    return OneRow.like(Summary.objects.all())
-
-
-def _summary(summary_id: str, scope: Scope) -> Description:
-    statement = STATEMENTS["summary"].format(row=", ".join(f"s.{column}" for column in _row().columns))
-    values = {"summary_id": summary_id, "workspace_id": scope.workspace_id, "most": MOST_IN_MANIFEST}
-    fetched = rows(statement, values)
-    if not fetched:
-        raise unseen("summary", summary_id)
-    width = len(_row().columns)
-    outlines = [outline(row[: -width - 2]) for row in fetched]
-    itself, own = next((each, row) for each, row in zip(outlines, fetched, strict=True) if each.distance == 0)
-    spans, quarantined, summary = own[-width - 2], own[-width - 1], _row().made(own[-width:])
+def _summary(summary: Summary) -> Description:
+    fetched = rows(STATEMENTS["summary"], {"summary_id": summary.summary_id, "most": MOST_IN_MANIFEST})
+    outlines = [outline(row[:-2]) for row in fetched]
+    itself = next(each for each in outlines if each.distance == 0)
+    spans, quarantined = fetched[0][-2:]
     below = in_order(each for each in outlines if each.distance > 0)
     above = way_up(each for each in outlines if each.distance < 0)
     return Description(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from conversations.errors import Invalid
 from conversations.humanize import counted
-from conversations.models import Conversation
+from conversations.models import Conversation, Summary
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
 from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline
@@ -19,8 +19,6 @@ from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
 MOST_IN_MANIFEST = 50
 NOW = "infinity"
-
-_TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
 
 
 @dataclass(frozen=True)
@@ -189,4 +187,4 @@ def _texts(summaries: Sequence[SummaryOutline], most_tokens: int) -> dict[str, s
         if most_tokens < 0:
             break
         wanted.append(summary.summary_id)
-    return dict(rows(_TEXTS, [wanted])) if wanted else {}
+    return dict(Summary.objects.filter(pk__in=wanted).values_list("pk", "content")) if wanted else {}

@@ -237,7 +237,8 @@ def _read_ahead(entries: Iterator[Entry], cap: int, begun: Key | None) -> Iterat
             yield entry, None
             return
         batch.append(entry)
-    yield from zip(batch, items_of(batch), strict=True)
+    if batch:
+        yield from zip(batch, items_of(batch), strict=True)
 
 
 def _given(page: _Page) -> dict[str, Any]:

@@ -1,9 +1,12 @@
--- Pieces of the statements that read a context; `context_slots.py` and `past.py` put them together. A context
--- may have a thousand slots, so a row holds arrays. Its columns: what it gives, ordinals, tokens, message ids, texts
--- (mostly summary ids), last seqs, and whether each is recalled, for the context does not show it itself.
+-- The statements that read a context. A context may have a thousand slots, so a row holds arrays. Its columns: what it
+-- gives, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each is recalled, for the
+-- context does not show it itself.
 
--- name: above_sought
--- Each sought message with every summary above it.
+-- name: stored_context
+-- A page of the present context, what must be shown from before it, and what is sought.
+-- `newest` has the tokens of the slots newer than each, `page` those of them that the tokens reach and a margin behind
+-- them. `before`: a user's message that only carries tool results is not a question. A summary's last seq is looked up,
+-- as the planner may answer a join by scanning all summaries. A raw message has its own seq as ordinal.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
@@ -11,36 +14,44 @@ WITH RECURSIVE above AS (
     FROM above, LATERAL (
         SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
     ) AS derived
+), newest AS MATERIALIZED (
+    SELECT ordinal, token_count, message_id, summary_id,
+           sum(token_count) OVER newest_first - token_count AS newer_tokens
+    FROM context_items
+    WHERE conversation_id = %(id)s AND ordinal < %(before)s
+    WINDOW newest_first AS (ORDER BY ordinal DESC ROWS UNBOUNDED PRECEDING)
+    ORDER BY ordinal DESC
+    LIMIT %(size)s
+), page AS MATERIALIZED (
+    SELECT ordinal, token_count, message_id, summary_id
+    FROM newest
+    ORDER BY ordinal DESC
+    LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
+), before AS MATERIALIZED (
+    SELECT c.ordinal, c.token_count, c.message_id, m.role
+    FROM messages m
+    JOIN context_items c ON c.message_id = m.message_id
+    WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
+    UNION ALL (
+        SELECT c.ordinal, c.token_count, c.message_id, m.role
+        FROM messages m
+        JOIN context_items c ON c.message_id = m.message_id
+        WHERE m.conversation_id = %(id)s AND m.role = 'user'
+          AND coalesce((
+              SELECT bool_or(p.part_type IN ('text', 'file')) OR NOT bool_or(p.part_type = 'tool')
+              FROM message_parts p WHERE p.message_id = m.message_id
+          ), true)
+        ORDER BY m.seq DESC
+        LIMIT 1
+    )
+), sought AS MATERIALIZED (
+    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+    FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
+), named AS MATERIALIZED (
+    SELECT message_id, role FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))
+    UNION ALL SELECT message_id, role FROM before
+    UNION ALL SELECT message_id, role FROM sought
 )
-
--- name: newest
--- The newest slots before an ordinal, with the tokens of those newer than each.
-SELECT ordinal, token_count, message_id, summary_id,
-       sum(token_count) OVER newest_first - token_count AS newer_tokens
-FROM context_items
-WHERE conversation_id = %(id)s AND ordinal < %(before)s
-WINDOW newest_first AS (ORDER BY ordinal DESC ROWS UNBOUNDED PRECEDING)
-ORDER BY ordinal DESC
-LIMIT %(size)s
-
--- name: page
--- Of these slots, those that the tokens reach and a margin behind them.
-SELECT ordinal, token_count, message_id, summary_id
-FROM newest
-ORDER BY ordinal DESC
-LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
-
--- name: whole_page
--- All slots before an ordinal, where the tokens reach all of them.
--- The order and the size keep the planner, which plans for conversations of any length, from scanning all contexts.
-SELECT ordinal, token_count, message_id, summary_id
-FROM context_items
-WHERE conversation_id = %(id)s AND ordinal < %(before)s
-ORDER BY ordinal DESC
-LIMIT %(size)s
-
--- name: slot_rows
--- The slots of the page. A summary's last seq is looked up: the planner may answer a join by scanning all summaries.
 SELECT 'raw', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
        NULL::boolean[]
 FROM page
@@ -50,43 +61,13 @@ SELECT 'summary', array_agg(ordinal), array_agg(token_count), NULL, array_agg(su
        array_agg((SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id)), NULL
 FROM page
 WHERE summary_id IS NOT NULL
-
--- name: before
--- System messages before the page, and the newest question of the context.
--- A user's message that only carries tool results is not a question.
-SELECT c.ordinal, c.token_count, c.message_id, m.role
-FROM messages m
-JOIN context_items c ON c.message_id = m.message_id
-WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
-UNION ALL (
-    SELECT c.ordinal, c.token_count, c.message_id, m.role
-    FROM messages m
-    JOIN context_items c ON c.message_id = m.message_id
-    WHERE m.conversation_id = %(id)s AND m.role = 'user'
-      AND coalesce((
-          SELECT bool_or(p.part_type IN ('text', 'file')) OR NOT bool_or(p.part_type = 'tool')
-          FROM message_parts p WHERE p.message_id = m.message_id
-      ), true)
-    ORDER BY m.seq DESC
-    LIMIT 1
-)
-
--- name: before_rows
--- The messages of `before`.
+UNION ALL
 SELECT 'before', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL FROM before
-
--- name: summary_count_rows
--- The number of summaries in the context.
+UNION ALL
 SELECT 'summaries', ARRAY[count(*)], NULL, NULL, NULL, NULL, NULL
-FROM context_items WHERE conversation_id = %(id)s AND item_type = 'summary'
-
--- name: sought
--- The sought messages.
-SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
-FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
-
--- name: sought_rows
--- The sought messages and the summaries of the context above them. A raw message has its own seq as ordinal.
+FROM context_items
+WHERE (SELECT %(has_summaries)s::boolean) AND conversation_id = %(id)s AND item_type = 'summary'
+UNION ALL
 SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
        array_agg(NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id))
 FROM sought
@@ -96,6 +77,9 @@ SELECT 'above', array_agg(c.ordinal), array_agg(c.token_count), array_agg(above.
 FROM above
 JOIN context_items c ON c.summary_id = above.summary_id
 JOIN summaries s ON s.summary_id = c.summary_id
+WHERE (SELECT cardinality(%(sought)s::bigint[]) > 0)
+UNION ALL
+{roles_and_parts}
 
 -- name: roles_and_parts
 -- The roles of the messages in `named`; their tool parts with the calls, and, instead of last seqs, those with words.
@@ -183,29 +167,24 @@ WITH RECURSIVE above AS (
     SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
 )
 SELECT 'moment', ARRAY[seq], NULL::integer[], NULL::bigint[], NULL::text[], NULL::bigint[], NULL::boolean[],
-       {time}, NULL::text[], NULL::text[]
+       {time}
 FROM moment
 UNION ALL
-SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL
 FROM raw
 UNION ALL
 SELECT 'summary', array_agg(first_seq), array_agg(token_count), NULL, array_agg(summary_id), array_agg(last_seq),
-       NULL, NULL, array_agg(unpriced.content), array_agg(unpriced.figures)
-FROM summed LEFT JOIN LATERAL (
-    SELECT content,
-           json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
-           AS figures
-    FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
-) AS unpriced ON true
+       NULL, NULL
+FROM summed
 UNION ALL
-SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL
 FROM sought
 UNION ALL
 SELECT 'above', array_agg(first_seq), array_agg(0), array_agg(message_id), array_agg(summary_id),
-       array_agg(last_seq), NULL, NULL, NULL, NULL
+       array_agg(last_seq), NULL, NULL
 FROM above JOIN summed USING (summary_id)
 UNION ALL
-SELECT named.*, NULL, NULL, NULL
+SELECT named.*, NULL
 FROM (
     {roles_and_parts}
 ) AS named
@@ -237,41 +216,6 @@ FROM (SELECT coalesce(
 ) AS time OFFSET 0) AS given
 
 -- name: shown_summaries
--- Summaries with the figures that are shown of them, as one text.
-SELECT summary_id, content,
-       json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
+-- Summaries as they are shown.
+SELECT summary_id, content, erased_by_id, kind::text, depth, first_seq, last_seq, earliest_at, latest_at
 FROM summaries WHERE summary_id = ANY(%s::text[])
-
--- name: items
--- Messages, their parts and summaries, all in the columns of a part: a part has a kind, a summary has no message.
--- {part}: the columns of a part; {metadata} and {exact}: those columns within bounds; {no_block}: columns of no block.
-SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, author, created_at::text,
-       erased_by_id::text, cold_block_id::text, NULL, {metadata}, {exact}, NULL{no_block}
-FROM messages WHERE message_id = ANY(%(messages)s)
-UNION ALL
-SELECT {part}{no_block}
-FROM message_parts WHERE message_id = ANY(%(messages)s) AND {is_content}
-UNION ALL
-SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
-       {no_block}
-FROM summaries WHERE summary_id = ANY(%(summaries)s::text[])
-
--- name: bounded_metadata
--- Metadata, or their size if they are too large.
-CASE WHEN pg_column_size(metadata) > 1024 AND octet_length(metadata::text) > %(most_metadata)s
-     THEN json_build_object('lcm:bytes_left_out', octet_length(metadata::text))::text ELSE metadata::text END
-
--- name: bounded_exact
--- The exact values of a message or part, or a mark that they are too large and must be read separately. They may hold
--- characters on which PostgreSQL's own JSON functions fail, so none of these is used here.
-CASE WHEN pg_column_size(exact) > 1024 AND octet_length(exact::text) > %(most_metadata)s
-     THEN json_build_object('lcm:read_apart', true) ELSE exact END
-
--- name: blocks
--- The blocks of the cold messages, behind all columns of a part.
-SELECT {no_part}, {block}
-FROM cold_blocks
-WHERE cold_block_id = ANY(ARRAY(
-    SELECT m.cold_block_id FROM messages m WHERE m.message_id = ANY(%(messages)s) AND m.cold_block_id IS NOT NULL
-))

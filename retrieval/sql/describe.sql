@@ -19,18 +19,14 @@ s.summary_id, s.kind::text, s.depth, s.token_count,
 
 -- name: summary
 -- A summary with the outlines of itself, of those below and above it, and the spans of its direct messages.
--- The limit ends the recursion: no more of a large subtree is walked than is shown. {row}: all columns of a summary.
-WITH RECURSIVE itself AS (
-    SELECT {row}
-    FROM summaries s JOIN conversations c ON c.conversation_id = s.conversation_id
-    WHERE s.summary_id = %(summary_id)s AND c.workspace_id = coalesce(%(workspace_id)s::bigint, c.workspace_id)
-), below AS (
-    SELECT summary_id, 0 AS distance FROM itself
+-- The limit ends the recursion: no more of a large subtree is walked than is shown.
+WITH RECURSIVE below AS (
+    SELECT %(summary_id)s::text AS summary_id, 0 AS distance
     UNION
     SELECT p.parent_summary_id, below.distance + 1
     FROM below, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = below.summary_id OFFSET 0) p
 ), above AS (
-    SELECT summary_id, 0 AS distance FROM itself
+    SELECT %(summary_id)s::text AS summary_id, 0 AS distance
     UNION
     SELECT p.summary_id, above.distance - 1
     FROM above, LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0) p
@@ -51,9 +47,8 @@ WITH RECURSIVE itself AS (
            (SELECT reason FROM quarantines WHERE target = %(summary_id)s AND released_at IS NULL) AS quarantined
     FROM islands
 )
-SELECT {outline}, kin.distance, direct.spans, direct.quarantined, itself.*
+SELECT {outline}, kin.distance, direct.spans, direct.quarantined
 FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
-LEFT JOIN itself ON itself.summary_id = kin.summary_id
 
 -- name: message
 -- The types of a message's parts, its files, and the outlines of the summaries above it.

@@ -107,11 +107,6 @@ FROM messages
 WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 ORDER BY seq LIMIT %(most)s
 
--- name: messages
--- The messages of a page. The subquery hides their number from the planner, which would plan anew for a few.
-SELECT message_id, role::text, content, created_at, author, erased_by_id IS NOT NULL, exact, cold_block_id
-FROM messages WHERE message_id = ANY((SELECT %s)::bigint[])
-
 -- name: summaries
 -- The summaries of a page.
 SELECT summary_id, kind::text, depth, content, created_at, first_seq, last_seq, descendant_count,
