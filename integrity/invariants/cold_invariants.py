@@ -11,7 +11,7 @@ from conversations.sql import array, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
 from conversations.types import PartRecord
 from integrity.invariants.hash_invariants import ALTERED_RECORD
-from integrity.invariants.invariant import Found, counted, in_sql, invariant
+from integrity.invariants.invariant import in_sql, invariant
 from integrity.types import Finding, Severity
 
 FILE = "integrity/cold_invariants.sql"
@@ -29,9 +29,10 @@ in_sql(
 
 
 @invariant(Severity.CRITICAL)
-def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every cold block and the cold messages in it match their hashes."""
-    return counted(finding for block in blocks_of(conversation_ids) for finding in _damaged(block))
+    for block in blocks_of(conversation_ids):
+        yield from _damaged(block)
 
 
 def _damaged(block: Block) -> Iterator[Finding]:
