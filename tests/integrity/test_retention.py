@@ -135,34 +135,32 @@ def test_a_conversation_is_archived_and_thawed_on_request_and_says_what_moved():
     assert IntegrityChecker().run().is_clean
 
 
+def a_slow(service: Retention) -> Retention:
+    """A service whose clock says that each stretch took fifteen seconds."""
+    times = iter(range(0, 10_000, 15))
+    return replace(service, clock=lambda: next(times))
+
+
 def test_what_takes_too_long_goes_on_with_the_next_call():
     conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(250))).conversation_id
-    times = iter(range(0, 10_000, 15))
-    slow = replace(retention(archive_seconds=20), clock=lambda: next(times))
+    slow = a_slow(retention(archive_seconds=20))
 
-    first = slow.archive(conversation_id=conversation_id)
-    second = slow.archive(conversation_id=conversation_id)
-    back = slow.thaw(conversation_id=conversation_id)
-    rest = slow.thaw(conversation_id=conversation_id)
+    cold = [slow.archive(conversation_id=conversation_id) for _ in range(2)]
+    hot = [slow.thaw(conversation_id=conversation_id) for _ in range(2)]
 
-    assert (first.messages, first.more) == (200, True)
-    assert (second.messages, second.more) == (50, False)
-    assert (back.messages, back.more) == (200, True)
-    assert (rest.messages, rest.more, rest.cold_messages) == (50, False, 0)
+    assert [(each.messages, each.more, each.cold_messages) for each in cold] == [(200, True, 200), (50, False, 250)]
+    assert [(each.messages, each.more, each.cold_messages) for each in hot] == [(200, True, 50), (50, False, 0)]
 
 
 def test_the_sweep_goes_on_where_it_was_stopped_and_then_leaves_the_conversation_alone():
     conversation = unused_for(30, *(f"{WORDS} {n}" for n in range(250)))
-    times = iter(range(0, 10_000, 15))
-    slow = replace(retention(cold_after_days=30, archive_seconds=40), clock=lambda: next(times))
+    slow = a_slow(retention(cold_after_days=30, archive_seconds=40))
 
     moved = [slow.sweep(), slow.sweep(), slow.sweep()]
 
-    assert sum(moved) == 250
+    assert (sum(moved), moved[2]) == (250, 0)
     assert moved[0] < 250
-    assert moved[2] == 0
-    assert ColdProgress.objects.get().through_seq == 250
-    assert cold_messages_of(conversation) == 250
+    assert ColdProgress.objects.get().through_seq == cold_messages_of(conversation) == 250
 
 
 def test_a_conversation_that_is_being_compacted_is_passed_over_until_it_is_free():
