@@ -57,7 +57,7 @@ class AnchorHeader:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class AnchoredChain:
-    """The length and the last hash of a conversation's chain; None without messages."""
+    """A conversation's chain: its length and its last chain_hash, if it has any."""
 
     type: Literal["conversation"] = "conversation"
     workspace: str

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -105,11 +106,7 @@ class AnchorService:
 
     def list_anchors(self) -> list[AnchorFile]:
         """List the files in the anchor directory, newest first."""
-        return [
-            AnchorFile(file=str(path), made_at=made_at, bytes=path.stat().st_size)
-            for path in self._files()
-            if (made_at := _made_at(path)) is not None
-        ]
+        return [AnchorFile(str(path), made_at, path.stat().st_size) for made_at, path in self._files()]
 
     def public_key(self) -> PublicKey:
         """Return the public key of this site's anchors; the key is made if there is none."""
@@ -125,7 +122,7 @@ class AnchorService:
             files = self._files()
             if not files:
                 raise NotFound(f"There is no anchor in {self.directory} yet; `lcm anchor` makes one.")
-            path = files[0]
+            _, path = files[0]
         try:
             return path.name, path.read_bytes()
         except (OSError, ValueError) as refusal:
@@ -161,8 +158,13 @@ class AnchorService:
             findings=tuple(findings[:MOST_LISTED]),
         )
 
-    def _files(self) -> list[Path]:
-        return sorted((path for path in self.directory.glob("anchor-*.jsonl") if _made_at(path)), reverse=True)
+    def _files(self) -> list[tuple[datetime, Path]]:
+        """Return the files with a time in their name, newest first."""
+        found = []
+        for path in self.directory.glob("anchor-*.jsonl"):
+            with suppress(ValueError):
+                found.append((datetime.strptime(path.name, _NAME).replace(tzinfo=UTC), path))
+        return sorted(found, reverse=True)
 
     def _keep(self, file: Path, content: bytes) -> None:
         try:
@@ -223,11 +225,3 @@ def _differing_chains(anchored: Iterable[AnchoredChain]) -> Iterator[AnchorFindi
                 wrong = chain.difference(created_at=as_text(created_at), messages=messages, chain_hash=chain_hash)
             if wrong:
                 yield AnchorFinding(MISMATCH, f"{chain.workspace}: {chain.session_id}", wrong)
-
-
-def _made_at(path: Path) -> datetime | None:
-    """Return the time in the name of an anchor; None for another file."""
-    try:
-        return datetime.strptime(path.name, _NAME).replace(tzinfo=UTC)
-    except ValueError:
-        return None

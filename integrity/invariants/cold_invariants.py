@@ -11,7 +11,7 @@ from conversations.sql import array, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
 from conversations.types import PART_COLUMNS, PartRecord
 from integrity.invariants.hash_invariants import ALTERED_RECORD
-from integrity.invariants.invariant import Found, counted, in_sql, invariant
+from integrity.invariants.invariant import in_sql, invariant
 from integrity.types import Finding, Severity
 
 FILE = "integrity/cold_invariants.sql"
@@ -29,11 +29,11 @@ in_sql(
 
 
 @invariant(Severity.CRITICAL)
-def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every cold block and the cold messages in it match their hashes."""
     blocks = ColdBlock.objects.filter(conversation_id__in=conversation_ids)
-    in_order = blocks.order_by("conversation_id", "first_seq", "cold_block_id").iterator(chunk_size=1)
-    return counted(finding for block in in_order for finding in _damaged(block))
+    for block in blocks.order_by("conversation_id", "first_seq", "cold_block_id").iterator(chunk_size=1):
+        yield from _damaged(block)
 
 
 def _damaged(block: ColdBlock) -> Iterator[Finding]:

@@ -19,7 +19,6 @@ from integrity.types import Finding, Severity
 SQL = load("integrity/file_invariants.sql")
 _SIZES = "SELECT file_id, byte_size FROM large_files WHERE file_id = ANY(%s)"
 
-CHUNK_BYTES = 1024 * 1024
 # One check reads this much; of the files after that, existence and size are checked.
 MOST_BYTES = 4 * 1024**3
 
@@ -52,12 +51,8 @@ def _misplaced(conversation_ids: Sequence[int]) -> Iterator[Finding]:
 
 
 @invariant(Severity.CRITICAL, is_sampled=True)
-def files_are_stored_whole(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
+def files_are_stored_whole(conversation_ids: Sequence[int], *, every: int = 1) -> Iterator[Finding]:
     """The bytes of every large file are in storage, with the recorded size and hash."""
-    return counted(_damaged(conversation_ids, every))
-
-
-def _damaged(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
     left = MOST_BYTES
     read_last: tuple[str, bytes] = ("", b"")
     for conversation_id, file_id, path, size, stored_hash, is_in_sample in streamed(
@@ -85,8 +80,8 @@ def _damaged(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
 
 
 def _hash_of(path: str) -> bytes:
+    digest = hashlib.sha256()
     with default_storage.open(path) as file:
-        digest = hashlib.sha256()
-        while chunk := file.read(CHUNK_BYTES):
+        for chunk in file.chunks():
             digest.update(chunk)
     return digest.digest()

@@ -63,12 +63,8 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
 
 
 @invariant(Severity.CRITICAL)
-def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every message's metadata_hash is the SHA-256 of its metadata, where it has any."""
-    return counted(_altered_metadata(conversation_ids))
-
-
-def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     for conversation_id, message_id, metadata, exact, stored_hash in streamed(
         SQL["metadata_of_messages"], conversation_ids
     ):
@@ -91,12 +87,8 @@ in_sql(
 
 
 @invariant(Severity.CRITICAL)
-def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every part's part_hash is the SHA-256 of its values."""
-    return counted(_altered_parts(conversation_ids))
-
-
-def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     for conversation_id, part_id, exact, part_hash, *columns in overlapped(SQL["unproven_parts"], conversation_ids):
         values = dict(zip(PART_COLUMNS, columns, strict=True))
         for name in ("tool_input", "metadata"):
@@ -127,15 +119,11 @@ def _comparable(value: Any) -> Any:
 
 
 @invariant(Severity.CRITICAL)
-def records_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+def records_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every record_hash seals idempotency key, tokens, JSON key order and files.
 
     Messages that were stored before there were record hashes have none.
     """
-    return counted(_altered_records(conversation_ids))
-
-
-def _altered_records(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     for portion in streamed_in_portions(SQL["unproven_records"], conversation_ids):
         files = files_of(row[1] for row in portion)
         for conversation_id, message_id, stored_hash, key, tokens, counter, metadata, exact, parts in portion:

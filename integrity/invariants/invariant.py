@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any, cast
 
 import psycopg
@@ -71,12 +71,20 @@ def in_sql(
         INVARIANTS.append(Invariant(code, severity, sentence, find, of_the_site=of_the_site))
 
 
-def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """Register a function as an invariant, with its name as the code."""
+def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Any]], Callable[..., Found]]:
+    """Register a function as an invariant, with its name as the code.
 
-    def register(find: Callable[..., Found]) -> Callable[..., Found]:
-        sentence = (find.__doc__ or "").partition("\n")[0]
-        INVARIANTS.append(Invariant(find.__name__, severity, sentence, find, **options))
+    It returns what it found, or yields the findings.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Found]:
+        @wraps(function)
+        def find(*given: Any, **values: Any) -> Found:
+            found = function(*given, **values)
+            return found if isinstance(found, Found) else counted(found)
+
+        sentence = (function.__doc__ or "").partition("\n")[0]
+        INVARIANTS.append(Invariant(function.__name__, severity, sentence, find, **options))
         return find
 
     return register

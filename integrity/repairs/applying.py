@@ -102,11 +102,8 @@ class Repairs:
             raise Invalid(f"{repair_id} has no step {unknown[0]}; it has {len(steps)}.")
         if set(ordinals) & set(refused):
             raise Invalid("A step cannot be both approved and refused.")
-        now = timezone.now()
-        for ordinal in ordinals:
-            plan.steps.filter(ordinal=ordinal).update(
-                state=StepState.APPROVED, approved_by=self.scope.actor, approved_at=now
-            )
+        approval = {"state": StepState.APPROVED, "approved_by": self.scope.actor, "approved_at": timezone.now()}
+        plan.steps.filter(ordinal__in=ordinals).update(**approval)
         plan.steps.filter(ordinal__in=refused).update(state=StepState.REFUSED, approved_by="", approved_at=None)
         is_approved = plan.steps.filter(state=StepState.APPROVED).exists()
         plan.state = PlanState.APPROVED if is_approved else PlanState.PROPOSED
@@ -126,8 +123,7 @@ class Repairs:
         NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a compaction is
         running.
         """
-        with self._held(repair_id, StepState.APPROVED) as conversation_ids:
-            plan, steps = self._locked(repair_id, PlanState.APPROVED, StepState.APPROVED)
+        with self._held(repair_id, PlanState.APPROVED) as (plan, steps, conversation_ids):
             stale = [step for step in steps if not _still_holds(step)]
             if stale:
                 plan.steps.filter(pk__in=[step.pk for step in stale]).update(state=StepState.STALE)
@@ -150,8 +146,7 @@ class Repairs:
         Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be undone, and `repair_overtaken`
         if the repaired rows have changed since.
         """
-        with self._held(repair_id, StepState.APPLIED) as conversation_ids:
-            plan, steps = self._locked(repair_id, PlanState.APPLIED, StepState.APPLIED)
+        with self._held(repair_id, PlanState.APPLIED) as (plan, steps, conversation_ids):
             for step in reversed(steps):
                 self._undo(step)
             for step in steps:
@@ -165,25 +160,22 @@ class Repairs:
         return plan_record(plan)
 
     @contextmanager
-    def _held(self, repair_id: str, state: StepState) -> Iterator[list[int]]:
-        """Hold the compaction locks and the rows of the conversations of these steps."""
+    def _held(
+        self, repair_id: str, state: PlanState
+    ) -> Iterator[tuple[models.RepairPlan, list[models.RepairStep], list[int]]]:
+        """Hold a plan in this state, its steps in the same state, and their conversations."""
         conversation_ids = _conversations(plan_of(self.scope, repair_id).steps.filter(state=state))
         with ExitStack() as locks:
             for conversation_id in conversation_ids:
                 locks.enter_context(compaction_lock(conversation_id))
             with transaction.atomic():
                 hold(conversation_ids)
-                yield conversation_ids
-
-    def _locked(
-        self, repair_id: str, state: PlanState, of_steps: StepState
-    ) -> tuple[models.RepairPlan, list[models.RepairStep]]:
-        plan = plan_of(self.scope, repair_id, locked=True)
-        _require(plan, state)
-        return plan, list(plan.steps.filter(state=of_steps).order_by("ordinal"))
+                plan = plan_of(self.scope, repair_id, locked=True)
+                _require(plan, state)
+                yield plan, list(plan.steps.filter(state=state).order_by("ordinal")), conversation_ids
 
     def _carried_out(self, steps: Sequence[models.RepairStep], conversation_ids: Sequence[int]) -> dict[str, Any]:
-        """Apply steps that add no findings; the outcome has `after` if they stay."""
+        """Apply steps if they add no findings; return the outcome."""
         before = _examined(conversation_ids)
         try:
             with transaction.atomic():

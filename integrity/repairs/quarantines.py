@@ -110,8 +110,6 @@ class Withhold(Operation):
         return {"quarantined": _open(step.target) is not None}
 
     def outlook(self, step: RepairStep) -> Values:
-        if _open(step.target) is not None:
-            raise CannotRepair(f"{step.target} is quarantined already.")
         return {"quarantined": True}
 
     def apply(self, step: RepairStep, log: AuditLog) -> Values:

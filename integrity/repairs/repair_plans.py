@@ -19,8 +19,7 @@ from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from integrity import models
 from integrity.repairs.quarantines import Release, Withhold
-from integrity.repairs.rebuild_derived import RebuildContext, Recount
-from integrity.repairs.repair_lineage import RedoSummary, Relink, relinkable_sources
+from integrity.repairs.rebuild_derived import RebuildContext, Recount, RedoSummary, Relink, relinkable_sources
 from integrity.repairs.repair_operation import CannotRepair, Operation
 from integrity.repairs.repair_planning import Facts, Place, Step, propose, restorable_places
 from integrity.repairs.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun

@@ -69,9 +69,9 @@ class Extent:
 
     @classmethod
     def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
-        """Find everything that erasing these messages and files (or all) removes.
+        """Find everything that erasing these messages and files removes.
 
-        What is erased already is left out.
+        With `is_whole`, all of the conversation. What is erased already is left out.
         """
         if is_whole:
             own = {"conversation_id": conversation_id, "erased_by": None}

@@ -23,7 +23,7 @@ from conversations.models.conversation import today
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import first_row, load, rows, snapshot
 from integrity.models import ColdProgress
-from integrity.policy import MOST_DAYS, RetentionPolicy
+from integrity.policy import RetentionPolicy
 from integrity.retention.types import RetentionRecord, StorageStatistics, Tier, TierMove
 
 logger = structlog.get_logger(__name__)
@@ -89,8 +89,6 @@ class Retention:
         Returns None for the site's default. Cold conversations stay cold until they are thawed. To keep a workspace hot
         whatever the default, set 36,500 days, a hundred years.
         """
-        if cold_after_days is not None and not 1 <= cold_after_days <= MOST_DAYS:
-            raise Invalid(f"cold_after_days: {cold_after_days} is not a number from 1 to {MOST_DAYS:,}.")
         with transaction.atomic():
             workspace = Workspace.objects.select_for_update().get(pk=self._workspace().pk)
             AuditLog(self.scope).record(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import connection, transaction
 
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from integrity.checker import IntegrityChecker
@@ -69,6 +69,16 @@ def breaking(statement: str, *values: object) -> int:
         touched = cursor.rowcount
         cursor.execute("SET LOCAL session_replication_role = origin")
     return touched
+
+
+@contextmanager
+def broken(statement: str, *values: object) -> Iterator[int]:
+    """Within, it is broken like that; afterwards it is as before."""
+    undone = transaction.savepoint()
+    try:
+        yield breaking(statement, *values)
+    finally:
+        transaction.savepoint_rollback(undone)
 
 
 def forging(table: str, statement: str, *values: object) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.integrity.breaking import Compacted, breaking, forging, without
@@ -17,8 +18,8 @@ class Break:
 
     statements: str | tuple[str, ...]
     finds: dict[str, list[str]]
-    # Other findings may follow from the same damage.
-    among_others: bool = False
+    # False if other findings follow from the same damage.
+    is_alone: bool = True
     # The constraint, and its table, that would refuse the statements.
     dropped: tuple[str, str] | None = None
     # A table whose row seals are computed again, as a forger would.
@@ -35,6 +36,9 @@ class Break:
             else:
                 breaking(statement.format(**names))
 
+
+# Of a break from which other findings follow, too.
+among_others = partial(Break, is_alone=False)
 
 MESSAGE_30 = ["msg_{m30}"]
 ROWS = ("message_parts", "context_items", "messages")
@@ -54,15 +58,12 @@ def of_message(seq: int, change: str, *codes: str, **options: Any) -> Break:
 
 
 BREAKS = {
-    "a summary without a source": Break(
-        "DELETE FROM summary_messages WHERE summary_id = '{late}'",
-        {"summaries_have_sources": ["{late}"]},
-        among_others=True,
+    "a summary without a source": among_others(
+        "DELETE FROM summary_messages WHERE summary_id = '{late}'", {"summaries_have_sources": ["{late}"]}
     ),
-    "a context item that points at nothing": Break(
+    "a context item that points at nothing": among_others(
         "UPDATE context_items SET message_id = 10^12 WHERE message_id = {m30}",
         {"context_points_at_rows": ["ordinal_30"]},
-        among_others=True,
         detail="points at msg_1000000000000, which does not exist",
     ),
     "a context item of the wrong type": Break(
@@ -75,72 +76,52 @@ BREAKS = {
         {"ordinals_are_unique": ["ordinal_31"], "context_is_what_lineage_says": MESSAGE_30},
         dropped=("context_items_pkey", "context_items"),
     ),
-    "two messages with one seq": Break(
+    "two messages with one seq": among_others(
         "UPDATE messages SET seq = 31 WHERE message_id = {m30}",
         {"ordinals_are_unique": ["seq_31"], "messages_are_complete": ["seq_30"]},
-        among_others=True,
         dropped=("messages_conversation_id_seq_key", "messages"),
     ),
-    "two parts with one ordinal": Break(
+    "two parts with one ordinal": among_others(
         "INSERT INTO message_parts (part_id, message_id, session_id, part_type, ordinal, part_hash)"
         " SELECT 'part_x', message_id, session_id, 'text', 0, sha256('x') FROM message_parts WHERE message_id = {m39}",
         {"ordinals_are_unique": ["msg_{m39}"], "parts_match_their_hashes": ["part_x"]},
-        among_others=True,
         dropped=("message_parts_message_id_ordinal_key", "message_parts"),
     ),
-    "two source messages with one ordinal": Break(
-        "UPDATE summary_messages SET ordinal = 1 WHERE summary_id = '{leaf0}'",
-        {"ordinals_are_unique": ["{leaf0}"]},
-        among_others=True,
+    "two source messages with one ordinal": among_others(
+        "UPDATE summary_messages SET ordinal = 1 WHERE summary_id = '{leaf0}'", {"ordinals_are_unique": ["{leaf0}"]}
     ),
-    "two source summaries with one ordinal": Break(
-        "UPDATE summary_parents SET ordinal = 1 WHERE summary_id = '{top}'",
-        {"ordinals_are_unique": ["{top}"]},
-        among_others=True,
+    "two source summaries with one ordinal": among_others(
+        "UPDATE summary_parents SET ordinal = 1 WHERE summary_id = '{top}'", {"ordinals_are_unique": ["{top}"]}
     ),
     **{
-        f"a removed message{where}": Break(
+        f"a removed message{where}": among_others(
             tuple(f"DELETE FROM {table} WHERE message_id = {{m{seq}}}" for table in ROWS),
             {"messages_are_complete": [f"seq_{seq}"], "chains_are_unbroken": [f"msg_{{m{seq + 1}}}"]},
-            among_others=True,
         )
         for where, seq in (("", 30), (" below a summary", 15), (" with a part", 38))
     },
-    "removed newest messages": Break(REMOVE_NEWEST, {"messages_are_complete": ["seq_37"]}, among_others=True),
+    "removed newest messages": Break(REMOVE_NEWEST, {"messages_are_complete": ["seq_37"]}, is_alone=False),
     "removed newest messages with their counters": Break(
         (*REMOVE_NEWEST, COUNT_AGAIN), {"counters_are_recounts": ["chain_head"]}
     ),
-    "two messages in each other's place": Break(
+    "two messages in each other's place": among_others(
         (
             "UPDATE messages SET seq = 1000 WHERE message_id = {m30}",
             "UPDATE messages SET seq = 30 WHERE message_id = {m31}",
             "UPDATE messages SET seq = 31 WHERE message_id = {m30}",
         ),
         {"chains_are_unbroken": ["msg_{m30}", "msg_{m31}", "msg_{m32}"]},
-        among_others=True,
     ),
-    "a removed part": Break(
-        "DELETE FROM message_parts WHERE message_id = {m37}",
-        {"messages_are_complete": ["msg_{m37}"]},
-        among_others=True,
+    "a removed part": among_others(
+        "DELETE FROM message_parts WHERE message_id = {m37}", {"messages_are_complete": ["msg_{m37}"]}
     ),
-    "a removed part with a later one in its place": Break(
+    "a removed part with a later one in its place": among_others(
         (
             "INSERT INTO message_parts (part_id, message_id, session_id, part_type, ordinal, part_hash)"
             " SELECT 'part_last', {m37}, 's', 'text', 1, sha256('x')",
             "DELETE FROM message_parts WHERE message_id = {m37} AND ordinal = 0",
         ),
         {"messages_are_complete": ["msg_{m37}"], "entries_match_their_hashes": ["msg_{m37}"]},
-        among_others=True,
-    ),
-    "a removed part that was added after the append": Break(
-        (
-            "INSERT INTO message_parts (part_id, message_id, session_id, part_type, ordinal, part_hash)"
-            " SELECT 'part_last', {m28}, 's', 'text', 1, sha256('x')",
-            "DELETE FROM message_parts WHERE message_id = {m28} AND ordinal = 0",
-        ),
-        {"messages_are_complete": ["msg_{m28}"]},
-        among_others=True,
     ),
     "a message that is missing from the context": Break(
         "DELETE FROM context_items WHERE message_id = {m30}",
@@ -151,25 +132,22 @@ BREAKS = {
         },
         detail="message 30 cannot be reached",
     ),
-    "a message that is shown beside its summary": Break(
+    "a message that is shown beside its summary": among_others(
         "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)"
         " VALUES ({id}, 28, 'message', {m28}, 0)",
         {"messages_are_reachable_once": ["msg_{m28}"], "context_is_what_lineage_says": ["msg_{m28}"]},
-        among_others=True,
         detail="message 28 is reached 2 times, through {late}, the context",
     ),
-    "a message below two summaries": Break(
+    "a message below two summaries": among_others(
         "INSERT INTO summary_messages (summary_id, message_id, ordinal) VALUES ('{late}', {m10}, 9)",
         {"messages_are_reachable_once": ["msg_{m10}"]},
-        among_others=True,
     ),
-    "a summary that is left out of its lineage": Break(
+    "a summary that is left out of its lineage": among_others(
         "DELETE FROM summary_parents WHERE parent_summary_id = '{leaf1}'",
         {
             "messages_are_reachable_once": [f"msg_{{m{seq}}}" for seq in range(8, 14)],
             "context_is_what_lineage_says": ["{leaf1}"],
         },
-        among_others=True,
     ),
     "a context item that has moved": Break(
         "UPDATE context_items SET ordinal = 100 WHERE summary_id = '{top}'",
@@ -184,7 +162,7 @@ BREAKS = {
         f"a wrong {counter}": Break(
             f"UPDATE conversations SET {counter} = {counter} + 1 WHERE conversation_id = {{id}}",
             {"counters_are_recounts": [counter]},
-            among_others=counter == "next_seq",
+            is_alone=counter != "next_seq",
         )
         for counter in ("next_seq", "total_tokens", "active_messages", "active_tokens")
     },
@@ -202,7 +180,7 @@ BREAKS = {
     "a message recorded before its predecessor": of_message(
         30, "recorded_at = recorded_at - interval '1 day'", "recording_never_goes_back", "chains_are_unbroken"
     ),
-    "a message that is in the context twice": Break(
+    "a message that is in the context twice": among_others(
         (
             "DROP INDEX context_items_show_a_message_once",
             "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)"
@@ -210,7 +188,6 @@ BREAKS = {
             " WHERE message_id = {m30}",
         ),
         {"nothing_is_shown_twice": MESSAGE_30, "messages_are_reachable_once": MESSAGE_30},
-        among_others=True,
     ),
     "a gap among the sources of a summary": Break(
         "UPDATE summary_messages SET ordinal = ordinal + 3 WHERE summary_id = '{late}' AND ordinal > 0",
@@ -237,38 +214,27 @@ BREAKS = {
     "an altered entry hash": of_message(
         30, "entry_hash = sha256('x')", "entries_match_their_hashes", "chains_are_unbroken"
     ),
-    "altered metadata": of_message(
-        3, 'metadata = \'{{"by": "Eve"}}\'', "metadata_match_their_hashes", among_others=True
-    ),
+    "altered metadata": of_message(3, 'metadata = \'{{"by": "Eve"}}\'', "metadata_match_their_hashes", is_alone=False),
     "an altered metadata hash": of_message(
-        3, "metadata_hash = sha256('x')", "metadata_match_their_hashes", among_others=True
+        3, "metadata_hash = sha256('x')", "metadata_match_their_hashes", is_alone=False
     ),
     "an altered time": of_message(40, "created_at = created_at - interval '1 microsecond'", "chains_are_unbroken"),
     **{
         f"an altered part: {change}": Break(
-            f"UPDATE message_parts SET {change} WHERE message_id = {{m38}}",
-            {"parts_match_their_hashes": ["part_{m38}_0"]},
-            among_others=True,
+            f"UPDATE message_parts SET {change} WHERE message_id = {{m{seq}}}",
+            {"parts_match_their_hashes": [f"part_{{m{seq}}}_0"]},
+            is_alone=False,
         )
-        for change in (
-            "tool_output = 'contents'",
-            "exact = NULL",
-            "tool_name = 'other'",
-            "tool_status = NULL",
-            "part_type = 'text'",
-            "part_hash = sha256('x')",
-        )
-    },
-    **{
-        f"an altered tool call: {change}": Break(
-            f"UPDATE message_parts SET {change} WHERE message_id = {{m37}}",
-            {"parts_match_their_hashes": ["part_{m37}_0"]} | also,
-        )
-        for change, also in (
-            ("tool_input = '{{}}'", {}),
-            # The record seals the key order of objects.
-            ("metadata = '1'", {"records_match_their_hashes": ["msg_{m37}"]}),
-            ("tool_call_id = 'call_2'", {}),
+        for seq, change in (
+            (37, "tool_input = '{{}}'"),
+            (37, "metadata = '1'"),
+            (37, "tool_call_id = 'call_2'"),
+            (38, "tool_output = 'contents'"),
+            (38, "exact = NULL"),
+            (38, "tool_name = 'other'"),
+            (38, "tool_status = NULL"),
+            (38, "part_type = 'text'"),
+            (38, "part_hash = sha256('x')"),
         )
     },
     **{
@@ -278,10 +244,9 @@ BREAKS = {
         )
         for name in ("late", "top")
     },
-    "a summary with the sources of another": Break(
+    "a summary with the sources of another": among_others(
         "UPDATE summary_parents SET summary_id = '{late}' WHERE parent_summary_id = '{leaf0}'",
         {"sources_are_numbered_from_zero": ["{top}"]},
-        among_others=True,
     ),
     "exchanged sources": Break(
         "UPDATE summary_messages SET ordinal = 1 - ordinal WHERE summary_id = '{late}'",
@@ -292,16 +257,15 @@ BREAKS = {
         {"lineage_stays_in_its_conversation": ["{top}"]},
         detail="its source sum_gone does not exist",
     ),
-    "a summary that is a source of itself": Break(
+    "a summary that is a source of itself": among_others(
         "INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) VALUES ('{leaf0}', '{top}', 0)",
         {"lineage_has_no_cycle": ["{leaf0}"]},
-        among_others=True,
     ),
     **{
         f"a wrong {column} of a summary": Break(
             f"UPDATE summaries SET {column} = {value} WHERE summary_id = '{{late}}'",
             {"summaries_know_what_they_cover": ["{late}"]},
-            among_others=True,
+            is_alone=False,
             detail=detail,
         )
         for column, value, detail in (
@@ -324,7 +288,7 @@ BREAKS = {
             f"UPDATE conversations SET {column} = {value} WHERE conversation_id = {{id}}",
             {"rows_match_their_seals": ["conv_{id}"]},
             # The parts name the session, too.
-            among_others=column == "session_id",
+            is_alone=column != "session_id",
         )
         for column, value in (
             ("title", "'Another'"),
@@ -356,13 +320,12 @@ BREAKS = {
     ),
     "fewer parts than none": of_message(30, "chained_parts = -1", "messages_are_complete"),
     **{
-        f"exact values of no column: {exact}": Break(
+        f"exact values of no column: {exact}": among_others(
             (
                 f"UPDATE messages SET exact = '{exact}' WHERE message_id = {{m30}}",
                 f"UPDATE message_parts SET exact = '{exact}' WHERE message_id = {{m39}}",
             ),
             {"contents_match_their_hashes": MESSAGE_30, "parts_match_their_hashes": ["part_{m39}_0"]},
-            among_others=True,
         )
         for exact in ("{{}}", '{{"x": 1}}')
     },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from django.contrib.auth.models import User
@@ -13,15 +12,12 @@ from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.models import ModelEndpoint
 from compaction.plans.plan_store import CompactionPlans
-from conversations.audit import AuditLog
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
-from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.repairs.applying import Repairs
-from integrity.repairs.quarantines import quarantine, release
+from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys, users
@@ -31,7 +27,8 @@ from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking
-from tests.integrity.erasing import a_secret_conversation
+from tests.integrity.erasing import a_secret_conversation, erased
+from tests.integrity.repairing import ADMIN, a_plan, applied
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(3000))
 WORDS = "There was some talk about the harbour and its boats. " * 12
@@ -46,8 +43,9 @@ def make_everything() -> None:
     compacted = a_compacted_conversation().id
     said = _a_conversation_with_everything_said()
     _use(said, scope)
-    for erased, seqs in ((a_secret_conversation(), (20, 22)), (a_secret_conversation(compacted=False), (5, 21))):
-        preview_and_erase(scope, erased, *seqs)
+    for secret, first, last in ((a_secret_conversation(), 20, 22), (a_secret_conversation(compacted=False), 5, 21)):
+        erased(Erasures.from_settings(scope), secret, from_seq=first, to_seq=last)
+        CompactionEngine.from_settings().compact(conversation_id=secret)
     cold = a_conversation(*(f"{WORDS} {n}" for n in range(6)), metadata={"cold": True}).conversation_id
     a_store().append_messages(
         conversation_id=cold,
@@ -122,25 +120,13 @@ def _use(conversation_id: int, scope: Scope) -> None:
     uploads.put_chunk(upload_id=upload.upload_id, offset=0, content=b"a,b\n1,2\n")
 
 
-def preview_and_erase(scope: Scope, conversation_id: int, from_seq: int, to_seq: int) -> None:
-    erasures = Erasures.from_settings(scope)
-    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=from_seq, to_seq=to_seq)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
-    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-
-
 def _repair(*conversation_ids: int) -> None:
     """Findings, plans with steps that were applied, and quarantines, one of them released."""
-    admin = Scope(actor="key 7")
     for conversation_id in conversation_ids:
         breaking("UPDATE conversations SET total_tokens = total_tokens + 1 WHERE conversation_id = %s", conversation_id)
-        checker = IntegrityChecker.from_settings(admin)
-        plan = checker.plan_repairs(report_id=checker.run().report_id)
-        repairs = Repairs(admin)
-        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[step.ordinal for step in plan.steps])
-        assert repairs.apply_plan(repair_id=plan.repair_id).outcome["after"] == {}
-        workspace_id = Conversation.objects.get(pk=conversation_id).workspace_id
-        log = AuditLog(replace(admin, workspace_id=workspace_id))
-        messages = a_store().list_messages(conversation_id=conversation_id)
-        quarantine(conversation_id, messages[-1].id, reason="It may be damaged.", log=log)
-        release(quarantine(conversation_id, messages[-2].id, reason="It was damaged.", log=log), log=log)
+        assert applied(a_plan()).outcome["after"] == {}
+        *_, first, last = a_store().list_messages(conversation_id=conversation_id)
+        quarantines = Quarantines(ADMIN)
+        quarantines.quarantine(id=last.id, reason="It may be damaged.")
+        held = quarantines.quarantine(id=first.id, reason="It was damaged.")
+        quarantines.release(quarantine_id=held.quarantine_id)

@@ -26,12 +26,13 @@ def rewrite(conversation_id: int, *, seq: int, text: str) -> None:
         entry_hash,
         message.pk,
     )
-    _chain_again(conversation_id)
+    chain_again(conversation_id)
     for summary in Summary.objects.filter(conversation_id=conversation_id).order_by("depth", "summary_id"):
         _seal_again(summary)
 
 
-def _chain_again(conversation_id: int) -> None:
+def chain_again(conversation_id: int) -> None:
+    """Compute the chain of a conversation again from the other hashes of its messages."""
     breaking(
         """
         UPDATE messages m SET chain_hash = again.chain_hash FROM (

@@ -12,6 +12,7 @@ from django.utils import timezone
 from compaction.hosts.host_service import HostCompaction
 from conversations.models import Conversation, Summary
 from conversations.run_sql import SealRows
+from conversations.sql import rows
 from conversations.types import NewMessage, Role
 from integrity.column_protection import TABLES, Protection
 from integrity.invariants import INVARIANTS
@@ -22,12 +23,6 @@ from tests.integrity.breaking import a_compacted_conversation, breaking, checked
 pytestmark = pytest.mark.django_db
 
 CODES = {invariant.code for invariant in INVARIANTS}
-
-
-def rows(statement: str) -> list[tuple]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
 
 
 def test_every_column_of_the_database_has_a_declared_protection():

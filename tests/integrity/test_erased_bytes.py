@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Barrier, Event
+from typing import Any
 
 import pytest
+from django.core.files.storage import InMemoryStorage
 from django.db import connection, transaction
 
 from conversations.files.large_files import BytesErased, LargeFileService
@@ -166,3 +168,22 @@ def test_an_upload_that_met_an_erasure_is_finished_by_asking_again(conversations
 
     assert files().read(file_id=finished.file_id) == b"shared"
     assert_clean()
+
+
+@pytest.mark.django_db
+def test_bytes_that_could_not_be_removed_at_once_are_removed_by_the_sweep(erasures, storage, monkeypatch):
+    conversation_id = a_conversation("one").conversation_id
+    file = LargeFileService.from_settings(erasures.scope).store(conversation_id=conversation_id, content=b"secret")
+
+    def away(self: Any, name: str) -> None:
+        raise OSError("the disk is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(InMemoryStorage, "delete", away)
+        erased(erasures, conversation_id, file_ids=[file.file_id])
+        left = Erasure.objects.get().bytes_left
+    erasures.sweep()
+
+    assert left == [file.storage_uri]
+    assert not storage.exists(file.storage_uri)
+    assert Erasure.objects.get().bytes_left == []

@@ -20,7 +20,7 @@ from lcmsite.catalogue.json_text import as_json
 from lcmsite.ops.documents import PROJECT
 from retrieval.delegation.expand_query import Delegation
 from retrieval.models import Grant
-from tests.factories import a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.erasing import SECRET, a_secret_conversation, erased, erasures, everything_stored, storage  # noqa: F401
 
 pytestmark = pytest.mark.django_db
@@ -59,11 +59,13 @@ def told(preview) -> dict[str, bool]:
 
 def test_with_all_of_a_conversation_every_word_that_it_brought_along_goes(erasures):  # noqa: F811
     conversation_id = quoted_elsewhere()
+    another = a_conversation(title="About boats", overrides={"summary_instructions": "Keep boats."})
     assert SECRET in everything_stored()
 
     preview, _ = erased(erasures, conversation_id)
 
     assert SECRET not in everything_stored()
+    assert a_store().get_conversation(conversation_id=another.conversation_id) == another
     row = Conversation.objects.get(pk=conversation_id)
     assert (row.title, row.metadata, row.overrides) == (None, {}, {"fresh_tail_count": 4})
     assert {plan.policy["summary_instructions"] for plan in CompactionPlan.objects.all()} == {""}
@@ -97,18 +99,6 @@ def test_with_a_few_messages_what_was_said_of_them_goes_and_the_rest_is_named(er
         "host_reference of a boundary": False,
         "session_id of the conversation": False,
     }
-
-
-def test_of_another_conversation_nothing_is_touched(erasures):  # noqa: F811
-    theirs = quoted_elsewhere()
-    ours = a_secret_conversation()
-    before = [row for row in everything_stored().split("\n") if f"About {SECRET}" in row]
-
-    erased(erasures, ours)
-
-    assert [row for row in everything_stored().split("\n") if f"About {SECRET}" in row] == before
-    assert Quarantine.objects.filter(conversation_id=theirs, reason="").count() == 0
-    assert Grant.objects.filter(question="").count() == 0
 
 
 def test_every_column_that_can_hold_words_is_in_the_table_of_what_an_erasure_does():

@@ -1,33 +1,36 @@
-"""What has to be erased by law goes for good; what is left still verifies."""
+"""What has to be erased by law goes for good, once it was previewed and confirmed; what is left still verifies."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.core.files.storage import InMemoryStorage
 
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
 from conversations.audit import AuditLog
 from conversations.cold_storage.cold_texts import unpacked
-from conversations.errors import Conflict
+from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.models import (
     ColdBlock,
     ContextItem,
+    Conversation,
     FileReference,
     LargeFile,
     Message,
     Summary,
 )
-from conversations.types import NewMessage, PartType, Role
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.models import Erasure
+from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.erasing import (
     SECRET,
     WORDS,
@@ -44,9 +47,11 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("is_cold", [False, True], ids=["hot", "cold"])
-def test_not_one_row_of_the_database_holds_what_was_erased(erasures, is_cold):
+def test_no_row_holds_what_was_erased_and_a_tombstone_with_its_hashes_is_left(erasures, is_cold):
     conversation_id = a_secret_conversation()
     is_used(conversation_id)
+    kept = ("message_id", "seq", "role", "token_count", "created_at", "content_hash", "entry_hash", "chain_hash")
+    before = list(Message.objects.order_by("seq").values_list(*kept))
     if is_cold:
         Retention.from_settings().archive(conversation_id=conversation_id)
 
@@ -54,26 +59,12 @@ def test_not_one_row_of_the_database_holds_what_was_erased(erasures, is_cold):
 
     assert preview.cold_messages == (3 if is_cold else 0)
     assert (result.message_count, result.summary_count) == (3, preview.summary_count)
-    assert SECRET not in everything_stored()
-    assert SECRET.lower() not in everything_stored()
+    assert SECRET.lower() not in everything_stored().lower()
     blocks = [unpacked(bytes(block)) for block in ColdBlock.objects.values_list("packed", flat=True)]
     assert [len(block) for block in blocks] == ([57] if is_cold else [])
-    assert SECRET not in repr(blocks)
     messages = a_store().list_messages(conversation_id=conversation_id)
-    assert not any(SECRET in repr(each) for each in messages)
+    assert SECRET not in repr((blocks, messages))
     assert all(WORDS in each.content for each in messages if each.seq not in (20, 21, 22))
-
-
-@pytest.mark.parametrize("is_cold", [False, True], ids=["hot", "cold"])
-def test_what_is_left_is_a_tombstone_with_its_hashes_and_the_chain_verifies(erasures, is_cold):
-    conversation_id = a_secret_conversation()
-    kept = ("message_id", "seq", "role", "token_count", "created_at", "content_hash", "entry_hash", "chain_hash")
-    before = list(Message.objects.order_by("seq").values_list(*kept))
-    if is_cold:
-        Retention.from_settings().archive(conversation_id=conversation_id)
-
-    _, result = erased(erasures, conversation_id, from_seq=20, to_seq=22)
-
     assert list(Message.objects.order_by("seq").values_list(*kept)) == before
     tombstone = message(conversation_id, 21)
     assert (tombstone.content, tombstone.metadata, tombstone.erased_by_id) == ("", {}, result.audit_id)
@@ -85,23 +76,21 @@ def test_what_is_left_is_a_tombstone_with_its_hashes_and_the_chain_verifies(eras
 
 def test_the_summaries_that_a_model_sees_are_made_again_from_what_remains(erasures):
     conversation_id = a_secret_conversation()
-    seen = "".join(
-        item.text for item in ContextAssembler.from_settings().assemble(conversation_id=conversation_id).items
-    )
-    assert SECRET in seen
 
+    def shown():
+        return ContextAssembler.from_settings().assemble(conversation_id=conversation_id).items
+
+    assert SECRET in "".join(item.text for item in shown())
     preview, result = erased(erasures, conversation_id, from_seq=20, to_seq=22)
-    meanwhile = ContextAssembler.from_settings().assemble(conversation_id=conversation_id)
+    marked = [item for item in shown() if item.erased]
     job = CompactionJob.objects.get(pk=result.job_id)
     CompactionWorker.from_settings().work(job_id=job.pk)
-    afterwards = ContextAssembler.from_settings().assemble(conversation_id=conversation_id)
 
-    marked = [item for item in meanwhile.items if item.erased]
     assert {item.id for item in marked} == {each.summary_id for each in preview.summaries if each.active}
     assert all("[erased]" in item.text for item in marked)
     assert (job.reason, job.conversation_id) == ("redo", conversation_id)
-    assert not any(item.erased for item in afterwards.items)
-    assert SECRET not in "".join(item.text for item in afterwards.items)
+    assert not any(item.erased for item in shown())
+    assert SECRET not in "".join(item.text for item in shown())
     made = Summary.objects.filter(supersedes__in=[each.summary_id for each in preview.summaries])
     assert made.count() == preview.summary_count
     assert all("harbour" in summary.content for summary in made)
@@ -264,35 +253,6 @@ def test_all_of_a_conversation_goes_with_its_title_its_metadata_and_its_files(er
     assert_clean()
 
 
-def test_bytes_that_could_not_be_removed_at_once_are_removed_by_the_sweep(erasures, storage, monkeypatch):
-    conversation_id = a_secret_conversation(compacted=False)
-    file = LargeFileService.from_settings(erasures.scope).store(conversation_id=conversation_id, content=b"secret")
-
-    def away(self: Any, name: str) -> None:
-        raise OSError("the disk is away")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(InMemoryStorage, "delete", away)
-        erased(erasures, conversation_id, file_ids=[file.file_id])
-        left = Erasure.objects.get().bytes_left
-    erasures.sweep()
-
-    assert left == [file.storage_uri]
-    assert not storage.exists(file.storage_uri)
-    assert Erasure.objects.get().bytes_left == []
-
-
-def test_the_audit_log_tells_who_erased_what_and_none_of_what_was_said(erasures):
-    conversation_id = a_secret_conversation()
-
-    preview, result = erased(erasures, conversation_id, from_seq=20, to_seq=22)
-
-    act, previewed, *_ = AuditLog().list_acts(conversation_id=conversation_id)
-    assert (act.audit_id, act.act, act.actor) == (result.audit_id, "erase", "key 7")
-    assert act.target == previewed.target == preview.erasure_id
-    assert (act.detail["first_seq"], act.detail["last_seq"], act.detail["messages"]) == (20, 22, 3)
-
-
 def test_a_call_and_its_result_still_belong_together_when_one_of_them_is_erased(erasures):
     store = a_store()
     conversation_id = a_conversation("first").conversation_id
@@ -306,3 +266,123 @@ def test_a_call_and_its_result_still_belong_together_when_one_of_them_is_erased(
     context = ContextAssembler.from_settings().assemble(conversation_id=conversation_id, format="openai")
     results = [each for each in context.messages if each["role"] == "tool"]
     assert [(each["tool_call_id"], each["content"]) for each in results] == [("c9", "[erased]")]
+
+
+def test_a_preview_tells_what_would_go_and_touches_nothing_and_both_steps_are_acts(erasures):
+    conversation_id = a_secret_conversation()
+    before = everything_stored()
+
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=20, to_seq=22)
+
+    holding = Summary.objects.filter(first_seq__lte=22, last_seq__gte=20)
+    assert (preview.message_count, preview.first_seq, preview.last_seq) == (3, 20, 22)
+    assert preview.token_count == sum(message(conversation_id, seq).token_count for seq in (20, 21, 22))
+    assert {each.summary_id for each in preview.summaries} == set(holding.values_list("pk", flat=True))
+    assert preview.summary_count == len(preview.summaries) >= 1
+    assert preview.active_summaries >= 1
+    assert preview.confirmation == f"erase 3 messages of conversation {conversation_id} for good"
+    assert before.count(SECRET) == everything_stored().count(SECRET)
+
+    result = erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+    act, previewed, *_ = AuditLog().list_acts(conversation_id=conversation_id)
+    assert (act.audit_id, act.act, previewed.act) == (result.audit_id, "erase", "preview_erasure")
+    for each in (act, previewed):
+        assert (each.actor, each.target) == ("key 7", preview.erasure_id)
+        assert (each.detail["first_seq"], each.detail["last_seq"], each.detail["messages"]) == (20, 22, 3)
+
+
+def test_without_the_confirmation_letter_by_letter_too_late_or_twice_nothing_is_erased(erasures):
+    conversation_id = a_secret_conversation()
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=20, to_seq=22)
+    before = everything_stored().count(SECRET)
+    later = replace(erasures, now=lambda: datetime.now(UTC) + timedelta(minutes=61))
+
+    def refusal(confirmation: str, service: Erasures = erasures) -> str:
+        with pytest.raises((Invalid, Conflict)) as refusal:
+            service.erase(erasure_id=preview.erasure_id, confirmation=confirmation)
+        return refusal.value.code
+
+    for typed in ("", "yes", preview.confirmation.upper(), f"{preview.confirmation} "):
+        assert refusal(typed) == "not_confirmed"
+    assert refusal(preview.confirmation, later) == "erasure_expired"
+    assert everything_stored().count(SECRET) == before
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    assert refusal(preview.confirmation) == "erasure_done"
+
+
+def _a_summary_is_made(conversation_id: int) -> None:
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+
+
+def _a_part_is_added(conversation_id: int) -> None:
+    a_store().create_message_parts(
+        message_id=message(conversation_id, 20).message_id, parts=[NewPart(PartType.TEXT, text_content="more")]
+    )
+
+
+@pytest.mark.parametrize("change", [_a_summary_is_made, _a_part_is_added])
+def test_if_anything_has_changed_since_the_preview_nothing_is_erased(erasures, change):
+    conversation_id = a_secret_conversation(compacted=False)
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=20, to_seq=22)
+
+    change(conversation_id)
+
+    with pytest.raises(Conflict) as refusal:
+        erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    assert refusal.value.code == "erasure_outdated"
+    assert SECRET in message(conversation_id, 20).content
+
+
+def test_what_moves_to_the_cold_tier_and_what_is_appended_changes_nothing_about_it(erasures):
+    conversation_id = a_secret_conversation()
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=20, to_seq=22)
+
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "and then")])
+    Retention.from_settings().archive(conversation_id=conversation_id)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+    assert SECRET not in everything_stored()
+    assert Conversation.objects.get().cold_messages == 58
+    assert_clean()
+
+
+def test_what_was_erased_is_not_archived_and_the_rest_is_thawed_as_it_was(erasures):
+    conversation_id = a_secret_conversation()
+    erased(erasures, conversation_id, from_seq=20, to_seq=22)
+    before = a_store().list_messages(conversation_id=conversation_id)
+    service = Retention.from_settings()
+
+    cold = service.archive(conversation_id=conversation_id)
+    while_cold = a_store().list_messages(conversation_id=conversation_id)
+    service.thaw(conversation_id=conversation_id)
+
+    assert cold.messages == len(before) - 3
+    assert while_cold == before
+    assert a_store().list_messages(conversation_id=conversation_id) == before
+
+
+def test_what_names_nothing_or_is_erased_already_is_refused(erasures):
+    conversation_id = a_secret_conversation()
+    erased(erasures, conversation_id, from_seq=20, to_seq=22)
+
+    more = erasures.preview_erasure(conversation_id=conversation_id, from_seq=21, to_seq=23)
+    assert more.message_count == 1
+    for first, last in ((20, 22), (1000, 2000), (20, None), (None, 20), (22, 20)):
+        with pytest.raises(Invalid) as refusal:
+            erasures.preview_erasure(conversation_id=conversation_id, from_seq=first, to_seq=last)
+        assert (refusal.value.code == "nothing_to_erase") == ((first, last) in ((20, 22), (1000, 2000)))
+
+
+def test_a_stranger_erases_nothing_and_learns_nothing(erasures):
+    conversation_id = a_secret_conversation(compacted=False)
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=20, to_seq=22)
+    stranger = Erasures.from_settings(Scope(a_workspace("elsewhere").pk))
+    other = a_conversation("theirs", workspace=a_workspace("elsewhere")).conversation_id
+
+    with pytest.raises(NotFound):
+        stranger.preview_erasure(conversation_id=conversation_id, from_seq=20, to_seq=22)
+    with pytest.raises(NotFound):
+        stranger.preview_erasure(conversation_id=other, message_ids=[message(conversation_id, 20).message_id])
+    with pytest.raises(NotFound):
+        stranger.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)

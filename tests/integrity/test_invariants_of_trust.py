@@ -19,6 +19,7 @@ from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, breaking, checked, forging, found, result, without
+from tests.integrity.erasing import erased
 
 
 def test_a_wrong_token_count_is_found_with_what_counting_gives(conversation):
@@ -178,9 +179,7 @@ def test_a_message_of_no_conversation_is_found(db):
 
 
 def test_what_was_erased_is_passed_over_and_its_chain_still_checked(conversation):
-    erasures = Erasures.from_settings()
-    preview = erasures.preview_erasure(conversation_id=conversation.id, from_seq=30, to_seq=40)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), conversation.id, from_seq=30, to_seq=40)
     assert checked() == {}
 
     breaking(

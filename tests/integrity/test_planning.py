@@ -2,92 +2,91 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import pytest
 
 from integrity.repairs.repair_planning import Facts, Place, Step, propose
 from integrity.types import Risk
 
 KNOWN = frozenset({7, 8})
+CYCLE = Place("lineage_has_no_cycle", 7, "sum_1")
+CONTEXT = Place("context_is_what_lineage_says", 7, "msg_1")
+GAP = Place("messages_are_complete", 7, "seq_3")
+SUMMARY = Place("summaries_match_their_hashes", 7, "sum_1")
+COUNTERS = [Place("counters_are_recounts", 7, name) for name in ("total_tokens", "chain_head", "cold_messages")]
 
 
-def steps(*places: Place, **facts: object) -> list[tuple[Step, str]]:
-    proposals, _ = propose(places, Facts(conversations=KNOWN, **facts))
-    return [(proposal.operation, proposal.target) for proposal in proposals]
+class Case(NamedTuple):
+    """Findings, the steps against them, what is left to a person, and what else is known."""
+
+    places: list[Place]
+    steps: list[tuple[Step, str]]
+    left: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
 
 
-def left(*places: Place, **facts: object) -> list[str]:
-    _, unplanned = propose(places, Facts(conversations=KNOWN, **facts))
-    return [each.id for each in unplanned]
+CASES = {
+    "no context is made of a lineage that is wrong itself": Case(
+        [CYCLE, CONTEXT, Place("context_is_what_lineage_says", 8, "msg_9")],
+        [(Step.QUARANTINE, "sum_1"), (Step.REBUILD_CONTEXT, "conv_8")],
+        ("msg_1",),
+    ),
+    "what counts missing messages is not counted again": Case(
+        [GAP, *COUNTERS],
+        [(Step.QUARANTINE, "seq_7_3"), (Step.RECOUNT, "cold_messages")],
+        ("total_tokens", "chain_head"),
+    ),
+    "rows that a ledger has are put back before anything is made of them": Case(
+        [GAP, SUMMARY],
+        [(Step.RESTORE_FROM_LEDGER, "seq_3"), (Step.REBUILD_CONTEXT, "conv_7")],
+        ("sum_1",),
+        {"restorable": frozenset({(7, "seq_3")})},
+    ),
+    "a summary whose text alone is wrong is made again": Case(
+        [SUMMARY],
+        [(Step.QUARANTINE, "sum_1"), (Step.REDO_SUMMARY, "sum_1")],
+        facts={"remakeable": frozenset({"sum_1"})},
+    ),
+    "a summary with wrong sources, too, is not": Case(
+        [SUMMARY, Place("sources_are_numbered_from_zero", 7, "sum_1")],
+        [(Step.QUARANTINE, "sum_1")],
+        facts={"remakeable": frozenset({"sum_1"})},
+    ),
+    "nor is one that is not in the context": Case([SUMMARY], [(Step.QUARANTINE, "sum_1")]),
+    "what is quarantined already is left to a person": Case(
+        [SUMMARY], [], ("sum_1",), {"quarantined": frozenset({"sum_1"})}
+    ),
+    "what is of a conversation that is gone is left to a person": Case(
+        [Place("contents_match_their_hashes", 9, "msg_1")], [], ("msg_1",)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_steps_are_proposed_in_order_and_the_rest_is_left(case):
+    proposals, unplanned = propose(case.places, Facts(conversations=KNOWN, **case.facts))
+
+    assert [(each.operation, each.target) for each in proposals] == case.steps
+    assert tuple(each.id for each in unplanned) == case.left
 
 
 def test_one_step_mends_many_findings_and_names_them():
-    [proposal], _ = propose(
-        [
-            Place("messages_are_reachable_once", 7, "msg_1"),
-            Place("context_is_what_lineage_says", 7, "msg_1"),
-            Place("context_is_what_lineage_says", 7, "msg_2"),
-            Place("counters_are_recounts", 7, "active_tokens"),
-        ],
-        Facts(conversations=KNOWN),
-    )
-
+    others = [Place("messages_are_reachable_once", 7, "msg_1"), Place("context_is_what_lineage_says", 7, "msg_2")]
     # Rebuilding a context recounts it.
+    recount = Place("counters_are_recounts", 7, "active_tokens")
+
+    [proposal], _ = propose([CONTEXT, *others, recount], Facts(conversations=KNOWN))
+
     assert (proposal.operation, proposal.target) == (Step.REBUILD_CONTEXT, "conv_7")
-    assert proposal.codes == ["messages_are_reachable_once", "context_is_what_lineage_says"]
-
-
-def test_no_context_is_made_of_a_lineage_that_is_wrong_itself():
-    cycle = Place("lineage_has_no_cycle", 7, "sum_1")
-    context = Place("context_is_what_lineage_says", 7, "msg_1")
-
-    assert steps(cycle, context) == [(Step.QUARANTINE, "sum_1")]
-    assert left(cycle, context) == ["msg_1"]
-    assert (Step.REBUILD_CONTEXT, "conv_8") in steps(cycle, Place("context_is_what_lineage_says", 8, "msg_9"))
-
-
-def test_what_counts_missing_messages_is_not_counted_again():
-    gap = Place("messages_are_complete", 7, "seq_3")
-    counters = [Place("counters_are_recounts", 7, name) for name in ("total_tokens", "chain_head", "cold_messages")]
-
-    assert steps(gap, *counters) == [(Step.QUARANTINE, "seq_7_3"), (Step.RECOUNT, "cold_messages")]
-    assert left(gap, *counters) == ["total_tokens", "chain_head"]
+    assert proposal.codes == ["context_is_what_lineage_says", "messages_are_reachable_once"]
 
 
 def test_what_may_be_all_that_tells_of_lost_messages_is_a_high_risk():
-    proposals, _ = propose(
-        [Place("counters_are_recounts", 7, name) for name in ("chain_head", "active_tokens")],
-        Facts(conversations=KNOWN),
-    )
+    proposals, _ = propose(COUNTERS, Facts(conversations=KNOWN))
 
-    assert {proposal.target: proposal.risk for proposal in proposals} == {
-        "chain_head": Risk.HIGH,
-        "active_tokens": Risk.LOW,
-    }
-
-
-def test_rows_that_a_ledger_has_are_put_back_before_anything_is_made_of_them():
-    gap = Place("messages_are_complete", 7, "seq_3")
-    summary = Place("summaries_match_their_hashes", 7, "sum_1")
-
-    assert steps(gap, summary, restorable=frozenset({(7, "seq_3")})) == [
-        (Step.RESTORE_FROM_LEDGER, "seq_3"),
-        (Step.REBUILD_CONTEXT, "conv_7"),
-    ]
-
-
-def test_only_a_summary_whose_text_alone_is_wrong_is_made_again():
-    text = Place("summaries_match_their_hashes", 7, "sum_1")
-    remakeable = frozenset({"sum_1"})
-
-    assert steps(text, remakeable=remakeable) == [(Step.QUARANTINE, "sum_1"), (Step.REDO_SUMMARY, "sum_1")]
-    assert steps(text, Place("sources_are_numbered_from_zero", 7, "sum_1"), remakeable=remakeable) == [
-        (Step.QUARANTINE, "sum_1")
-    ]
-    assert steps(text) == [(Step.QUARANTINE, "sum_1")]
-
-
-def test_what_is_quarantined_already_is_left_to_a_person():
-    assert steps(Place("contents_match_their_hashes", 7, "msg_1"), quarantined=frozenset({"msg_1"})) == []
+    risks = {proposal.target: proposal.risk for proposal in proposals}
+    assert risks == {"chain_head": Risk.HIGH, "total_tokens": Risk.LOW, "cold_messages": Risk.LOW}
 
 
 @pytest.mark.parametrize(

@@ -252,21 +252,12 @@ def _ordered_json(text: str | None, chance: random.Random) -> Value:
     """Of a `json` column, which keeps the order of keys: sometimes only that is another."""
     value = json.loads(text) if text else {}
     # The order of the columns that it holds does not matter, that of the keys within them does.
-    for name, each in value.items():
-        if chance.random() < 0.5 and (turned := _turned(each)) is not None:
-            return "%s", (json.dumps(value | {name: turned}),)
-    return _json(text, chance)
+    turned = {name: dict(reversed(each.items())) for name, each in value.items() if _has_keys(each)}
+    return ("%s", (json.dumps(value | turned),)) if turned and chance.random() < 0.5 else _json(text, chance)
 
 
-def _turned(value: Any) -> Any:
-    """The first object with several keys has them the other way round; None if there is none."""
-    if isinstance(value, dict):
-        if len(value) > 1:
-            return dict(reversed(value.items()))
-        for key, each in value.items():
-            if (turned := _turned(each)) is not None:
-                return {key: turned}
-    return None
+def _has_keys(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) > 1
 
 
 def _bytes(text: str | None, chance: random.Random) -> Value:
@@ -278,16 +269,13 @@ def _bytes(text: str | None, chance: random.Random) -> Value:
 
 
 def _array(element: str) -> Callable[[str | None, random.Random], Value]:
-    def make(text: str | None, chance: random.Random) -> Value:
-        return chance.choice(
-            [
-                (f"coalesce(%s::{element}[], '{{}}') || %s::{element}", (text, "7")),
-                (f"%s::{element}[]", ("{}",)),
-                (f"(coalesce(%s::{element}[], '{{}}'))[2:]", (text,)),
-            ]
-        )
-
-    return make
+    return lambda text, chance: chance.choice(
+        [
+            (f"coalesce(%s::{element}[], '{{}}') || %s::{element}", (text, "7")),
+            (f"%s::{element}[]", ("{}",)),
+            (f"(coalesce(%s::{element}[], '{{}}'))[2:]", (text,)),
+        ]
+    )
 
 
 _KINDS: Mapping[str, Callable[[str | None, random.Random], Value]] = {

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from django.db import connection
 
-from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
@@ -23,6 +18,7 @@ from integrity.repairs.repair_operation import Operation, Values
 from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS
 from integrity.types import PlanState, Risk, StepState
+from tests.compacting import another_session_compacts
 from tests.factories import a_store, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking, found
 from tests.integrity.breaks import BREAKS
@@ -99,23 +95,8 @@ def test_a_repair_waits_for_no_compaction(conversation):
     BREAKS["a wrong total_tokens"](conversation)
     plan = approved(a_plan())
 
-    with ThreadPoolExecutor(1) as pool:
-        release = threading.Event()
-        held = pool.submit(hold_the_lock, conversation.id, taken := threading.Event(), release)
-        assert taken.wait(30)
-        with pytest.raises(ConversationBusy):
-            Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
-        release.set()
-        held.result()
-
-
-def hold_the_lock(conversation_id: int, taken: threading.Event, release: threading.Event) -> None:
-    try:
-        with compaction_lock(conversation_id):
-            taken.set()
-            release.wait(30)
-    finally:
-        connection.close()
+    with another_session_compacts(conversation.id), pytest.raises(ConversationBusy):
+        Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
 
 
 def test_what_has_changed_since_is_not_undone(conversation):
@@ -159,34 +140,32 @@ def test_every_deed_is_in_the_audit_log_with_who_did_it(conversation):
 def test_a_chain_head_that_may_tell_of_lost_messages_is_a_risk(conversation):
     BREAKS["removed newest messages with their counters"](conversation)
 
-    plan = a_plan()
-
-    [step] = plan.steps
+    [step] = a_plan().steps
     assert (step.operation, step.target, step.risk) == ("recount", "chain_head", Risk.HIGH)
 
 
-def test_a_ledger_of_other_messages_is_not_put_back(conversation):
+def test_a_ledger_of_other_messages_is_not_put_back_and_another_file_is_refused(conversation):
     other = a_ledger(a_compacted_conversation())
+    file = LargeFileService.from_settings().store(conversation_id=conversation.id, content=b"a,b\n1,2\n")
     BREAKS["an altered message"](conversation)
 
     assert operations(a_plan(other)) == ["quarantine"]
-
-
-def test_a_file_that_is_no_ledger_is_refused(conversation):
-    BREAKS["an altered message"](conversation)
-    file = LargeFileService.from_settings().store(conversation_id=conversation.id, content=b"a,b\n1,2\n")
-
     with pytest.raises(Invalid, match="is not a ledger"):
         a_plan(file.file_id)
 
 
 def test_a_plan_is_a_secret_of_its_workspace(conversation):
     plan = a_plan()
+    models.IntegrityReport.objects.update(workspace=a_workspace())
     stranger = Repairs(Scope(a_workspace("another").pk))
 
     for ask in (stranger.get_plan, stranger.apply_plan, stranger.undo_plan):
         with pytest.raises(NotFound):
             ask(repair_id=plan.repair_id)
+    for asked in ({"report_id": plan.report_id}, {"before_plan": plan.repair_id}):
+        with pytest.raises(NotFound):
+            stranger.list_plans(**asked)
+    assert stranger.list_plans() == []
 
 
 def test_a_step_that_is_not_there_cannot_be_approved(conversation):
@@ -197,33 +176,20 @@ def test_a_step_that_is_not_there_cannot_be_approved(conversation):
         Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1, 2])
 
 
-def test_plans_are_listed_newest_first_in_figures_and_a_page_at_a_time(conversation):
+def test_plans_are_listed_newest_first_in_figures(conversation):
     BREAKS["a wrong total_tokens"](conversation)
     BREAKS["a wrong number of cold_messages"](conversation)
-    first, second, third = a_plan(), a_plan(), a_plan()
-    Repairs(ADMIN).approve_steps(repair_id=second.repair_id, ordinals=[1])
-    repairs = Repairs(Scope(a_workspace().pk))
-    models.IntegrityReport.objects.update(workspace=a_workspace())
+    first, second = a_plan(), a_plan()
+    repairs = Repairs(ADMIN)
+    repairs.approve_steps(repair_id=second.repair_id, ordinals=[1])
 
-    page = repairs.list_plans(limit=2)
-    rest = repairs.list_plans(limit=2, before_plan=page[-1].repair_id)
+    listed = repairs.list_plans()
 
-    assert [each.repair_id for each in page + rest] == [third.repair_id, second.repair_id, first.repair_id]
-    assert [(each.step_count, each.proposed_steps, each.unplanned_count) for each in page] == [(2, 2, 0), (2, 1, 0)]
+    assert [each.repair_id for each in listed] == [second.repair_id, first.repair_id]
+    assert [(each.step_count, each.proposed_steps, each.unplanned_count) for each in listed] == [(2, 1, 0), (2, 2, 0)]
+    assert repairs.list_plans(limit=1, before_plan=second.repair_id) == listed[1:]
     assert [each.repair_id for each in repairs.list_plans(state="approved")] == [second.repair_id]
     assert [each.repair_id for each in repairs.list_plans(report_id=first.report_id)] == [first.repair_id]
-
-
-def test_plans_of_another_workspace_are_not_listed(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    plan = a_plan()
-    models.IntegrityReport.objects.update(workspace=a_workspace())
-    stranger = Repairs(Scope(a_workspace("elsewhere").pk))
-
-    assert stranger.list_plans() == []
-    for asked in ({"report_id": plan.report_id}, {"before_plan": plan.repair_id}):
-        with pytest.raises(NotFound):
-            stranger.list_plans(**asked)
 
 
 @pytest.fixture

@@ -16,13 +16,14 @@ from conversations.errors import Conflict, LcmError
 from conversations.files.large_files import LargeFileService
 from conversations.models import ColdBlock, FileReference, LargeFile
 from conversations.types import NewMessage, NewPart, PartType, Role
-from integrity.checker import IntegrityChecker
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
-from tests.integrity.breaking import breaking, checked, forging, found
+from tests.integrity.breaking import breaking, broken, checked, forging
+from tests.integrity.erasing import erased
 from tests.integrity.repairing import a_plan, applied
+from tests.integrity.rewriting import chain_again
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(2000))
 RECORDS, REFERENCES = "records_match_their_hashes", "references_lead_to_their_files"
@@ -132,27 +133,24 @@ WHOLE = f"See <file name='a.log'>{LOG}</file> \x00"
 def test_every_altered_record_reference_and_file_is_found_and_nothing_wrong_is_read(sealed):
     assert checked() == {}
     for statement, whose, codes in CORRUPTIONS:
-        undone = transaction.savepoint()
-        touched = breaking(statement.format(**vars(sealed)))
         # The sizes of files are counted anew, as in every ledger.
         is_size = codes == {REFERENCES}
+        with broken(statement.format(**vars(sealed))) as touched:
+            finds = {code for code, ids in checked().items() if f"msg_{getattr(sealed, whose)}" in ids}
+            verified = the_ledgers().verify_live().by_code.keys()
 
-        report = IntegrityChecker.from_settings().run()
-        verified = the_ledgers().verify_live().by_code.keys()
-
-        assert touched == 1, statement
-        assert codes <= {code for code, ids in found(report).items() if f"msg_{getattr(sealed, whose)}" in ids}
-        assert is_size or {"record_hash_mismatch", "chain_broken", "reference_mismatch"} & verified, statement
-        # It is put together as it was sent, or not at all.
-        try:
-            content = a_store().get_message(message_id=sealed.moved, whole=True).content
-        except LcmError as refusal:
-            assert (refusal.code, type(refusal)) == ("damaged", Conflict), statement
-            assert "lcm check" in refusal.detail
-        else:
-            assert content == WHOLE, statement
-            assert whose != "moved" or is_size, statement
-        transaction.savepoint_rollback(undone)
+            assert touched == 1, statement
+            assert codes <= finds
+            assert is_size or {"record_hash_mismatch", "chain_broken", "reference_mismatch"} & verified, statement
+            # It is put together as it was sent, or not at all.
+            try:
+                content = a_store().get_message(message_id=sealed.moved, whole=True).content
+            except LcmError as refusal:
+                assert (refusal.code, type(refusal)) == ("damaged", Conflict), statement
+                assert "lcm check" in refusal.detail
+            else:
+                assert content == WHOLE, statement
+                assert whose != "moved" or is_size, statement
 
 
 def test_a_file_whose_path_leads_to_other_bytes_is_not_put_together(sealed):
@@ -177,10 +175,8 @@ def test_what_is_altered_beside_or_in_a_cold_text_is_found(sealed):
         "UPDATE messages SET token_counter = 'cl100k_base' WHERE message_id = {tool}",
         "DELETE FROM file_references WHERE message_id = {moved}",
     ):
-        undone = transaction.savepoint()
-        breaking(statement.format(**vars(sealed)))
-        assert "cold_texts_match_their_hashes" in checked()
-        transaction.savepoint_rollback(undone)
+        with broken(statement.format(**vars(sealed))):
+            assert "cold_texts_match_their_hashes" in checked()
 
     # Another order of keys within a block.
     [block] = ColdBlock.objects.filter(conversation_id=sealed.id)
@@ -207,14 +203,11 @@ def test_what_is_altered_is_put_back_from_a_ledger(sealed):
         "UPDATE messages SET exact = NULL WHERE message_id = {plain}",
         "UPDATE message_parts SET exact = NULL WHERE message_id = {tool}",
     ):
-        undone = transaction.savepoint()
-        breaking(statement.format(**vars(sealed)))
+        with broken(statement.format(**vars(sealed))):
+            plan = applied(a_plan(ledger))
 
-        plan = applied(a_plan(ledger))
-
-        assert [step.operation for step in plan.steps] == ["restore_from_ledger"], statement
-        assert checked() == {}, statement
-        transaction.savepoint_rollback(undone)
+            assert [step.operation for step in plan.steps] == ["restore_from_ledger"], statement
+            assert checked() == {}, statement
 
 
 def test_a_lost_message_comes_back_with_its_files(sealed):
@@ -241,18 +234,7 @@ def test_what_cannot_be_put_back_is_named_and_shown_as_it_is(sealed):
 def as_stored_before(conversation_id: int) -> None:
     """Make a conversation one whose messages were stored before records were sealed."""
     breaking("UPDATE messages SET record_hash = NULL WHERE conversation_id = %s", conversation_id)
-    breaking(
-        "UPDATE messages m SET chain_hash = sealed.chain_hash FROM ("
-        "  SELECT message_id, lcm_chain('\\x', entry_hash, metadata_hash, NULL, created_at, recorded_at)"
-        "         OVER (ORDER BY seq) AS chain_hash FROM messages WHERE conversation_id = %s"
-        ") sealed WHERE sealed.message_id = m.message_id",
-        conversation_id,
-    )
-    breaking(
-        "UPDATE conversations c SET chain_head = m.chain_hash FROM messages m"
-        " WHERE c.conversation_id = %s AND m.conversation_id = c.conversation_id AND m.seq = c.next_seq - 1",
-        conversation_id,
-    )
+    chain_again(conversation_id)
 
 
 def test_messages_from_before_stay_valid_and_those_behind_them_are_sealed(sealed):
@@ -271,13 +253,10 @@ def test_of_messages_from_before_what_references_say_is_checked(sealed):
     as_stored_before(sealed.id)
     for statement, whose, codes in CORRUPTIONS:
         if whose == "moved" and codes == BOTH:
-            undone = transaction.savepoint()
-            breaking(statement.format(**vars(sealed)))
-
-            assert f"msg_{sealed.moved}" in checked()[REFERENCES], statement
-            with pytest.raises(Conflict, match="lcm check"):
-                a_store().get_message(message_id=sealed.moved, whole=True)
-            transaction.savepoint_rollback(undone)
+            with broken(statement.format(**vars(sealed))):
+                assert f"msg_{sealed.moved}" in checked()[REFERENCES], statement
+                with pytest.raises(Conflict, match="lcm check"):
+                    a_store().get_message(message_id=sealed.moved, whole=True)
 
 
 QUOTED = st.sampled_from(["the element", "half of it", "another's", "made up", "unclosed"])
@@ -326,9 +305,7 @@ def test_a_reference_that_leads_nowhere_or_to_another_workspace_is_found(sealed)
 
 
 def test_an_erased_message_with_a_file_is_no_finding_and_has_nothing_to_put_together(sealed):
-    erasures = Erasures.from_settings()
-    preview = erasures.preview_erasure(conversation_id=sealed.id, message_ids=[sealed.moved, sealed.plain])
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), sealed.id, message_ids=[sealed.moved, sealed.plain])
 
     assert checked() == {}
     assert verified(exported(sealed.id)).is_clean
