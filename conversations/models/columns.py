@@ -1,4 +1,4 @@
-"""Column types that PostgreSQL has and Django lacks, searching them, and rows as records."""
+"""Column types that Django lacks, searches of them, and rows as records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: conversations, and the summaries in their contexts."""
+"""The store that other rooms use: conversations, and what their contexts show."""
 
 from __future__ import annotations
 

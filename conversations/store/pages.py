@@ -29,7 +29,7 @@ class Page(list[T]):
 
 
 def fitting(name: str, **values: Any) -> tuple[int, bool]:
-    """Return how many rows of a statement fit a page, and whether more follow."""
+    """How many rows of a statement fit a page, and whether more follow."""
     [(there, fit)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
     return max(1, fit), fit < there and there > 1
 

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage import archiving, cold_texts
 from conversations.cold_storage.archiving import NotTheSame, archive_stretch, leave_out, thaw_block
-from conversations.cold_storage.cold_texts import (
-    ColdBlockDamaged,
-)
+from conversations.cold_storage.cold_texts import ColdBlockDamaged, messages_in, packed_hash
 from conversations.models import AuditEntry, ColdBlock, Conversation, Message
 from conversations.store.read import messages_of
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -194,6 +192,7 @@ def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):
 
     assert (refusal.value.code, refusal.value.retryable) == ("cold_block_damaged", False)
     assert refusal.value.context["cold_block_id"] == ColdBlock.objects.get().pk
+    assert messages_in(b"another", packed_hash(b"another")) == "it cannot be unpacked"
 
 
 def test_texts_that_move_while_they_are_read_are_read_again(conversation_id, monkeypatch):

@@ -20,7 +20,7 @@ TAIL_BYTES = 64 * 1024
 
 @dataclass
 class Seen:
-    """A file as explorers get it; its beginning and its end are collected from chunks of any size."""
+    """A file as explorers get it: beginning and end, collected chunk by chunk."""
 
     file: BinaryIO
     file_name: str = ""
