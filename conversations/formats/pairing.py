@@ -81,11 +81,7 @@ def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
 
 
 def _answered(
-    result: Result,
-    turn: Turn,
-    shown: Sequence[Turn | _Exchange],
-    by_id: dict[str, list[_Exchange]],
-    repairs: Repairs,
+    result: Result, turn: Turn, shown: Sequence[Turn | _Exchange], by_id: dict[str, list[_Exchange]], repairs: Repairs
 ) -> bool:
     """Give the result to its call; return whether there is one."""
     if result.call_id is None:

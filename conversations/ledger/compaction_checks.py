@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from conversations.content import hashing
 from conversations.ledger.lines import as_moment, microseconds
+from conversations.ledger.message_checks import MessageCheck
 from conversations.ledger.types import Findings, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
@@ -151,6 +152,7 @@ class RunCheck:
     """Checks the runs and boundaries of one conversation."""
 
     findings: Findings
+    messages: MessageCheck
     _run_ids: set[str] = field(default_factory=set)
     _references: set[str] = field(default_factory=set)
 
@@ -168,10 +170,10 @@ class RunCheck:
             "repair corrects it",
         )
 
-    def boundary(self, line: Line, *, last_seq: int) -> None:
+    def boundary(self, line: Line) -> None:
         """Check that a boundary has a unique name and follows an existing message."""
         name = line["host_reference"]
-        is_new, is_behind = name not in self._references, line["last_seq"] <= last_seq
+        is_new, is_behind = name not in self._references, line["last_seq"] <= self.messages.last_seq
         self.findings.require(is_new, "duplicate_boundary", f"the boundary {name[:80]!r} occurs twice")
         self.findings.require(is_behind, "unknown_message", "this boundary is after the newest message")
         self._references.add(name)

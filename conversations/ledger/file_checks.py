@@ -54,6 +54,7 @@ class FileCheck:
 
     def reference(self, line: Line) -> None:
         """Check a reference line against the next reference that the messages seal."""
+        self.close()
         seq, file_id = line["seq"], line["file_id"]
         if file_id not in self.files:
             # A file that is only named may belong to another conversation; the message seals its hash.

@@ -9,13 +9,7 @@ from typing import BinaryIO, Protocol
 from conversations.cold_storage.cold_texts import ColdTexts
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.line_sources import (
-    file_lines,
-    message_lines,
-    part_lines,
-    reference_lines,
-    summary_lines,
-)
+from conversations.ledger.line_sources import file_lines, message_lines, part_lines, reference_lines, summary_lines
 from conversations.ledger.lines import FORMAT, VERSION, Pen, Place, as_text
 from conversations.ledger.types import Line
 from conversations.ledger.verifying import Verifier, lines_in, refuse

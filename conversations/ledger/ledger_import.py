@@ -6,9 +6,10 @@ import base64
 import hashlib
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -165,6 +166,13 @@ class LedgerImporter:
             detail={"line_hash": line_hash, **renamed},
         )
         rows = Restored(conversation.pk, self.workspace_id, session_id, audit_id=act.pk)
+        restore: dict[str, Callable[[Sequence[Line]], None]] = {
+            "message": rows.messages,
+            "part": rows.parts,
+            "summary": rows.summaries,
+            "reference": rows.references,
+            **{each.kind: partial(each.restore, conversation.pk) for each in self.exporter.sections},
+        }
         _note(given, first, body)
         for kind, group in groupby(_noted(lines, given), key=_kind_of_row):
             if kind == "end":
@@ -173,7 +181,7 @@ class LedgerImporter:
                 self._files(rows, (line for line, _ in group))
             else:
                 for batch in batches(group, lambda pair: len(pair[1]), most=BATCH_LINES, largest=BATCH_BYTES):
-                    self._restore(kind, rows, [line for line, _ in batch])
+                    restore[kind]([line for line, _ in batch])
         conversation.title, conversation.metadata = last["title"], last["metadata"]
         conversation.overrides = typed_overrides(last["overrides"])
         conversation.updated_at = datetime.fromisoformat(last["updated_at"])
@@ -182,20 +190,6 @@ class LedgerImporter:
         recount(conversation.pk)
         self._require_same(conversation.pk, given, original)
         return ImportedLedger(conversation.pk, session_id, counts=Tally(**last["counts"]))
-
-    def _restore(self, kind: str, rows: Restored, lines: Sequence[Line]) -> None:
-        match kind:
-            case "message":
-                rows.messages(lines)
-            case "part":
-                rows.parts(lines)
-            case "summary":
-                rows.summaries(lines)
-            case "reference":
-                rows.references(lines)
-            case _:
-                section = next(section for section in self.exporter.sections if section.kind == kind)
-                section.restore(rows.conversation_id, lines)
 
     def _files(self, rows: Restored, lines: Iterable[Line]) -> None:
         """Store the files, each of which has a line before those with its bytes."""

@@ -6,7 +6,7 @@ It reads only lines, never the database; what later lines are compared with is k
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import BinaryIO, Self
@@ -81,7 +81,7 @@ class Verifier:
             self.place = replace(self.place, line_hash=values["line_hash"], lines=self.place.lines + 1)
             return None
         if self._is_allowed(values["type"]):
-            self._check(values)
+            self._checks[values["type"]](values)
         self.place = self.place.behind(values, values["line_hash"])
         return values
 
@@ -132,46 +132,39 @@ class Verifier:
         return is_right or kind not in ("header", "trailer")
 
     def _begin(self) -> None:
+        """Forget the last conversation."""
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
-        self._runs = RunCheck(self.findings)
         self._files = FileCheck(self.findings, self._memory)
+        runs = RunCheck(self.findings, self._messages)
+        self._checks: dict[str, Callable[[Line], None]] = {
+            "header": self._header,
+            "conversation": self._conversation,
+            "message": self._messages.message,
+            "part": self._messages.part,
+            "summary": self._summaries.summary,
+            "run": runs.run,
+            "boundary": runs.boundary,
+            "file": self._files.file,
+            "bytes": self._files.bytes,
+            "reference": self._files.reference,
+            "end": self._end,
+            "trailer": self._trailer,
+        }
 
-    def _check(self, values: Line) -> None:
-        match values["type"]:
-            case "header":
-                is_known = (values["format"], values["version"], values["hash"]) == (FORMAT, VERSION, "sha256")
-                self.findings.require(is_known, "unsupported_version", "this ledger is of another format or version")
-                self._is_foreign = not is_known
-                self.workspace = values["workspace"]
-            case "conversation":
-                self._begin()
-                is_next = self._session_id is None or self._session_id < values["session_id"]
-                sentence = "conversations must be ordered by session_id, each once"
-                self.findings.require(is_next, "unexpected_line", sentence)
-                self._session_id = values["session_id"]
-            case "message":
-                self._messages.message(values)
-            case "part":
-                self._messages.part(values)
-            case "summary":
-                self._summaries.summary(values)
-            case "run":
-                self._runs.run(values)
-            case "boundary":
-                self._runs.boundary(values, last_seq=self._messages.last_seq)
-            case "file":
-                self._files.file(values)
-            case "bytes":
-                self._files.bytes(values)
-            case "reference":
-                self._files.close()
-                self._files.reference(values)
-            case "end":
-                self._end(values)
-            case "trailer":
-                self._trailer(values)
+    def _header(self, values: Line) -> None:
+        is_known = (values["format"], values["version"], values["hash"]) == (FORMAT, VERSION, "sha256")
+        self.findings.require(is_known, "unsupported_version", "this ledger is of another format or version")
+        self._is_foreign = not is_known
+        self.workspace = values["workspace"]
+
+    def _conversation(self, values: Line) -> None:
+        self._begin()
+        is_next = self._session_id is None or self._session_id < values["session_id"]
+        sentence = "conversations must be ordered by session_id, each once"
+        self.findings.require(is_next, "unexpected_line", sentence)
+        self._session_id = values["session_id"]
 
     def _end(self, values: Line) -> None:
         self._files.finish()

@@ -33,7 +33,7 @@ def _(context: AssembledContext, screen: Screen) -> None:
     screen.note(
         f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
         f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
-        f"{counted(left_out.tokens, 'token')}.",
+        f"{counted(left_out.tokens, 'token')}."
     )
 
 
@@ -56,7 +56,7 @@ def _(changed: ReceiptDifference, screen: Screen) -> None:
         screen.heading(f"~ [{span(each)}]", each.id, f"{each.tokens_before:,} to {each.tokens_after:,} tokens")
     screen.note(
         f"{changed.tokens_before:,} to {counted(changed.tokens_after, 'token')}; "
-        f"{counted(changed.unchanged, 'item')} unchanged.",
+        f"{counted(changed.unchanged, 'item')} unchanged."
     )
 
 
@@ -129,7 +129,7 @@ def _(described: RangeDescription, screen: Screen) -> None:
     _show_outlines(described.manifest, screen)
     screen.note(
         f"{counted(described.message_count, 'message')}, {counted(described.message_tokens, 'token')}; in the context "
-        f"{described.context_tokens:,}, still raw: {_spans(described.raw_messages)}.",
+        f"{described.context_tokens:,}, still raw: {_spans(described.raw_messages)}."
     )
     if described.note:
         screen.note(described.note)
@@ -172,7 +172,7 @@ def _(grant: GrantRecord, screen: Screen) -> None:
     screen.line(f"  {cell(grant.question)}")
     screen.note(
         f"  {counted(grant.depth, 'level')} below {', '.join(grant.item_ids)}; "
-        f"{counted(grant.reads, 'read')}, refused: {refused or 'nothing'}",
+        f"{counted(grant.reads, 'read')}, refused: {refused or 'nothing'}"
     )
 
 

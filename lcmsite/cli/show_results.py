@@ -163,5 +163,5 @@ def _(coverage: Coverage, screen: Screen) -> None:
     screen.note(
         f"{counted(coverage.stored, 'message')} up to {coverage.last_seq}: {coverage.summarized:,} summarized, "
         f"{coverage.raw:,} raw, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
-        f"{'Everything can be recovered.' if coverage.is_complete else 'Not everything can be recovered.'}",
+        f"{'Everything can be recovered.' if coverage.is_complete else 'Not everything can be recovered.'}"
     )

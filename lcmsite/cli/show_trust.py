@@ -22,7 +22,7 @@ def _(report: IntegrityReport, screen: Screen) -> None:
     screen.note(
         f"{counted(report.conversations_checked, 'conversation')} and "
         f"{counted(report.messages_checked, 'message')} checked: "
-        f"{'everything holds' if report.is_clean else 'not everything holds'}. The report is {report.report_id}.",
+        f"{'everything holds' if report.is_clean else 'not everything holds'}. The report is {report.report_id}."
     )
     if report.repair_id:
         screen.note(f"The repair plan: lcm repairs {report.repair_id}")
@@ -76,7 +76,7 @@ def _(report: LedgerReport, screen: Screen) -> None:
         f"{counted(report.lines, 'line')}, {counted(report.conversations, 'conversation')}, "
         f"{counted(report.counts.messages, 'message')}, "
         f"{counted(report.counts.summaries, 'summary', 'summaries')}: "
-        f"{'everything holds' if report.is_clean else 'not everything holds'}.",
+        f"{'everything holds' if report.is_clean else 'not everything holds'}."
     )
     screen.note(f"The last line_hash is {report.line_hash or 'none'}.")
     if report.anchor is not None:
@@ -85,7 +85,7 @@ def _(report: LedgerReport, screen: Screen) -> None:
         screen.note(
             f"Compared with the anchor of {anchor.made_at} from {anchor.site}: "
             f"{counted(anchor.conversations, 'conversation')}{unnamed}. "
-            + _signed_by(anchor.public_key, is_trusted=anchor.key_is_trusted),
+            + _signed_by(anchor.public_key, is_trusted=anchor.key_is_trusted)
         )
 
 
@@ -98,7 +98,7 @@ def _(verdict: AnchorVerdict, screen: Screen) -> None:
     screen.note(
         f"{verdict.source}, made {verdict.made_at} on {verdict.site}: "
         f"{counted(verdict.conversations, 'conversation')}{unnamed}, {counted(verdict.messages, 'message')}, "
-        f"{counted(verdict.acts, 'act')}: {'as anchored' if verdict.is_clean else 'differences found'}.",
+        f"{counted(verdict.acts, 'act')}: {'as anchored' if verdict.is_clean else 'differences found'}."
     )
     screen.note(_signed_by(verdict.public_key, is_trusted=verdict.key_is_trusted))
 

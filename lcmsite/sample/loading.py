@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -35,8 +34,8 @@ WISH = "context_threshold"
 SECONDS_TO_WAIT = 60
 
 
-def load_sample(*, url: str, echo: Callable[[str], object]) -> None:
-    """Store and compact the sample once, and print how to reach it."""
+def load_sample(*, url: str) -> list[str]:
+    """Store and compact the sample once; return the lines that say how to reach it."""
     workspace = default_workspace()
     scope = Scope(workspace.pk)
     store = ConversationStore.from_settings(scope)
@@ -49,7 +48,7 @@ def load_sample(*, url: str, echo: Callable[[str], object]) -> None:
     key, password = _key(scope, workspace.pk), _password(scope)
     counters = store.get_conversation(conversation_id=conversation.conversation_id).counters
     same_database = " (with the same LCM_DATABASE_URL)" if settings.DEPLOYMENT.database_url else ""
-    for line in (
+    return [
         f"  URL      {url}/  (log in as {USERNAME}, password {password})",
         f"  API      {url}/api/v1/docs/",
         f"  API key  {key}",
@@ -59,8 +58,7 @@ def load_sample(*, url: str, echo: Callable[[str], object]) -> None:
         "What the context has forgotten is found:",
         f"Try: which {WISH} does the user want on the staging machine?{same_database}",
         f'  {lcm()} grep {SESSION_ID} "staging machine {WISH}" --roles user --limit 3',
-    ):
-        echo(line)
+    ]
 
 
 def sample_messages() -> list[NewMessage]:

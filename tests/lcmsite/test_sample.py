@@ -57,9 +57,7 @@ def _loading(key_file: Path) -> Iterator[Loading]:
     """Loads the sample and gives back what was said about it."""
 
     def load() -> str:
-        said: list[str] = []
-        load_sample(url=URL, echo=said.append)
-        return "\n".join(said)
+        return "\n".join(load_sample(url=URL))
 
     with pytest.MonkeyPatch.context() as patched:
         # Not by way of the settings: the data directory is also where the tests' own database lies.

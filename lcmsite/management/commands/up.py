@@ -166,11 +166,9 @@ class Command(BaseCommand):
         # Not imported above: without a sample, nothing needs it.
         from lcmsite.sample.loading import load_sample
 
-        introduction: list[str] = []
         self._tell_person("Loading the sample conversation ...")
         with _alone("lcm.sample"):
-            load_sample(url=url, echo=introduction.append)
-        return introduction
+            return load_sample(url=url)
 
     def _tell_person(self, line: str) -> None:
         if not settings.LOGS_ONLY_JSON:
