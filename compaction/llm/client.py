@@ -84,7 +84,7 @@ class ModelClient:
         try:
             reply = self._ask(prompt, seconds)
         except ModelFailed as failed:
-            self.after_call(failed.reason, failed.usage)
+            self.after_call(CallOutcome(failed.reason), failed.usage)
             raise
         self.after_call(CallOutcome.ANSWERED, reply.usage)
         return reply

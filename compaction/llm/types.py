@@ -30,6 +30,14 @@ class CallOutcome(StrEnum):
     LEAKED = "leaked"
 
 
+class Withheld(StrEnum):
+    """Why a call was not made."""
+
+    MISCONFIGURED = "misconfigured"
+    BREAKER_OPEN = "breaker_open"
+    SPEND_EXHAUSTED = "spend_exhausted"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """One model at one place; ValueError, without the key, if not callable.
@@ -98,20 +106,30 @@ class HttpRequest:
 
 
 class ModelFailed(Exception):
-    """No usable answer. `detail` quotes no key, no prompt and no answer."""
+    """No usable answer. `detail` quotes no key, no prompt and no answer.
 
-    reason: ClassVar[CallOutcome]
+    Where no call was made, the same one may be made at `retry_at`, if that is known.
+    """
+
+    reason: ClassVar[CallOutcome | Withheld]
     # Whether the same call may succeed a little later.
     is_transient: ClassVar[bool] = False
 
     def __init__(
-        self, detail: str, *, status: int | None = None, retry_after: float | None = None, usage: Usage | None = None
+        self,
+        detail: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        retry_at: datetime | None = None,
+        usage: Usage | None = None,
     ) -> None:
         at = f" (HTTP {status})" if status is not None else ""
         super().__init__(f"{self.reason.value}: {detail}{at}")
         self.detail = detail
         self.status = status
         self.retry_after = retry_after
+        self.retry_at = retry_at
         self.usage = usage or Usage()
 
 
@@ -159,37 +177,19 @@ class ContextLength(ModelFailed):
     reason = CallOutcome.CONTEXT_LENGTH
 
 
-class Withheld(StrEnum):
-    """Why a call was not made."""
-
-    MISCONFIGURED = "misconfigured"
-    BREAKER_OPEN = "breaker_open"
-    SPEND_EXHAUSTED = "spend_exhausted"
-
-
-class CallWithheld(ModelFailed):
-    """No call was made; the same one may be made at `retry_at`, if that is known."""
-
-    reason: ClassVar[Withheld]  # type: ignore[assignment]  # of a call that has no outcome
-
-    def __init__(self, detail: str, *, retry_at: datetime | None = None) -> None:
-        super().__init__(detail)
-        self.retry_at = retry_at
-
-
-class Misconfigured(CallWithheld):
+class Misconfigured(ModelFailed):
     """A setting or key is missing; the detail names the setting, no value."""
 
     reason = Withheld.MISCONFIGURED
 
 
-class BreakerOpen(CallWithheld):
+class BreakerOpen(ModelFailed):
     """The model failed too often: calls pause, or one is probing it."""
 
     reason = Withheld.BREAKER_OPEN
 
 
-class SpendExhausted(CallWithheld):
+class SpendExhausted(ModelFailed):
     """The calls or the tokens of this window are spent."""
 
     reason = Withheld.SPEND_EXHAUSTED

@@ -134,6 +134,8 @@ def test_nobody_is_asked_after_the_deadline():
         a_client(vendor, nap).complete(PROMPT, deadline=nap.clock() - 1)
 
     assert vendor.requests == []
+    with pytest.raises(Unreachable, match="no connection"):
+        a_client(vendor).complete(PROMPT)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 422])

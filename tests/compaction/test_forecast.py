@@ -126,6 +126,12 @@ def test_a_chunk_that_no_summary_stands_for_stays_and_the_next_is_proposed():
     assert ordinals(steps[-1].chunk) == [1, 5, 6, 7, 8, 9, 13]
 
 
+def test_condensing_ends_where_no_summary_would_have_been_cheaper():
+    steps = steps_without(10, chat(40))
+
+    assert [step.kind for step in steps].count(SummaryKind.CONDENSED) == 1
+
+
 def changes(planned: Forecast, now: list[Slot], *, last_seq: int = 16, policy: CompactionPolicy = POLICY) -> list[str]:
     return [f"{each['id']} {each['change']}" for each in item_changes(planned.steps, now, policy, last_seq)]
 
@@ -154,6 +160,13 @@ def test_an_item_that_is_gone_replaced_or_of_another_length_is_named():
     now = [slots[0], summary(2), raw(3, Role.USER, tokens=501), *slots[4:]]
 
     assert changes(planned, now) == ["msg_2 replaced", "msg_3 recounted", "msg_4 gone"]
+
+
+def test_an_item_that_is_protected_by_now_is_named():
+    slots = [raw(1, Role.USER), raw(2, calls="a"), *chat(16)[2:]]
+    planned = forecast(slots, POLICY)
+
+    assert "msg_2 protected" in changes(planned, [*slots, raw(17, Role.TOOL, calls="a")])
 
 
 def test_an_item_that_belongs_together_with_what_came_later_is_named():

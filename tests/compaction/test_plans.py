@@ -24,7 +24,7 @@ from compaction.types import Outcome, PlanRecord
 from conversations.errors import NotFound
 from conversations.models import ContextItem, Summary
 from conversations.sql import rows
-from conversations.types import ConversationRecord, NewMessage, Role, SummaryKind
+from conversations.types import ConversationRecord, SummaryKind
 from tests.factories import a_conversation, a_store
 
 pytestmark = pytest.mark.django_db
@@ -46,10 +46,6 @@ def a_talk(count: int = 60, **options: Any) -> ConversationRecord:
 
 def planned(conversation: ConversationRecord, **settings: Any) -> PlanRecord:
     return plans(**settings).plan(conversation_id=conversation.conversation_id)
-
-
-def say(conversation: ConversationRecord, *messages: NewMessage) -> None:
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=messages)
 
 
 def items_of(conversation: ConversationRecord) -> list[tuple[int, int | None, str | None]]:
@@ -127,18 +123,6 @@ def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for()
     first = Summary.objects.get(depth=1, first_seq=1)
     assert (plan.steps[0].depth, plan.steps[0].from_steps) == (1, ())
     assert [(each.first_seq, each.last_seq) for each in plan.steps[0].ranges] == [(1, first.last_seq)]
-
-
-def test_what_was_said_since_does_not_matter():
-    conversation = a_talk()
-    plan = planned(conversation)
-    say(conversation, NewMessage(Role.USER, "One thing more."), NewMessage(Role.ASSISTANT, "Yes?"))
-
-    result = plans().execute_plan(plan_id=plan.plan_id)
-
-    first = next(step for step in plan.steps if step.number == 1)
-    assert result.outcome is Outcome.COMPACTED
-    assert Summary.objects.get(depth=0, first_seq=1).last_seq == first.last_seq
 
 
 def test_a_context_that_was_compacted_since_is_told_and_left_alone():

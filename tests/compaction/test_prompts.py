@@ -134,6 +134,13 @@ def test_of_many_short_messages_those_in_the_middle_are_left_out_and_counted():
     assert int(missing) + text.count("[user]") == 1000
 
 
+def test_a_monster_is_brought_into_bounds():
+    prompt = a_prompt(*said("word " * 1_000_000), most_source_tokens=10_000)
+
+    assert estimate_tokens(prompt.user) < 10_200
+    assert "tokens left out" in prompt.user
+
+
 def test_what_an_earlier_summary_told_is_given_as_known():
     prompt = a_prompt(*said("Now 5434."), previous="The port was 5433.")
 

@@ -22,7 +22,6 @@ def test_telegrams_keep_nearly_all_words_of_later_answers(share, goal):
     assert answers_kept(with_summarizer(TelegraphicSummarizer()), share=share) >= goal
 
 
-# In short: test_identifiers.
 @pytest.mark.thorough
 def test_names_that_an_agent_needs_again_are_kept():
     assert names_kept(with_summarizer(ExtractiveSummarizer())) >= 0.84

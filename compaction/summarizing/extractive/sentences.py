@@ -62,10 +62,10 @@ def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
             yield call
         elif is_prose:
             line = line.strip()
-            for sentence in sentences(line if line[:1].isalpha() else _without(_LIST_MARK, line)):
+            for sentence in sentences(_LIST_MARK.sub("", line, count=1)):
                 yield from _pieces(sentence, is_prose=True)
         else:
-            yield from _pieces(_without(_LINE_NUMBER, line), is_prose=False)
+            yield from _pieces(_LINE_NUMBER.sub("", line, count=1), is_prose=False)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -77,11 +77,6 @@ def sentences(text: str) -> Iterator[str]:
         yield text[start : end.end()]
         start = end.end()
     yield text[start:]
-
-
-def _without(beginning: re.Pattern[str], line: str) -> str:
-    match = beginning.match(line)
-    return line[match.end() :] if match else line
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
