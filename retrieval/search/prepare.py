@@ -74,7 +74,7 @@ def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[D
 
 @contextmanager
 def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings in an outer transaction; they end with the savepoint."""
+    """Change settings in a transaction that is not ours, until the savepoint ends."""
     with transaction.atomic():
         rows("SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in settings), [*settings.values()])
         yield

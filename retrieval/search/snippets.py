@@ -22,7 +22,7 @@ _UNITS = 2**32
 
 
 class Stem(NamedTuple):
-    """How words with a needle begin, the longest first, and how long an ending may follow."""
+    """How words with a needle begin, longest first, and how long an ending may be."""
 
     number: int
     beginnings: tuple[tuple[str, int], ...]

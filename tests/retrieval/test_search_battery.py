@@ -106,7 +106,6 @@ QUESTIONS = [
     ("connection refused", {31, 32}),
     ("10.0.4.17:6379", {31}),
     ("loadSummary", {34, 35}),
-    ("rate limit", {37}),
     ("@acme/ui-kit", {50}),
     # Phrases, alternatives, exclusions.
     ('"cold storage"', {28}),
@@ -121,12 +120,10 @@ QUESTIONS = [
     ("备份", {13}),
     ("PostgreSQL 存储桶", {14}),
     ("桶", {14}),
-    ("エラー", {15}),
     ("アクセス権限", {16}),
     ("서버", {17, 18}),
     # Accents, said or not; other alphabets; emoji.
     ("configuracion produccion", {19, 20}),
-    ("Grosse Uberweisungen", {23, 24}),
     ("Überweisungen", {23, 24}),
     ("telecharge", {44, 45}),
     ("relevé.pdf", {45}),

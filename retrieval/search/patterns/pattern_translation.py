@@ -112,7 +112,7 @@ class _Translation:
         self._literal(piece[0], written=piece[0])
 
     def _literal(self, character: str, *, written: str) -> None:
-        """Take a literal character; a quantifier ends the literal."""
+        """Take a literal character; a quantifier ends the literal text before it."""
         self.out.append(written)
         follows = self.source[self.place : self.place + 1]
         if not self.open and follows not in ("*", "?", "{"):
@@ -217,7 +217,7 @@ class _Translation:
 
 
 def _escaped(letter: str) -> str:
-    """The literal character behind a backslash; refuse any other escape."""
+    """A literal character behind a backslash; Invalid for an unknown escape."""
     if not (letter.isascii() and letter.isalnum()):
         return "\\" + letter if letter.isascii() else letter
     if letter in "pPX":

@@ -116,7 +116,7 @@ class RelevanceSearch:
 def _first_that_finds_enough(
     rows: RankedRows, prepared: Prepared, queries: Sequence[ParsedQuery]
 ) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
-    """An attempt and its hits; if none finds enough, the last at the query as it stands."""
+    """An attempt and its hits; if none finds enough, the last of the first query."""
     last = None
     for parsed in queries:
         tried = None
