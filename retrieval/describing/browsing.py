@@ -81,11 +81,7 @@ def browse(
         )
     start = (page - 1) * limit
     shown = list(found.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
-    filled = (
-        {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
-        if shown
-        else {}
-    )
+    filled = {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
     total = found.count()
     return ConversationPage(
         conversations=tuple(_overview(each, filled[each.pk], policy) for each in shown),
