@@ -54,13 +54,13 @@ class Scope:
         """
         if locked:
             held = Conversation.objects.select_for_update(no_key=True)
-            return self._locked(held, "conversation", conversation_id, conversation_id=conversation_id)
+            return self.find(held, "conversation", conversation_id, conversation_id=conversation_id)
         return self._one(Conversation, "conversation", conversation_id)
 
     def conversation_of(self, *, message_id: int) -> Conversation:
         """The conversation that a message is in, its row held until the transaction ends."""
         held = Conversation.objects.select_for_update(no_key=True, of=("self",))
-        return self._locked(held, "message", f"msg_{message_id}", messages__message_id=message_id)
+        return self.find(held, "message", f"msg_{message_id}", messages__message_id=message_id)
 
     def message(self, message_id: int) -> Message:
         return self._one(Message, "message", message_id, shown=f"msg_{message_id}")
@@ -79,7 +79,8 @@ class Scope:
             raise unseen(noun, key if shown is None else shown)
         return found
 
-    def _locked(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
+    def find(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
+        """The first of these rows that the look-up finds; NotFound without one."""
         found = None if _unaskable(*lookup.values()) else self.narrow(rows.filter(**lookup)).first()
         if found is None:
             raise unseen(noun, shown)

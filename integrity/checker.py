@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from conversations.models import Conversation
+from conversations.models import Conversation, Quarantine
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
-from conversations.sql import snapshot
+from conversations.sql import first_row, load, snapshot
 from conversations.store.pages import behind
 from integrity import models, reports
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
@@ -17,6 +19,7 @@ from integrity.invariants import INVARIANTS, Invariant
 from integrity.repairs import repair_plans
 from integrity.scans import scan_rows as scans
 from integrity.types import (
+    FindingRecord,
     IntegrityReport,
     IntegrityState,
     RepairPlanRecord,
@@ -24,8 +27,10 @@ from integrity.types import (
     ReportPage,
     ScanMode,
     ScanRecord,
+    Severity,
 )
 
+_CHECKED = load("integrity/reports.sql")["checked_conversations"]
 # Violations are few, but the planner expects parallel workers to return many rows.
 PARALLEL = {"parallel_tuple_cost": "0"}
 
@@ -95,7 +100,26 @@ class IntegrityChecker:
 
     def get_state(self) -> IntegrityState:
         """Show how much was checked, when, and whether any damage is known."""
-        return reports.state_of(self.scope)
+        counts = first_row(_CHECKED, {"workspace_id": self.scope.workspace_id})
+        assert counts is not None, "it has one row"
+        # The whole site has its own reports, which belong to no workspace.
+        finished = models.IntegrityReport.objects.filter(
+            conversation=None, workspace=self.scope.workspace_id, finished_at__isnull=False
+        ).order_by("-started_at", "-report_id")
+        newest = finished.first()
+        # A check that skipped conversations does not count as a check of everything.
+        whole = finished.filter(mode=ScanMode.FULL, unchecked=[]).first()
+        findings = sum(newest.counts.values()) if newest else 0
+        is_damaged = bool(findings or counts["conversations_with_findings"])
+        return IntegrityState(
+            **counts,
+            finding_count=findings,
+            messages_since_whole_check=max(0, counts["messages"] - (whole.messages_checked if whole else 0)),
+            is_clean=False if is_damaged else True if whole else None,
+            whole_report_id=whole.report_id if whole else None,
+            whole_checked_at=whole.started_at if whole else None,
+            newest_report_id=newest.report_id if newest else None,
+        )
 
     def list_reports(
         self,
@@ -130,7 +154,18 @@ class IntegrityChecker:
         all.
         """
         report = reports.report_of(self.scope, report_id)
-        return reports.page_of(report, code=code, after_id=after_id, limit=limit)
+        held = Quarantine.objects.filter(target=OuterRef("target"), released_at__isnull=True)
+        listed = report.findings.filter(finding_id__gt=after_id).annotate(is_quarantined=Exists(held))
+        if code is not None:
+            listed = listed.filter(code=code)
+        found = list(listed.order_by("finding_id")[: limit + 1])
+        return ReportPage(
+            report=reports.report_record(report),
+            findings=tuple(
+                record_of(FindingRecord, row, id=row.target, severity=Severity(row.severity)) for row in found[:limit]
+            ),
+            next_after_id=found[limit - 1].finding_id if len(found) > limit else None,
+        )
 
     def plan_repairs(self, *, report_id: str, ledger_file_id: str | None = None) -> RepairPlanRecord:
         """Plan repair steps for a report's findings, with the values before and after.

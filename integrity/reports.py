@@ -1,4 +1,4 @@
-"""Store reports of checks, and read them: figures at once, findings page by page."""
+"""Store reports of checks, and read them with their first findings."""
 
 from __future__ import annotations
 
@@ -10,29 +10,16 @@ from functools import partial
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from prometheus_client import Counter
 
-from conversations.errors import NotFound
-from conversations.models import Quarantine
 from conversations.models.columns import record_of
 from conversations.scope import Scope
 from conversations.sql import load, rows
 from integrity import models
 from integrity.examination import Examination
 from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT
-from integrity.types import (
-    Finding,
-    FindingRecord,
-    IntegrityReport,
-    IntegrityState,
-    InvariantResult,
-    ReportOutline,
-    ReportPage,
-    ScanMode,
-    Severity,
-)
+from integrity.types import Finding, IntegrityReport, InvariantResult, ReportOutline, ScanMode
 
 logger = structlog.get_logger(__name__)
 
@@ -109,30 +96,7 @@ def _count_failures(counts: Mapping[str, int]) -> None:
 
 def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
     """Return the row of a report; NotFound if the scope has none."""
-    reports = scope.narrow(models.IntegrityReport.objects.all())
-    report = reports.filter(report_id=report_id).first() if report_id.isprintable() else None
-    if report is None:
-        raise NotFound(f"There is no report {report_id[:80]!r} that you may see.")
-    return report
-
-
-def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, limit: int) -> ReportPage:
-    """Return a report with a page of its findings, of one invariant or of all."""
-    held = Quarantine.objects.filter(target=OuterRef("target"), released_at__isnull=True)
-    listed = (
-        report.findings.filter(finding_id__gt=after_id).annotate(is_quarantined=Exists(held)).order_by("finding_id")
-    )
-    if code is not None:
-        listed = listed.filter(code=code)
-    found = list(listed[: limit + 1])
-    more = len(found) > limit
-    return ReportPage(
-        report=report_record(report),
-        findings=tuple(
-            record_of(FindingRecord, row, id=row.target, severity=Severity(row.severity)) for row in found[:limit]
-        ),
-        next_after_id=found[limit - 1].finding_id if more else None,
-    )
+    return scope.find(models.IntegrityReport.objects.all(), "report", report_id, pk=report_id)
 
 
 def outline_of(report: models.IntegrityReport) -> ReportOutline:
@@ -169,30 +133,3 @@ def _first_findings(report: models.IntegrityReport) -> Mapping[str, list[Finding
         for code, *place in rows(SQL["first_findings"], [broken, report.report_id, MOST_FINDINGS]):
             places[code].append(Finding(*place))
     return places
-
-
-def state_of(scope: Scope) -> IntegrityState:
-    """Return what is known of the integrity of a workspace, or of the whole site."""
-    [counts] = rows(SQL["checked_conversations"], {"workspace_id": scope.workspace_id})
-    conversations, messages, checked_conversations, checked_messages, damaged = counts
-    # The whole site has its own reports, which belong to no workspace.
-    reports = models.IntegrityReport.objects.filter(
-        conversation=None, workspace=scope.workspace_id, finished_at__isnull=False
-    ).order_by("-started_at", "-report_id")
-    newest = reports.first()
-    # A check that skipped conversations does not count as a check of everything.
-    whole = reports.filter(mode=ScanMode.FULL, unchecked=[]).first()
-    findings = sum(newest.counts.values()) if newest is not None else 0
-    return IntegrityState(
-        conversations=conversations,
-        messages=messages,
-        conversations_checked=checked_conversations,
-        messages_checked=checked_messages,
-        conversations_with_findings=damaged,
-        finding_count=findings,
-        messages_since_whole_check=max(0, messages - whole.messages_checked) if whole is not None else messages,
-        is_clean=False if damaged or findings else None if whole is None else True,
-        whole_report_id=whole.report_id if whole is not None else None,
-        whole_checked_at=whole.started_at if whole is not None else None,
-        newest_report_id=newest.report_id if newest is not None else None,
-    )

@@ -18,9 +18,10 @@ from django.db import transaction
 from django.db.models import Min
 from django.db.models.functions import Collate
 from django.utils import timezone
+from pydantic import ValidationError
 
 from conversations.audit import Act, AuditLog
-from conversations.errors import Invalid, NotFound, Unavailable
+from conversations.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.ledger.lines import as_text
 from conversations.models import AuditEntry, AuditHead, Conversation
 from conversations.scope import EVERYTHING, Scope
@@ -64,12 +65,15 @@ class AnchorService:
     def make(self) -> AnchorReport:
         """Sign the current heads of all chains, store the file, and record the act.
 
-        Raises Invalid for an unusable key, and Unavailable if the file cannot be written.
+        Raises Invalid for an unusable key, Conflict for a damaged chain, and Unavailable if the file cannot be written.
         """
         key = signing.private_key(self.key_file, may_be_made=self.makes_key)
         made_at, public_key = self.now(), signing.public_hex(key)
-        with snapshot():
-            chains, acts = list(_chains()), _acts()
+        try:
+            with snapshot():
+                chains, acts = list(_chains()), _acts()
+        except ValidationError as wrong:
+            raise Conflict("A chain contradicts its length, so nothing was signed: run `lcm check`.") from wrong
         header = AnchorHeader(site=platform.node(), made_at=as_text(made_at), public_key=public_key)
         body = anchor_file.body_of(header, chains, acts)
         content = anchor_file.signed(body, key.sign(body))

@@ -163,7 +163,7 @@ class Repairs:
     def _held(
         self, repair_id: str, state: PlanState
     ) -> Iterator[tuple[models.RepairPlan, list[models.RepairStep], list[int]]]:
-        """Hold a plan in this state, its steps in the same state, and their conversations."""
+        """Hold a plan in this state, its steps in that state, and their rows."""
         conversation_ids = _conversations(plan_of(self.scope, repair_id).steps.filter(state=state))
         with ExitStack() as locks:
             for conversation_id in conversation_ids:

@@ -1,4 +1,4 @@
-"""Rebuild contexts, counters, links and summaries from what they are derived from."""
+"""Rebuild contexts, counters, links and summaries from their sources."""
 
 from __future__ import annotations
 

@@ -35,10 +35,7 @@ REASONS: Mapping[Step, tuple[Risk, str]] = {
     Step.RELINK: (Risk.LOW, "Its hash proves which sources it lost; they are linked again."),
     Step.QUARANTINE: (Risk.MEDIUM, "It is damaged. No model is shown it until it is restored; its row stays."),
     Step.RELEASE: (Risk.LOW, "The item that it withholds does not exist."),
-    Step.REDO_SUMMARY: (
-        Risk.MEDIUM,
-        "Its sources are intact, so it can be made again; the new summary supersedes it.",
-    ),
+    Step.REDO_SUMMARY: (Risk.MEDIUM, "Its sources are intact, so it can be made again; the new summary supersedes it."),
     Step.REBUILD_CONTEXT: (
         Risk.MEDIUM,
         "The context is derived from messages, summaries and links, and is rebuilt from them.",
@@ -120,7 +117,7 @@ _BY_HAND: Mapping[str, str] = {
 # Those that mean that links themselves are wrong.
 _ENTANGLING = _LINEAGE - {"summaries_match_their_hashes", "redone_summaries_stand_for_the_same"}
 # Findings that a ledger may help to repair.
-_RESTORABLE = frozenset(
+RESTORABLE = frozenset(
     {
         "messages_are_complete",
         "contents_match_their_hashes",
@@ -225,11 +222,6 @@ def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list
     return proposals, draft.unplanned
 
 
-def restorable_places(places: Sequence[Place]) -> set[tuple[int | None, str]]:
-    """Return the places of the findings that a ledger may help to repair."""
-    return {place.key for place in places if place.code in _RESTORABLE and not place.id.startswith("cold_")}
-
-
 def _treat(place: Place, draft: _Draft) -> None:
     facts = draft.facts
     if place.code in _BY_HAND:
@@ -253,7 +245,7 @@ def _treat(place: Place, draft: _Draft) -> None:
         draft.leave(place, "It follows a gap and is itself intact; closing the gap repairs it.")
     elif place.code == "cold_texts_match_their_hashes" and place.id.startswith("cold_"):
         draft.leave(place, "Each of its messages is a separate finding with its own step.")
-    elif place.code in _RESTORABLE and place.key in facts.restorable:
+    elif place.code in RESTORABLE and place.key in facts.restorable:
         draft.add(Step.RESTORE_FROM_LEDGER, place)
         if place.id.startswith("seq_"):
             # Restored messages return to the context.

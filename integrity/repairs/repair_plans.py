@@ -12,7 +12,7 @@ from contextlib import suppress
 from django.db import transaction
 from django.utils import timezone
 
-from conversations.errors import Conflict, NotFound
+from conversations.errors import Conflict
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.models.columns import record_of
 from conversations.scope import Scope
@@ -21,7 +21,7 @@ from integrity import models
 from integrity.repairs.quarantines import Release, Withhold
 from integrity.repairs.rebuild_derived import RebuildContext, Recount, RedoSummary, Relink, relinkable_sources
 from integrity.repairs.repair_operation import CannotRepair, Operation
-from integrity.repairs.repair_planning import Facts, Place, Step, propose, restorable_places
+from integrity.repairs.repair_planning import RESTORABLE, Facts, Place, Step, propose
 from integrity.repairs.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun
 from integrity.repairs.restore_from_ledger import RestoreFromLedger
 from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
@@ -84,13 +84,10 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
 
 def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.RepairPlan:
     """Return the row of a plan; NotFound if the scope has none."""
-    plans = scope.narrow(models.RepairPlan.objects.select_related("report"))
+    plans = models.RepairPlan.objects.select_related("report")
     if locked:
         plans = plans.select_for_update(of=("self",))
-    plan = plans.filter(plan_id=repair_id).first() if repair_id.isprintable() else None
-    if plan is None:
-        raise NotFound(f"There is no repair plan {repair_id[:80]!r} that you may see.")
-    return plan
+    return scope.find(plans, "repair plan", repair_id, pk=repair_id)
 
 
 def plan_record(plan: models.RepairPlan) -> RepairPlanRecord:
@@ -135,10 +132,9 @@ def _restorable(
     places: Sequence[Place], conversation_ids: frozenset[int], plan: models.RepairPlan
 ) -> Iterator[tuple[int | None, str]]:
     """Yield those damaged places that the ledger has with matching hashes."""
-    for conversation_id, id in restorable_places(places):
-        if conversation_id in conversation_ids:
+    for conversation_id, id in {place.key for place in places if place.code in RESTORABLE}:
+        if conversation_id in conversation_ids and not id.startswith("cold_"):
+            step = models.RepairStep(plan=plan, conversation_id=conversation_id, target=id)
             with suppress(CannotRepair):
-                OPERATIONS[Step.RESTORE_FROM_LEDGER].outlook(
-                    models.RepairStep(plan=plan, conversation_id=conversation_id, target=id)
-                )
+                OPERATIONS[Step.RESTORE_FROM_LEDGER].outlook(step)
                 yield conversation_id, id

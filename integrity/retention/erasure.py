@@ -209,10 +209,7 @@ class Erasures:
                 raise NotFound(f"There is no file {file_id[:80]!r} in conversation {conversation_id}.")
 
     def _confirmed(self, erasure_id: str, confirmation: str) -> Erasure:
-        known = self.scope.narrow(Erasure.objects.all())
-        erasure = known.filter(pk=erasure_id).first() if erasure_id.isprintable() else None
-        if erasure is None:
-            raise NotFound(f"There is no erasure {erasure_id[:80]!r} that you may see.")
+        erasure = self.scope.find(Erasure.objects.all(), "erasure", erasure_id, pk=erasure_id)
         self._require_open(erasure)
         if confirmation != erasure.confirmation:
             raise Invalid(

@@ -26,12 +26,7 @@ def wake(scan_id: int, delay_seconds: float) -> None:
     scan_due.send(sender=None, scan_id=scan_id, delay_seconds=delay_seconds)
 
 
-QUEUE = WorkQueue(
-    rows=IntegrityScan.objects.all,
-    wake=wake,
-    first_backoff_seconds=10.0,
-    longest_backoff_seconds=3600.0,
-)
+QUEUE = WorkQueue(rows=IntegrityScan.objects.all, wake=wake, first_backoff_seconds=10.0, longest_backoff_seconds=3600.0)
 
 
 def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_plan: bool = False) -> IntegrityScan:

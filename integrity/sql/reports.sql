@@ -9,10 +9,11 @@ ORDER BY found.finding_id
 
 -- name: checked_conversations
 -- Conversations and messages, how many of them were ever checked, and how many conversations have findings.
-SELECT count(*), coalesce(sum(c.next_seq - 1), 0)::bigint,
-       count(k.conversation_id),
-       coalesce(sum(c.next_seq - 1) FILTER (WHERE k.conversation_id IS NOT NULL), 0)::bigint,
-       count(*) FILTER (WHERE NOT k.is_clean)
+SELECT count(*) AS conversations,
+       coalesce(sum(c.next_seq - 1), 0)::bigint AS messages,
+       count(k.conversation_id) AS conversations_checked,
+       coalesce(sum(c.next_seq - 1) FILTER (WHERE k.conversation_id IS NOT NULL), 0)::bigint AS messages_checked,
+       count(*) FILTER (WHERE NOT k.is_clean) AS conversations_with_findings
 FROM conversations c LEFT JOIN conversation_checks k USING (conversation_id)
 WHERE %(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s
 

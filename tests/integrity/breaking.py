@@ -52,13 +52,8 @@ def a_compacted_conversation() -> Compacted:
         message_id=messages[27].message_id,
         parts=[NewPart(PartType.COMPACTION, is_synthetic=True, is_ignored=True, compaction_auto=True)],
     )
-    return Compacted(
-        id=conversation_id,
-        message_ids={message.seq: message.message_id for message in messages},
-        leaves=leaves,
-        top=top,
-        late=late,
-    )
+    message_ids = {message.seq: message.message_id for message in messages}
+    return Compacted(conversation_id, message_ids, leaves=leaves, top=top, late=late)
 
 
 def breaking(statement: str, *values: object) -> int:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
-from conversations.errors import Invalid, NotFound, Unavailable
+from conversations.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.models import AuditEntry, AuditLink, Conversation
 from conversations.types import NewMessage, Role
 from integrity.anchors import anchor_file, signing
@@ -225,6 +225,14 @@ def test_what_cannot_be_written_is_refused_and_no_act_says_that_it_was(tmp_path)
         service(directory=tmp_path / "taken").make()
 
     assert not AuditEntry.objects.exists()
+
+
+def test_a_chain_that_contradicts_its_length_is_not_signed():
+    a_conversation("one")
+    breaking("UPDATE conversations SET next_seq = 1")
+
+    with pytest.raises(Conflict, match="lcm check"):
+        service().make()
 
 
 def test_the_newest_is_found_by_its_name():

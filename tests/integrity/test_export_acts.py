@@ -99,8 +99,6 @@ def test_an_export_that_fails_leaves_an_act_that_says_so(committed_db):
 
 @pytest.mark.django_db
 def test_what_is_refused_or_only_verified_is_no_export():
-    a_conversation("one")
-
     with pytest.raises(NotFound):
         list(the_ledgers().lines(conversation_id=99_999))
     assert the_ledgers().verify_live().is_clean

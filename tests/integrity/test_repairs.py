@@ -17,10 +17,10 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.repairs.repair_operation import Operation, Values
 from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS
-from integrity.types import PlanState, Risk, StepState
+from integrity.types import PlanState, RepairPlanRecord, Risk, StepState
 from tests.compacting import another_session_compacts
 from tests.factories import a_store, a_workspace
-from tests.integrity.breaking import a_compacted_conversation, breaking, found
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, checked
 from tests.integrity.breaks import BREAKS
 from tests.integrity.repairing import (
     ADMIN,
@@ -33,35 +33,47 @@ from tests.integrity.repairing import (
 )
 
 
-def test_without_approval_nothing_is_done(conversation):
+@pytest.fixture
+def plan(conversation: Compacted) -> RepairPlanRecord:
+    """A plan with two steps: two counters are wrong."""
     BREAKS["a wrong total_tokens"](conversation)
-    plan = a_plan()
-    before = everything()
+    BREAKS["a wrong number of cold_messages"](conversation)
+    return a_plan()
 
-    with pytest.raises(Conflict, match="proposed"):
-        Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
 
+def test_a_plan_is_approved_applied_and_undone_once_and_in_this_order(plan):
+    repairs, before = Repairs(ADMIN), everything()
+
+    with pytest.raises(Invalid, match="has no step 3"):
+        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[1, 3])
+    with pytest.raises(Invalid, match="both approved and refused"):
+        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[1], refused=[1])
+    with pytest.raises(Conflict, match="is proposed"):
+        repairs.apply_plan(repair_id=plan.repair_id)
+    assert everything() == before
+    applied(plan)
+    with pytest.raises(Conflict, match="is applied"):
+        repairs.apply_plan(repair_id=plan.repair_id)
+    repairs.undo_plan(repair_id=plan.repair_id)
+    with pytest.raises(Conflict, match="is undone"):
+        repairs.undo_plan(repair_id=plan.repair_id)
+    with pytest.raises(Conflict, match="is undone"):
+        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[1])
     assert everything() == before
 
 
-def test_only_the_approved_steps_are_carried_out(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    BREAKS["a wrong number of cold_messages"](conversation)
-    plan = a_plan()
-
+def test_only_the_approved_steps_are_carried_out(plan):
     Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1], refused=[2])
     done = Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
 
     assert [step.target for step in plan.steps] == ["cold_messages", "total_tokens"]
     assert [step.state for step in done.steps] == [StepState.APPLIED, StepState.REFUSED]
     assert [step.approved_by for step in done.steps] == ["key 7", ""]
-    assert found(IntegrityChecker.from_settings().run()) == {"counters_are_recounts": ["total_tokens"]}
+    assert checked() == {"counters_are_recounts": ["total_tokens"]}
 
 
-def test_a_step_that_was_made_for_something_else_is_stale_and_nothing_is_done(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    BREAKS["a wrong number of cold_messages"](conversation)
-    plan = approved(a_plan())
+def test_a_step_that_was_made_for_something_else_is_stale_and_nothing_is_done(conversation, plan):
+    approved(plan)
     breaking("UPDATE conversations SET total_tokens = total_tokens + 1 WHERE conversation_id = %s", conversation.id)
     before = everything()
 
@@ -72,9 +84,8 @@ def test_a_step_that_was_made_for_something_else_is_stale_and_nothing_is_done(co
     assert everything() == before
 
 
-def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conversation, monkeypatch):
-    BREAKS["a wrong total_tokens"](conversation)
-    plan = approved(a_plan())
+def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conversation, plan, monkeypatch):
+    approved(plan)
     before = everything()
     recount = OPERATIONS[Step.RECOUNT]
     apply = type(recount).apply
@@ -91,9 +102,8 @@ def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conve
     assert everything() == before
 
 
-def test_a_repair_waits_for_no_compaction(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    plan = approved(a_plan())
+def test_a_repair_waits_for_no_compaction(conversation, plan):
+    approved(plan)
 
     with another_session_compacts(conversation.id), pytest.raises(ConversationBusy):
         Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
@@ -109,20 +119,6 @@ def test_what_has_changed_since_is_not_undone(conversation):
         Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
 
     assert everything() == before
-
-
-def test_a_plan_is_applied_and_undone_once(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    plan = applied(a_plan())
-    repairs = Repairs(ADMIN)
-
-    with pytest.raises(Conflict, match="is applied"):
-        repairs.apply_plan(repair_id=plan.repair_id)
-    repairs.undo_plan(repair_id=plan.repair_id)
-    with pytest.raises(Conflict, match="is undone"):
-        repairs.undo_plan(repair_id=plan.repair_id)
-    with pytest.raises(Conflict, match="is undone"):
-        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[1])
 
 
 def test_every_deed_is_in_the_audit_log_with_who_did_it(conversation):
@@ -154,8 +150,7 @@ def test_a_ledger_of_other_messages_is_not_put_back_and_another_file_is_refused(
         a_plan(file.file_id)
 
 
-def test_a_plan_is_a_secret_of_its_workspace(conversation):
-    plan = a_plan()
+def test_a_plan_is_a_secret_of_its_workspace(plan):
     models.IntegrityReport.objects.update(workspace=a_workspace())
     stranger = Repairs(Scope(a_workspace("another").pk))
 
@@ -168,18 +163,8 @@ def test_a_plan_is_a_secret_of_its_workspace(conversation):
     assert stranger.list_plans() == []
 
 
-def test_a_step_that_is_not_there_cannot_be_approved(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    plan = a_plan()
-
-    with pytest.raises(Invalid, match="has no step 2"):
-        Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1, 2])
-
-
-def test_plans_are_listed_newest_first_in_figures(conversation):
-    BREAKS["a wrong total_tokens"](conversation)
-    BREAKS["a wrong number of cold_messages"](conversation)
-    first, second = a_plan(), a_plan()
+def test_plans_are_listed_newest_first_in_figures(plan):
+    first, second = plan, a_plan()
     repairs = Repairs(ADMIN)
     repairs.approve_steps(repair_id=second.repair_id, ordinals=[1])
 
@@ -216,28 +201,17 @@ def test_a_thing_is_withheld_and_released_and_both_are_on_record(conversation, q
     ]
 
 
-def test_every_kind_of_thing_can_be_withheld(conversation, quarantines):
-    part = f"part_{conversation.message_ids[37]}_0"
+def test_every_kind_of_thing_can_be_withheld_and_released_once(conversation, quarantines):
+    ids = [conversation.message(30), conversation.late.summary_id, f"part_{conversation.message_ids[37]}_0"]
 
-    for id in (conversation.message(30), conversation.late.summary_id, part):
-        quarantines.quarantine(id=id, reason="why")
+    held = [quarantines.quarantine(id=id, reason="why") for id in ids]
 
-    assert [each.target for each in reversed(quarantines.list_quarantines())] == [
-        conversation.message(30),
-        conversation.late.summary_id,
-        part,
-    ]
-
-
-def test_a_thing_is_withheld_once(conversation, quarantines):
-    held = quarantines.quarantine(id=conversation.message(30), reason="why")
-
+    assert [each.target for each in reversed(quarantines.list_quarantines())] == ids
     with pytest.raises(Conflict):
-        quarantines.quarantine(id=conversation.message(30), reason="why")
-
-    quarantines.release(quarantine_id=held.quarantine_id)
+        quarantines.quarantine(id=ids[0], reason="why")
+    quarantines.release(quarantine_id=held[0].quarantine_id)
     with pytest.raises(Conflict):
-        quarantines.release(quarantine_id=held.quarantine_id)
+        quarantines.release(quarantine_id=held[0].quarantine_id)
 
 
 @pytest.mark.parametrize(

@@ -75,17 +75,16 @@ def test_a_rule_is_told_with_what_is_due_and_every_change_of_it_is_in_the_audit_
     unused_for(10)
     service = retention(workspace.pk, cold_after_days=20)
 
-    by_default = service.get_retention()
-    changed = service.set_retention(cold_after_days=7)
-    back = service.set_retention(cold_after_days=None)
+    rules = service.get_retention(), service.set_retention(cold_after_days=7), service.set_retention()
 
-    assert (by_default.cold_after_days, by_default.effective_days, by_default.due_conversations) == (None, 20, 0)
-    assert (changed.cold_after_days, changed.effective_days, changed.due_conversations) == (7, 7, 1)
-    assert (back.cold_after_days, back.effective_days) == (None, 20)
+    assert [(each.cold_after_days, each.effective_days, each.due_conversations) for each in rules] == [
+        (None, 20, 0),
+        (7, 7, 1),
+        (None, 20, 0),
+    ]
     acts = AuditLog(Scope(workspace.pk)).list_acts()
     assert [(each.actor, each.act, each.detail) for each in acts] == [
-        ("key 7", "set_retention", {"before": 7, "after": None}),
-        ("key 7", "set_retention", {"before": None, "after": 7}),
+        ("key 7", "set_retention", {"before": before, "after": after}) for before, after in ((7, None), (None, 7))
     ]
 
 
@@ -209,18 +208,17 @@ def test_what_was_used_since_goes_cold_when_its_time_comes(meanwhile, moved):
 
 def test_a_cold_conversation_is_compacted_like_any_other():
     texts = [f"{WORDS} {n} said about service-{n}." for n in range(60)]
-    one, other = a_conversation(*texts).conversation_id, a_conversation(*texts).conversation_id
-    retention().archive(conversation_id=one)
-
-    for conversation_id in (one, other):
+    summaries = []
+    for is_cold in (True, False):
+        conversation_id = a_conversation(*texts).conversation_id
+        if is_cold:
+            retention().archive(conversation_id=conversation_id)
         CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+        made = Summary.objects.filter(conversation_id=conversation_id).order_by("first_seq")
+        summaries.append(list(made.values_list("content", flat=True)))
 
-    texts_of = [
-        list(Summary.objects.filter(conversation_id=each).order_by("first_seq").values_list("content", flat=True))
-        for each in (one, other)
-    ]
-    assert texts_of[0]
-    assert texts_of[0] == texts_of[1]
+    assert summaries[0]
+    assert summaries[0] == summaries[1]
     assert IntegrityChecker().run().is_clean
 
 

@@ -74,30 +74,21 @@ def test_a_wish_for_the_same_scan_is_the_same_scan(conversation_ids):
     assert request(conversation_id=conversation_ids[0]).scan_id != first.scan_id
 
 
-def test_an_incremental_scan_passes_over_what_has_not_changed(conversation_ids):
+def test_an_incremental_scan_looks_at_what_has_changed_or_was_not_clean(conversation_ids):
+    altered(conversation_ids[1])
     a_worker().work(scan_id=request().scan_id)
     a_store().append_messages(conversation_id=conversation_ids[2], messages=[NewMessage(Role.USER, "more")])
 
-    report = IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL)
+    first, second = (IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL) for _ in range(2))
 
-    assert (report.conversations_checked, report.messages_checked) == (1, 6)
-    assert IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL).conversations_checked == 0
-
-
-def test_an_incremental_scan_looks_again_at_what_was_not_clean(conversation_ids):
-    altered(conversation_ids[1])
-    a_worker().work(scan_id=request().scan_id)
-
-    report = IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL)
-
-    assert report.conversations_checked == 1
-    assert [finding.conversation_id for result in report.broken for finding in result.findings] == [conversation_ids[1]]
+    assert (first.conversations_checked, first.messages_checked) == (2, 5 + 6)
+    assert (second.conversations_checked, second.messages_checked) == (1, 5)
+    assert [finding.conversation_id for result in second.broken for finding in result.findings] == [conversation_ids[1]]
 
 
 def test_a_scan_with_a_plan_leaves_one_where_something_is_found(conversation_ids):
-    clean = request(conversation_id=conversation_ids[0], with_plan=True)
+    clean, broken = (request(conversation_id=each, with_plan=True) for each in conversation_ids[:2])
     altered(conversation_ids[1])
-    broken = request(conversation_id=conversation_ids[1], with_plan=True)
 
     for each in (clean, broken):
         a_worker().work(scan_id=each.scan_id)
@@ -227,6 +218,7 @@ def test_reports_are_listed_with_the_newest_first_and_their_findings_come_in_pag
     rest = checker.get_report(report_id=second, code="contents_match_their_hashes", after_id=page.next_after_id)
 
     assert [each.report_id for each in checker.list_reports()] == [second, first]
+    assert [each.report_id for each in checker.list_reports(before_report=second)] == [first]
     assert (len(page.findings), len(rest.findings), rest.next_after_id) == (3, 2, None)
     assert page.report.finding_count == 5
     assert not {finding.finding_id for finding in page.findings} & {finding.finding_id for finding in rest.findings}

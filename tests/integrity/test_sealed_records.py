@@ -259,30 +259,32 @@ def test_of_messages_from_before_what_references_say_is_checked(sealed):
                     a_store().get_message(message_id=sealed.moved, whole=True)
 
 
-QUOTED = st.sampled_from(["the element", "half of it", "another's", "made up", "unclosed"])
+# Which text is quoted, what stands behind it, and whether it is in a part.
+QUOTATION = st.tuples(st.integers(0, 4), st.text(max_size=5), st.booleans())
 
 
 @settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(st.lists(st.tuples(QUOTED, st.text(max_size=5), st.booleans()), min_size=1, max_size=4), st.booleans())
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.text(max_size=5), st.booleans()), min_size=1, max_size=4), st.booleans()
+)
 def test_whoever_quotes_an_element_is_not_suspected(sealed, quotations, is_old):
-    element = a_store().get_message(message_id=sealed.moved).content
-    element = element[element.index("<large_file") : element.index("</large_file>") + len("</large_file>")]
-    texts = {
-        "the element": element,
-        "half of it": element[: len(element) // 2],
-        "another's": element.replace(sealed.file_id, sealed.other_file_id),
-        "made up": '<large_file id="file_0000000000000000" bytes="1" sha256="' + "0" * 64 + '">\n\n</large_file>',
-        "unclosed": element.removesuffix("</large_file>"),
-    }
+    content = a_store().get_message(message_id=sealed.moved).content
+    element = content[content.index("<large_file") : content.index("</large_file>") + len("</large_file>")]
+    quoted = (
+        element,
+        element[: len(element) // 2],
+        element.replace(sealed.file_id, sealed.other_file_id),
+        '<large_file id="file_0000000000000000" bytes="1" sha256="' + "0" * 64 + '">\n\n</large_file>',
+        element.removesuffix("</large_file>"),
+    )
+    said = []
+    for which, around, in_part in quotations:
+        text = quoted[which] + around
+        part = NewPart(PartType.TEXT, text_content=text)
+        said.append(NewMessage(Role.ASSISTANT, parts=(part,)) if in_part else NewMessage(Role.USER, text))
     with transaction.atomic():
-        said = [
-            NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.TEXT, text_content=text + around),))
-            if in_part
-            else NewMessage(Role.USER, around + text)
-            for text, around, in_part in ((texts[which], around, part) for which, around, part in quotations)
-        ]
         appended = a_store().append_messages(conversation_id=sealed.id, messages=said).messages
         if is_old:
             as_stored_before(sealed.id)
