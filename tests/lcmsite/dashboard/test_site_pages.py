@@ -6,7 +6,6 @@ import re
 
 import pytest
 from django.db import transaction
-from django.test import Client
 
 from conversations.audit import Act, AuditLog
 from conversations.policy import StorePolicy
@@ -14,15 +13,10 @@ from conversations.scope import Scope
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.environment import Environment, declared
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, browser_of_a_superuser, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of_a_superuser, shown_links
 
 pytestmark = pytest.mark.django_db
 SETTINGS, AUDIT = "/w/default/settings/", "/w/default/audit/"
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    return browser_of("admin")
 
 
 def in_force(**overrides):
