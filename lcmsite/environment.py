@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from django.core.checks import Error
+
 from compaction.llm.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
@@ -180,15 +182,6 @@ class Deployment:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing wrong with the environment, as a system check will show it."""
-
-    id: str
-    detail: str
-    hint: str
-
-
-@dataclass(frozen=True)
 class Environment:
     """The environment as read: deployment, policy overrides and problems.
 
@@ -197,7 +190,7 @@ class Environment:
 
     deployment: Deployment
     overrides: Mapping[str, Any]
-    problems: tuple[Problem, ...]
+    problems: tuple[Error, ...]
     given: frozenset[str] = frozenset()
 
     @classmethod
@@ -354,16 +347,16 @@ def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
         return False
 
 
-def _unknown(name: str, known: Mapping[str, Variable]) -> Problem:
+def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {near[0]}?" if near else "Remove it; README.md lists every setting."
-    return Problem(id="lcm.E001", detail=f"{name} is not a setting of LCM.", hint=hint)
+    return Error(f"{name} is not a setting of LCM.", hint=hint, id="lcm.E001")
 
 
-def _unusable(variable: Variable, wrong: ValueError) -> Problem:
+def _unusable(variable: Variable, wrong: ValueError) -> Error:
     otherwise = f", which means {variable.default}" if variable.default not in ("", None) else ""
-    return Problem(
-        id="lcm.E002",
-        detail=f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
+    return Error(
+        f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],
+        id="lcm.E002",
     )

@@ -90,7 +90,7 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
 def test_every_address_that_can_be_opened_is_asked_for(furnished):
     named = {name for pages in MENU.values() for name in pages} | set(TABS)
     shown = {name for names in SHOWN.values() for name in names.split()}
-    shown |= {name for verb, name in OF_SUPERUSERS if verb == "GET"}
+    shown |= {name for verb, name, _ in OF_SUPERUSERS if verb == "GET"}
 
     pages = {name for name, _ in (*furnished.pages(), *furnished.pages_of_the_site())}
     others = {name for name, _ in (*furnished.pieces(), *furnished.ways_out())}
