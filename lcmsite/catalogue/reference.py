@@ -41,7 +41,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield render_to_string("reference/opening.md", {"prefix": PREFIX})
+    yield render_to_string("reference/opening.txt", {"prefix": PREFIX})
     yield from _table(
         ("status", "exit status of `lcm`", "when"),
         ((str(kind.status), str(kind.exit_code), kind.meaning) for kind in KINDS),

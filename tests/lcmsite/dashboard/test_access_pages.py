@@ -17,7 +17,7 @@ from lcmsite.access import keys, users
 from lcmsite.types import KeyScope, Role
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, page_of, shown_links
 
 pytestmark = pytest.mark.django_db
 HERE = "/w/default/"
@@ -45,7 +45,7 @@ def test_grants_are_listed_with_what_was_read_by_them(admin):
     with Grants.from_settings(scope()).room(grant_id=grant_id, wanted=1000) as room:
         room.used = 700
 
-    page = admin.get(f"{HERE}grants/").content.decode()
+    page = page_of(admin, f"{HERE}grants/")
 
     assert grant_id in page and "700 of 4,000 tokens" in page and "active" in page
     assert HOSTILE not in page
@@ -67,7 +67,7 @@ def test_a_key_is_shown_once_and_opens_the_workspace(admin):
     page = made.content.decode()
     key = re.findall(r'<code id="new-key">(lcm_[^<]+)</code>', page)[0]
 
-    listed = admin.get(f"{HERE}keys/").content.decode()
+    listed = page_of(admin, f"{HERE}keys/")
 
     assert made.status_code == 201 and "no-store" in made["Cache-Control"]
     assert keys.caller_of(key).key_scopes == {KeyScope.WRITE}
@@ -77,14 +77,17 @@ def test_a_key_is_shown_once_and_opens_the_workspace(admin):
     assert acts()[0][:2] == ("user a-admin", "issue_key")
 
 
-def test_a_key_that_is_taken_back_opens_nothing(admin):
+def test_a_key_that_is_taken_back_opens_nothing_and_a_foreign_one_looks_like_none(admin):
     issued = keys.issue(workspace_id=a_workspace().pk, name="laptop")
+    theirs = keys.issue(workspace_id=a_workspace("theirs").pk, name="theirs")
 
     page = admin.post(f"{HERE}keys/{issued.record.api_key_id}/revocation/", follow=True).content.decode()
 
     assert "was revoked" in page
     with pytest.raises(Unauthenticated):
         keys.caller_of(issued.key)
+    assert admin.post(f"{HERE}keys/{theirs.record.api_key_id}/revocation/").status_code == 404
+    assert keys.caller_of(theirs.key)
     assert acts()[0] == ("user a-admin", "revoke_key", f"key {issued.record.api_key_id}")
 
 
@@ -93,7 +96,6 @@ def test_a_key_that_is_taken_back_opens_nothing(admin):
     [
         {"name": "", "scope": "read", "days": ""},
         {"name": "x", "scope": "all", "days": ""},
-        {"name": "x" * 201, "scope": "read", "days": ""},
         {"name": "x", "scope": "read", "days": "10000000"},
     ],
 )
@@ -104,18 +106,11 @@ def test_a_key_that_cannot_be_is_refused_beside_the_form(admin, given):
     assert keys.list_keys(scope()) == []
 
 
-def test_a_foreign_key_looks_like_none(admin):
-    theirs = keys.issue(workspace_id=a_workspace("theirs").pk, name="theirs")
-
-    assert admin.post(f"{HERE}keys/{theirs.record.api_key_id}/revocation/").status_code == 404
-    assert keys.caller_of(theirs.key)
-
-
 def test_a_new_member_is_let_in_with_a_password_shown_once(admin):
     page = admin.post(f"{HERE}members/new/", {"username": HOSTILE_NAME, "role": "operator"}).content.decode()
     password = html.unescape(re.findall(r'<code id="new-password">([^<]+)</code>', page)[0])
 
-    listed = admin.get(f"{HERE}members/").content.decode()
+    listed = page_of(admin, f"{HERE}members/")
 
     assert authenticate(RequestFactory().post("/login/"), username=HOSTILE_NAME, password=password)
     assert password not in listed
@@ -179,15 +174,11 @@ def test_the_only_admin_stays_and_one_of_two_may_leave(admin):
     assert [member.username for member in users.members(scope())] == ["bob"]
 
 
-@pytest.mark.parametrize("role", ["reader", "operator"])
 @pytest.mark.parametrize("path", ["keys/", "members/", "settings/", "audit/"])
-def test_pages_of_admins_are_offered_to_nobody_else(role, path):
-    browser = browser_of(role)
+def test_pages_of_admins_are_offered_to_nobody_else(reader, operator, admin, path):
+    offered = [HERE + path in shown_links(page_of(browser, HERE)) for browser in (reader, operator, admin)]
 
-    answer = browser.get(HERE + path)
-
-    assert answer.status_code == 403
-    assert HERE + path not in shown_links(answer.content.decode())
+    assert offered == [False, False, True]
 
 
 def test_workspaces_are_shown_to_those_in_them_and_made_by_superusers(reader, superuser):
