@@ -318,19 +318,26 @@ def _password_in(address: str) -> str:
 
 
 def variables() -> dict[str, Variable]:
-    """Every known name of the environment with its variable, deployment first."""
+    """Every known name of the environment with its variable."""
     return {variable.name: variable for variable in declared() if variable.in_environment}
 
 
-_OWNERS = (
-    Deployment, StorePolicy, FilePolicy, CompactionPolicy, ModelsPolicy, RetrievalPolicy, RetentionPolicy,
-    IntegrityPolicy,
-)  # fmt: skip
+# Whose settings there are, with the heading that documents and pages give them.
+TITLES: Mapping[type, str] = {
+    StorePolicy: "What is stored",
+    FilePolicy: "Files",
+    CompactionPolicy: "Making room",
+    ModelsPolicy: "Language models",
+    RetrievalPolicy: "Searching and reading",
+    RetentionPolicy: "Retention",
+    IntegrityPolicy: "Integrity",
+    Deployment: "This site",
+}
 
 
 def declared() -> Iterator[Variable]:
     """Every setting, by room, those of conversations too."""
-    for owner in _OWNERS:
+    for owner in TITLES:
         kinds = get_type_hints(owner)
         for knob_field in fields(owner):
             # A field without a knob is a constant.
