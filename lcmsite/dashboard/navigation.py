@@ -1,4 +1,4 @@
-"""The menu of a workspace and the tabs of a conversation, as one person sees them."""
+"""The menu of a workspace and the tabs of a conversation, for one person."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from lcmsite.dashboard.navigation import MENU, TABS
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_workspace
-from tests.lcmsite.dashboard.addressed import Furnished
-from tests.lcmsite.dashboard.furnished import furnished_in
+from tests.lcmsite.dashboard.furnished import Furnished, furnished_in
 from tests.lcmsite.dashboard.test_who_may_open import OF_SUPERUSERS, SHOWN
 from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of
 from tests.statements import counted_statements
