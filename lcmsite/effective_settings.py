@@ -11,22 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 
 from compaction.llm.configuration import ModelsPolicy
-from compaction.policy import CompactionPolicy
-from conversations.policy import FilePolicy, Policy, StorePolicy
-from integrity.policy import IntegrityPolicy, RetentionPolicy
-from lcmsite.environment import Deployment, Variable, declared
-from retrieval.policy import RetrievalPolicy
-
-TITLES: Mapping[type, str] = {
-    StorePolicy: "What is stored",
-    FilePolicy: "Files",
-    CompactionPolicy: "Making room",
-    ModelsPolicy: "Language models",
-    RetrievalPolicy: "Searching and reading",
-    RetentionPolicy: "Retention",
-    IntegrityPolicy: "Integrity",
-    Deployment: "This site",
-}
+from conversations.policy import Policy
+from lcmsite.environment import TITLES, Deployment, Variable, declared
 
 
 class Source(StrEnum):

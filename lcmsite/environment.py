@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from django.core.checks import Error
+
 from compaction.llm.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
@@ -179,15 +181,6 @@ class Deployment:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing wrong with the environment, as a system check will show it."""
-
-    id: str
-    detail: str
-    hint: str
-
-
-@dataclass(frozen=True)
 class Environment:
     """The environment as read: deployment, policy overrides and problems.
 
@@ -196,7 +189,7 @@ class Environment:
 
     deployment: Deployment
     overrides: Mapping[str, Any]
-    problems: tuple[Problem, ...]
+    problems: tuple[Error, ...]
     given: frozenset[str] = frozenset()
 
     @classmethod
@@ -324,19 +317,26 @@ def _password_in(address: str) -> str:
 
 
 def variables() -> dict[str, Variable]:
-    """Every known name of the environment with its variable, deployment first."""
+    """Every known name of the environment with its variable."""
     return {variable.name: variable for variable in declared() if variable.in_environment}
 
 
-_OWNERS = (
-    Deployment, StorePolicy, FilePolicy, CompactionPolicy, ModelsPolicy, RetrievalPolicy, RetentionPolicy,
-    IntegrityPolicy,
-)  # fmt: skip
+# Whose settings there are, with the heading that documents and pages give them.
+TITLES: Mapping[type, str] = {
+    StorePolicy: "What is stored",
+    FilePolicy: "Files",
+    CompactionPolicy: "Making room",
+    ModelsPolicy: "Language models",
+    RetrievalPolicy: "Searching and reading",
+    RetentionPolicy: "Retention",
+    IntegrityPolicy: "Integrity",
+    Deployment: "This site",
+}
 
 
 def declared() -> Iterator[Variable]:
     """Every setting, by room, those of conversations too."""
-    for owner in _OWNERS:
+    for owner in TITLES:
         kinds = get_type_hints(owner)
         for knob_field in fields(owner):
             # A field without a knob is a constant.
@@ -353,16 +353,16 @@ def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
         return False
 
 
-def _unknown(name: str, known: Mapping[str, Variable]) -> Problem:
+def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {near[0]}?" if near else "Remove it; README.md lists every setting."
-    return Problem(id="lcm.E001", detail=f"{name} is not a setting of LCM.", hint=hint)
+    return Error(f"{name} is not a setting of LCM.", hint=hint, id="lcm.E001")
 
 
-def _unusable(variable: Variable, wrong: ValueError) -> Problem:
+def _unusable(variable: Variable, wrong: ValueError) -> Error:
     otherwise = f", which means {variable.default}" if variable.default not in ("", None) else ""
-    return Problem(
-        id="lcm.E002",
-        detail=f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
+    return Error(
+        f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],
+        id="lcm.E002",
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from django.core.checks import Error
 
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
-from lcmsite.environment import Environment, Problem, kept_secret_key, secrets_in
+from lcmsite.environment import Environment, kept_secret_key, secrets_in
 from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 
@@ -35,10 +36,10 @@ except OSError as refusal:
     # Good for this process alone, which then shows the problem instead of a traceback.
     SECRET_KEY = secrets.token_urlsafe(64)
     CONFIGURATION_PROBLEMS.append(
-        Problem(
-            id="lcm.E003",
-            detail=f"No secret key can be kept in {DATA_DIR}: {refusal.strerror}.",
+        Error(
+            f"No secret key can be kept in {DATA_DIR}: {refusal.strerror}.",
             hint="Set LCM_DATA_DIR to a directory that LCM may write to, or give it LCM_SECRET_KEY.",
+            id="lcm.E003",
         )
     )
 
@@ -270,10 +271,10 @@ if DEPLOYMENT.s3_bucket:
     }
     if find_spec("storages") is None:
         CONFIGURATION_PROBLEMS.append(
-            Problem(
-                id="lcm.E008",
-                detail="LCM_S3_BUCKET is set, and django-storages is not installed.",
+            Error(
+                "LCM_S3_BUCKET is set, and django-storages is not installed.",
                 hint='Install it with pip install "django-storages[s3]", or leave the files on disk.',
+                id="lcm.E008",
             )
         )
 # Anchors, and the key that signs them. A key that the operator names is never made here.

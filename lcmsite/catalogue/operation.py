@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 from conversations.param_fields import Params
 from lcmsite.access.keys import Caller
@@ -21,8 +21,7 @@ _OF_ONE = "conversations/{conversation_id}/"
 _WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a service gave, and the HTTP status that says of what sort it is."""
 
     result: Any
@@ -35,10 +34,10 @@ class Operation:
 
     `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
     whole workspace has a second path, `everywhere`; one `of_the_site` is for the site's operator. One whose params have
-    `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
-    have as a tool is called `for_agents` there. Of the `heavy` ones few run at once (`concurrency`), and those
-    that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation heavy
-    where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it. A list has
+    `background` calls the method of that name instead when it is true, and answers 202 with the job. One `for_agents`
+    is a tool of theirs, called like `tool` or as it says. Of the `heavy` ones few run at once (`concurrency`), and
+    those that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation
+    heavy where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it. A list has
     `paging`.
     """
 
@@ -53,7 +52,7 @@ class Operation:
     everywhere: str = ""
     background: str = ""
     of_the_site: bool = False
-    for_agents: str = ""
+    for_agents: bool | str = False
     heavy: bool = False
     heavy_with: str = ""
     immutable: bool = False
@@ -67,6 +66,11 @@ class Operation:
     def command(self) -> str:
         """The verb on the command line."""
         return self.tool.removeprefix("lcm_").replace("_", "-")
+
+    @property
+    def agent_tool(self) -> str:
+        """Its name among the tools of agents; "" if it is none of them."""
+        return self.for_agents if isinstance(self.for_agents, str) else self.tool if self.for_agents else ""
 
     @property
     def chapter(self) -> str:

@@ -140,11 +140,10 @@ class Problem:
 
     def as_json(self) -> dict[str, Any]:
         """The fields that callers see."""
-        context = {name: value for name, value in self.context.items() if name != "errors"}
+        context = dict(self.context)
         shown = {"code": self.code, "detail": self.detail, "retryable": self.retryable, "status": self.status}
-        if "errors" in self.context:
-            shown["errors"] = self.context["errors"]
-        return {**shown, "context": context} if context else shown
+        beside = {"errors": context.pop("errors", None), "context": context}
+        return shown | {name: value for name, value in beside.items() if value}
 
 
 INTERNAL = Problem(code="internal", detail="LCM failed on this; its log says where.", retryable=False, status=500)
@@ -155,28 +154,23 @@ def problem_of(error: BaseException) -> Problem:
     known = _as_lcm_error(error)
     if known is None:
         return INTERNAL
-    allowance = known.allowance if isinstance(known, TooManyRequests) else None
     kind = next(_BY_ERROR[base] for base in type(known).__mro__ if base in _BY_ERROR)
+    headers: Mapping[str, str] = {}
+    retry_after = kind.retry_after
+    if isinstance(known, TooManyRequests):
+        headers, retry_after = known.allowance.headers, known.allowance.reset
+    elif isinstance(known, NoSuchRange):
+        headers = {"Content-Range": f"bytes */{known.file_size}"}
     return Problem(
         code=known.code,
         detail=known.detail,
         retryable=known.retryable,
         status=kind.status,
         exit_code=kind.exit_code,
-        retry_after=allowance.reset if allowance else kind.retry_after,
+        retry_after=retry_after,
         context=known.context,
-        headers=_headers_of(known),
+        headers=headers,
     )
-
-
-def _headers_of(error: LcmError) -> Mapping[str, str]:
-    match error:
-        case TooManyRequests(allowance=allowance):
-            return allowance.headers
-        case NoSuchRange(file_size=size):
-            return {"Content-Range": f"bytes */{size}"}
-        case _:
-            return {}
 
 
 def _as_lcm_error(error: BaseException) -> LcmError | None:

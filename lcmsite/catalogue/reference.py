@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
 
+from django.template.loader import render_to_string
+
 from conversations.content.lossless_values import NO_NUL
 from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
@@ -32,28 +34,6 @@ _PATTERNS = {
 # Beyond this a bound is the database's, and tells nobody anything.
 _FAR = 2**31
 
-_OPENING = """\
-# Reference
-
-Made by `make docs` from the catalogue (`lcmsite/catalogue/operations.py`); edit that, not this page. A running site
-shows the same, to be tried out, at `/api/v1/docs/`, and as an OpenAPI document at `/api/v1/schema/`. What a message
-looks like is in [messages.md](messages.md).
-
-**Over REST**, paths begin with `{prefix}` and every request carries `Authorization: Bearer lcm_...`. Params that are
-not in the path stand in the query of a GET (a list by its name once for each value: `roles=user&roles=tool`), and in
-the JSON body of anything else. **On the command line**, params in the path, and those that are needed, are arguments
-in this order; the others are options (`token_cap` is `--token-cap`); a conversation is named by its number or its
-session, and `--json` answers as REST does. **As a tool** (MCP), params are the tool's arguments; null is as good as
-nothing for one that can be left out.
-
-A scope includes those before it: `read`, `write`, `admin`. Answers are JSON; a list comes as `{{"items": [...]}}`.
-
-## Refusals
-
-`{{"code", "detail", "retryable", "status"}}`, on every face; [errors.md](errors.md) has the codes.
-Any operation may answer with one of these:
-"""
-
 
 def page() -> str:
     """The whole page, as Markdown."""
@@ -61,7 +41,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield _OPENING.format(prefix=PREFIX)
+    yield render_to_string("reference/opening.txt", {"prefix": PREFIX})
     yield from _table(
         ("status", "exit status of `lcm`", "when"),
         ((str(kind.status), str(kind.exit_code), kind.meaning) for kind in KINDS),
@@ -69,7 +49,7 @@ def _lines() -> Iterator[str]:
     yield "\nThe exit statuses of `lcm`:\n"
     yield from _table(("exit status", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
     yield "\n## Tools of agents\n"
-    tools = ((f"`{each.for_agents}`", _link(each), each.summary) for each in CATALOGUE if each.for_agents)
+    tools = ((f"`{each.agent_tool}`", _link(each), each.summary) for each in CATALOGUE if each.for_agents)
     yield from _table(("tool", "operation", "what it does"), tools)
     for service, chapter in {each.service: each.chapter for each in CATALOGUE}.items():
         yield f"\n## {chapter}\n\n{_prose(service.__doc__ or '').partition('. ')[0].rstrip('.')}."
@@ -101,7 +81,7 @@ def _operation(operation: Operation) -> Iterator[str]:
     facts = [f"scope `{operation.scope}`", f"answers {', or '.join(statuses)}"]
     if operation.of_the_site:
         facts = ["of the whole site: for its operator at the command line and superusers; every API key gets 403"]
-    facts += [f"tool `{operation.for_agents}`"] if operation.for_agents else []
+    facts += [f"tool `{operation.agent_tool}`"] if operation.for_agents else []
     yield f"- {'; '.join(facts)}"
     yield f"- {_answer(operation.returns)}\n"
     params = fields_of(operation.params)

@@ -85,7 +85,7 @@ def _perform(given: list[str]) -> Any:
         _manage(words[0], words[1:])
         return None
     if settings.CONFIGURATION_PROBLEMS:
-        raise _misconfigured(f"{each.detail} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
+        raise _misconfigured(f"{each.msg} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
     found, rest = _found(words)
     arguments = parser_of(found).parse_intermixed_args(rest)
     for name in ("json", "workspace", "api_key"):

@@ -92,9 +92,9 @@ class CallRunner:
                 except Exception as error:
                     problem = logged_problem(error)
                     result, outcome = _refused(problem), problem.code
-                logger.info("call_finished", tool=operation.for_agents, outcome=outcome)
-            CALLS.labels(operation.for_agents, outcome).inc()
-            CALL_SECONDS.labels(operation.for_agents).observe(time.perf_counter() - began)
+                logger.info("call_finished", tool=operation.agent_tool, outcome=outcome)
+            CALLS.labels(operation.agent_tool, outcome).inc()
+            CALL_SECONDS.labels(operation.agent_tool).observe(time.perf_counter() - began)
             return result
 
         try:

@@ -15,7 +15,7 @@ from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 
-TOOLS: Mapping[str, Operation] = {each.for_agents: each for each in CATALOGUE if each.for_agents}
+TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if each.for_agents}
 
 _OWN = "#/$defs/"
 _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}

@@ -18,7 +18,7 @@ from conversations.policy import FilePolicy, StorePolicy
 @register()
 def environment_is_understood(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """An error for each name of the environment that is unknown or unusable."""
-    return [Error(problem.detail, hint=problem.hint, id=problem.id) for problem in settings.CONFIGURATION_PROBLEMS]
+    return [*settings.CONFIGURATION_PROBLEMS]
 
 
 @register()

@@ -37,8 +37,7 @@ def written() -> dict[Path, str]:
 
 def settings_table() -> str:
     """The tables of settings, one for each group, as README must have them."""
-    from lcmsite.effective_settings import TITLES
-    from lcmsite.environment import declared
+    from lcmsite.environment import TITLES, declared
 
     lines = []
     for owner, title in TITLES.items():

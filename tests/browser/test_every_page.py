@@ -12,8 +12,7 @@ from django.test import Client
 
 from tests.browser.conftest import Window
 from tests.browser.served import served
-from tests.lcmsite.dashboard.addressed import Furnished
-from tests.lcmsite.dashboard.furnished import furnished_in
+from tests.lcmsite.dashboard.furnished import Furnished, furnished_in
 from tests.lcmsite.dashboard.hostile import STRINGS
 
 pytestmark = pytest.mark.thorough

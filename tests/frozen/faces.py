@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
@@ -30,8 +29,8 @@ _FAMILY = re.compile(r"^# TYPE (\S+ \S+)$", re.M)
 def faces() -> dict[str, str]:
     """The faces by file name, without the texts for people, which may get better at any time."""
     return {
-        "openapi.txt": outlined(_document()),
-        "mcp.txt": _mcp(with_texts=False),
+        "openapi.txt": outlined(json.loads(_get("/api/v1/schema/"))),
+        "mcp.txt": "\n".join(_tools()),
         "command_line.txt": _usages(),
         "exit_codes.txt": _lines(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()),
         "error_codes.txt": _lines(
@@ -45,42 +44,21 @@ def faces() -> dict[str, str]:
     }
 
 
-def texts() -> dict[str, str]:
-    """What the faces say to people, for whoever wants to read all of it, or compare it with another time's."""
-    return {
-        "openapi_texts.txt": outlined(_document(), with_texts=True),
-        "mcp_texts.txt": _mcp(with_texts=True),
-        "help.txt": "\n".join(_helps()),
-        "settings_texts.txt": _lines(f"{name}: {each.knob.metadata['help']}" for name, each in variables().items()),
-    }
-
-
 def _get(path: str) -> str:
     response = Client(headers={"host": "localhost"}).get(path)
     assert response.status_code == 200, f"{path} answers {response.status_code}"
     return response.content.decode()
 
 
-@cache
-def _document() -> Mapping[str, Any]:
-    document: Mapping[str, Any] = json.loads(_get("/api/v1/schema/"))
-    return document
-
-
-def _mcp(*, with_texts: bool) -> str:
-    return (
-        "\n".join(line for tool in tools() for line in _tool(tool, with_texts=with_texts))
-        + "\n"
-        + _lines(f"prompt {prompt.name} {' '.join(each.name for each in prompt.arguments or ())}" for prompt in PROMPTS)
-    )
-
-
-def _tool(tool: Any, *, with_texts: bool) -> Iterator[str]:
-    hints = {name: value for name, value in tool.annotations.model_dump(exclude_none=True).items() if value}
-    yield f"tool {tool.name} {tool.description if with_texts else ' '.join(hints)}".rstrip()
-    for name, schema in (("takes", tool.input_schema), ("gives", tool.output_schema)):
-        outline = Outline(schema.get("$defs", {}), with_texts=with_texts)
-        yield from outline.lines(name, {key: value for key, value in schema.items() if key != "$defs"}, depth=1)
+def _tools() -> Iterator[str]:
+    for tool in tools():
+        hints = {name: value for name, value in tool.annotations.model_dump(exclude_none=True).items() if value}
+        yield f"tool {tool.name} {' '.join(hints)}".rstrip()
+        for name, schema in (("takes", tool.input_schema), ("gives", tool.output_schema)):
+            outline = Outline(schema.get("$defs", {}))
+            yield from outline.lines(name, {key: value for key, value in schema.items() if key != "$defs"}, depth=1)
+    yield from (f"prompt {prompt.name} {' '.join(each.name for each in prompt.arguments or ())}" for prompt in PROMPTS)
+    yield ""
 
 
 def _parsers() -> Iterator[tuple[str, Any]]:
@@ -99,12 +77,6 @@ def _usages() -> str:
             options = sorted(word for word in words if word.startswith("[-"))
             paragraphs.append("\n  ".join([f"lcm {name}", *(word for word in words if word not in options), *options]))
     return "\n".join(paragraphs) + "\n"
-
-
-def _helps() -> Iterator[str]:
-    with patch.dict(os.environ, COLUMNS="100"):
-        for _, parser in _parsers():
-            yield parser.format_help()
 
 
 def _settings() -> str:

@@ -10,9 +10,9 @@ from tests.frozen.shapes import Outline
 VERBS = ("get", "post", "put", "patch", "delete")
 
 
-def outlined(document: Mapping[str, Any], *, with_texts: bool = False) -> str:
-    """Every operation with what it takes and gives; or, `with_texts`, what it says of them."""
-    outline = Outline(document["components"]["schemas"], with_texts=with_texts)
+def outlined(document: Mapping[str, Any]) -> str:
+    """Every operation with what it takes and gives."""
+    outline = Outline(document["components"]["schemas"])
     shared: dict[str, str] = {}
     paragraphs = [
         "\n".join(_operation(outline, f"{verb.upper()} {path}", item[verb], shared))
@@ -25,8 +25,7 @@ def outlined(document: Mapping[str, Any], *, with_texts: bool = False) -> str:
 
 
 def _operation(outline: Outline, name: str, operation: Mapping[str, Any], shared: dict[str, str]) -> Iterator[str]:
-    words = " | ".join(" ".join(operation.get(key, "").split()) for key in ("summary", "description"))
-    yield f"{name} {words if outline.with_texts else operation['operationId']}"
+    yield f"{name} {operation['operationId']}"
     for each in sorted(operation.get("parameters", ()), key=lambda each: (each["in"], each["name"])):
         yield from _parameter(outline, f"{each['in']} {each['name']}", each, depth=1)
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
@@ -42,8 +41,6 @@ def _operation(outline: Outline, name: str, operation: Mapping[str, Any], shared
 
 
 def _response(outline: Outline, response: Mapping[str, Any]) -> Iterator[str]:
-    if outline.with_texts:
-        yield f"    {response.get('description', '')}"
     for name, header in sorted(response.get("headers", {}).items()):
         yield from _parameter(outline, f"header {name}", header, depth=2)
     for kind, content in response.get("content", {}).items():
@@ -52,6 +49,6 @@ def _response(outline: Outline, response: Mapping[str, Any]) -> Iterator[str]:
 
 def _parameter(outline: Outline, name: str, parameter: Mapping[str, Any], *, depth: int) -> Iterator[str]:
     """A parameter or a header: its schema, and what is said beside it."""
-    beside = {key: parameter[key] for key in ("description", "style", "explode") if key in parameter}
+    beside = {key: parameter[key] for key in ("style", "explode") if key in parameter}
     star = "*" if parameter.get("required") else ""
     yield from outline.lines(f"{name}{star}", {**parameter.get("schema", {}), **beside}, depth=depth)

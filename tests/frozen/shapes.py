@@ -1,4 +1,4 @@
-"""A JSON Schema as an indented outline: one line a field, references followed, texts apart."""
+"""A JSON Schema as an indented outline: one line a field, references followed, texts left out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _EITHER = ("anyOf", "oneOf", "allOf")
 
 @dataclass(frozen=True)
 class Outline:
-    """Renders schemas that refer to one another. `with_texts` renders what is written for people, and nothing else."""
+    """Renders schemas that refer to one another, without what is written for people."""
 
     named: Mapping[str, Any]
-    with_texts: bool = False
 
     def lines(self, name: str, schema: Any, *, depth: int, within: tuple[str, ...] = ()) -> Iterator[str]:
         """The schema and all below it. A record within itself is only named."""
@@ -26,13 +25,9 @@ class Outline:
             yield f"{'  ' * depth}{name} (again: {again})"
             return
         children = dict(_children(schema))
-        words = _texts(schema) if self.with_texts else _keywords(schema, children)
-        below = [
-            line for each, child in children.items() for line in self.lines(each, child, depth=depth + 1, within=within)
-        ]
-        if words or below or not self.with_texts:
-            yield f"{'  ' * depth}{name} {words}".rstrip()
-        yield from below
+        yield f"{'  ' * depth}{name} {_keywords(schema, children)}".rstrip()
+        for each, child in children.items():
+            yield from self.lines(each, child, depth=depth + 1, within=within)
 
     def _followed(self, schema: Any, within: tuple[str, ...]) -> tuple[Any, tuple[str, ...], str]:
         """What a reference, or a schema of one reference and null, stands for."""
@@ -90,7 +85,3 @@ def _keywords(schema: Mapping[str, Any], children: Mapping[str, Any]) -> str:
     words += ["or null"] if "or null" in schema else []
     words += [f"{key}={json.dumps(value, sort_keys=True)}" for key, value in sorted(rest.items())]
     return " ".join(filter(None, words))
-
-
-def _texts(schema: Mapping[str, Any]) -> str:
-    return " | ".join(" ".join(str(schema[key]).split()) for key in TEXTS if isinstance(schema.get(key), str))

@@ -71,9 +71,9 @@ def test_a_value_that_cannot_be_used_leaves_the_default_in_force(name, text, sai
     assert environment.deployment == Deployment(conversation_defaults=environment.deployment.conversation_defaults)
     assert environment.overrides == {}
     assert problem.id == "lcm.E002"
-    assert name in problem.detail
-    assert said in problem.detail
-    assert "hunter2" not in problem.detail
+    assert name in problem.msg
+    assert said in problem.msg
+    assert "hunter2" not in problem.msg
     assert problem.hint
 
 

@@ -152,7 +152,7 @@ def test_messages_beside_each_other_are_opened_by_one_call_to_a_tool_that_agents
         f"conversation_id={history['number']} from_seq=2 to_seq=2 only_messages=true",
         f"conversation_id={history['number']} from_seq=5 to_seq=7 only_messages=true",
     ]
-    assert {call.split()[0] for call in found.hint.calls} <= {operation.for_agents for operation in CATALOGUE}
+    assert {call.split()[0] for call in found.hint.calls} <= {operation.agent_tool for operation in CATALOGUE}
 
 
 @pytest.mark.parametrize(

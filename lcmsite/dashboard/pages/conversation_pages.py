@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,10 @@ def conversations(visit: Visit) -> HttpResponse:
         sort=sort if sort in list(BrowseSort) else None,
         page=number_in(given, "page"),
     )
-    last = max(1, -(-found.total // found.limit))
-    template = "_conversations.html" if visit.is_part else "conversations.html"
     return visit.show(
-        template,
+        "_conversations.html" if visit.is_part else "conversations.html",
         found=found,
-        last=last,
+        last=max(1, math.ceil(found.total / found.limit)),
         query=given.get("q", ""),
         sort=sort,
         sorts=list(BrowseSort),
@@ -110,38 +109,27 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     if is_cut:
         last = records[-1].seq
     active = [each for each in window.summaries if each.active]
+    shown: list[dict[str, Any]] = []
+    expected = first
     # Missing rows leave gaps, so the list may reach beyond this page.
-    records = [each for each in records if each.seq <= last]
-    shown: list[dict[str, Any]] = [
-        {
-            "turn": turn,
-            "is_raw": any(span.first_seq <= turn.message.seq <= span.last_seq for span in window.raw),
-            "summary": next((each for each in active if each.first_seq <= turn.message.seq <= each.last_seq), None),
-        }
-        for turn in turns(records)
-    ]
+    for turn in turns([each for each in records if each.seq <= last]):
+        seq = turn.message.seq
+        if seq > expected:
+            shown.append({"gap": MessageSpan(expected, seq - 1)})
+        is_raw = any(span.first_seq <= seq <= span.last_seq for span in window.raw)
+        summary = next((each for each in active if each.first_seq <= seq <= each.last_seq), None)
+        shown.append({"turn": turn, "is_raw": is_raw, "summary": summary})
+        expected = seq + 1
+    if expected <= last:
+        shown.append({"gap": MessageSpan(expected, last)})
     return {
         "conversation": window.conversation,
         "pressure": window.pressure,
-        "turns": _with_gaps(shown, first, last),
+        "turns": shown,
         "earlier": first if 1 < first <= count else None,
         "later": last + 1 if first <= last < count else None,
         "is_cut": is_cut,
     }
-
-
-def _with_gaps(shown: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
-    """The turns, with a gap for every range of seqs whose rows are missing."""
-    marked, expected = [], first
-    for each in shown:
-        seq = each["turn"].message.seq
-        if seq > expected:
-            marked.append({"gap": MessageSpan(expected, seq - 1)})
-        marked.append(each)
-        expected = seq + 1
-    if expected <= last:
-        marked.append({"gap": MessageSpan(expected, last)})
-    return marked
 
 
 @page(KeyScope.WRITE, methods=("GET", "HEAD", "POST"))

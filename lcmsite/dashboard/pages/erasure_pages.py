@@ -17,7 +17,7 @@ from lcmsite.types import KeyScope
 # After these errors nothing was erased, and the preview is shown again.
 _PREVIEWED_ANEW = frozenset({"not_confirmed", "invalid_params", "erasure_outdated", "erasure_expired"})
 
-_SEPARATORS = re.compile(r"[\s,;]+")
+_IDS = re.compile(r"[^\s,;]+")
 
 
 @page(KeyScope.ADMIN)
@@ -68,7 +68,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
     The service takes an empty request for everything. An empty form must not mean that.
     """
     ends = {name: given.get(name, "").strip() for name in ("from_seq", "to_seq")}
-    ids = {name: _ids(given.get(name, "")) for name in ("message_ids", "file_ids")}
+    ids = {name: _IDS.findall(given.get(name, "")) for name in ("message_ids", "file_ids")}
     named = {name: value for name, value in {**ends, **ids}.items() if value}
     is_whole = bool(given.get("is_whole"))
     if is_whole and named:
@@ -76,10 +76,6 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
     if not is_whole and not named:
         raise Invalid("Choose messages, files or everything to erase.", code="nothing_chosen")
     return named
-
-
-def _ids(text: str) -> list[str]:
-    return [each for each in _SEPARATORS.split(text) if each]
 
 
 def _previewed(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:

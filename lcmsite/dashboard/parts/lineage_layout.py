@@ -90,14 +90,17 @@ class _Canvas:
     window: LineageWindow
     width: int
 
+    @property
+    def shown(self) -> list[WindowSummary | WindowBundle]:
+        return [*self.window.summaries, *self.window.bundles]
+
     @cached_property
     def deepest(self) -> int:
-        return max((each.depth for shown in (self.window.summaries, self.window.bundles) for each in shown), default=0)
+        return max((each.depth for each in self.shown), default=0)
 
     @cached_property
     def most_tokens(self) -> int:
-        shown = (self.window.summaries, self.window.bundles)
-        return max((each.token_count for some in shown for each in some), default=1)
+        return max((each.token_count for each in self.shown), default=1)
 
     @property
     def bottom(self) -> int:

@@ -108,7 +108,7 @@ def _text(message: MessageRecord, text: str, most: int | None) -> Block:
 def _call(
     message: MessageRecord, call: PartRecord, there: MessageRecord, result: PartRecord, most: int | None
 ) -> Block:
-    """A call with its result in the message `there`; a lone result is its own call."""
+    """A call and its result in the message `there`; a lone result is both."""
     output = result.tool_error or result.tool_output or ""
     given = "" if call.tool_input is None else json.dumps(call.tool_input, ensure_ascii=False, indent=2)
     shown = output[:most]

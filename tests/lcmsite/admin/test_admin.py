@@ -172,6 +172,8 @@ def test_a_list_opens_and_asks_no_more_for_more_rows(root, each, django_assert_m
     assert "content_tsv" not in told and '"packed"' not in told
     if model in (Message, Summary):
         assert '."content"' not in told
+    for words in ("harbour", "msg_1", "99999999999999999999", "' OR 1=1 --"):
+        assert root.get(address(model, "changelist"), {"q": words}).status_code == 200
 
 
 @pytest.mark.parametrize("each", TABLES, ids=named)
@@ -215,12 +217,6 @@ def test_what_two_columns_name_stands_on_the_pages_of_what_it_belongs_to(root):
     assert address(Summary, "change", quote(link.summary_id)) in of_message
     assert address(Message, "change", link.message_id) in of_summary
     assert address(Summary, "change", quote(link.summary_id)) in of_conversation
-
-
-@pytest.mark.parametrize("each", TABLES, ids=named)
-def test_a_search_finds_or_does_not(root, each):
-    for words in ("harbour", "msg_1", "sum_0", "99999999999999999999", "' OR 1=1 --"):
-        assert root.get(address(each[0], "changelist"), {"q": words}).status_code == 200
 
 
 def test_words_are_found_where_a_search_would_find_them(root):
@@ -322,16 +318,6 @@ def test_a_person_is_made_inactive_and_not_removed(root, world):
     assert get_user_model().objects.filter(pk=person.pk).exists()
 
 
-def test_only_staff_come_in(world):
-    users.set_role(Scope(a_workspace().pk), username="reader-one", role=Role.ADMIN)
-    client = inside(get_user_model().objects.get(username="reader-one"))
-
-    answers = [client.get(address(model, "changelist")) for model, _ in TABLES]
-
-    assert {answer.status_code for answer in answers} == {302}
-    assert all(answer["Location"].startswith("/admin/login/") for answer in answers)
-
-
 def test_staff_who_may_look_may_not_act(world):
     looker = get_user_model().objects.create_user("looker", is_staff=True)
     looker.user_permissions.add(Permission.objects.get(codename="view_conversation"))
@@ -344,20 +330,6 @@ def test_staff_who_may_look_may_not_act(world):
     chosen(client, Conversation, "compact", world["conversation_id"])
 
     assert jobs and not CompactionJob.objects.exists()
-
-
-@pytest.mark.django_db
-def test_a_name_tried_too_often_has_to_wait_here_too():
-    get_user_model().objects.create_superuser("chief", password="correct horse")
-    client = Client()
-
-    tries = [
-        client.post("/admin/login/", {"username": "chief", "password": f"wrong {n}"}).status_code for n in range(5)
-    ]
-    right = client.post("/admin/login/", {"username": "chief", "password": "correct horse"})
-
-    assert tries == [200, 200, 200, 200, 429]
-    assert right.status_code == 429
 
 
 def test_only_the_admin_has_a_looser_policy(root):

@@ -6,8 +6,8 @@ import html
 import re
 
 import pytest
-from django.contrib.auth import authenticate, get_user_model
-from django.test import Client, RequestFactory
+from django.contrib.auth import authenticate
+from django.test import RequestFactory
 
 from conversations.audit import AuditLog
 from conversations.errors import Unauthenticated
@@ -17,17 +17,12 @@ from lcmsite.access import keys, users
 from lcmsite.types import KeyScope, Role
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, browser_of_a_superuser, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, page_of, shown_links
 
 pytestmark = pytest.mark.django_db
 HERE = "/w/default/"
 # A user's name has no blanks.
 HOSTILE_NAME = "<img/src=x/onerror=alert(1)>"
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    return browser_of("admin")
 
 
 def scope() -> Scope:
@@ -50,17 +45,15 @@ def test_grants_are_listed_with_what_was_read_by_them(admin):
     with Grants.from_settings(scope()).room(grant_id=grant_id, wanted=1000) as room:
         room.used = 700
 
-    page = admin.get(f"{HERE}grants/").content.decode()
+    page = page_of(admin, f"{HERE}grants/")
 
     assert grant_id in page and "700 of 4,000 tokens" in page and "active" in page
     assert HOSTILE not in page
 
 
-def test_who_may_write_takes_a_grant_back(admin):
+def test_who_may_write_takes_a_grant_back(reader, operator):
     grant_id = a_grant()
     path = f"{HERE}grants/{grant_id}/revocation/"
-    reader, operator = browser_of("reader"), browser_of("operator")
-
     assert reader.post(path).status_code == 403
     assert "Revoke" not in reader.get(f"{HERE}grants/").content.decode().partition("<main")[2]
     page = operator.post(path, follow=True).content.decode()
@@ -74,7 +67,7 @@ def test_a_key_is_shown_once_and_opens_the_workspace(admin):
     page = made.content.decode()
     key = re.findall(r'<code id="new-key">(lcm_[^<]+)</code>', page)[0]
 
-    listed = admin.get(f"{HERE}keys/").content.decode()
+    listed = page_of(admin, f"{HERE}keys/")
 
     assert made.status_code == 201 and "no-store" in made["Cache-Control"]
     assert keys.caller_of(key).key_scopes == {KeyScope.WRITE}
@@ -84,14 +77,17 @@ def test_a_key_is_shown_once_and_opens_the_workspace(admin):
     assert acts()[0][:2] == ("user a-admin", "issue_key")
 
 
-def test_a_key_that_is_taken_back_opens_nothing(admin):
+def test_a_key_that_is_taken_back_opens_nothing_and_a_foreign_one_looks_like_none(admin):
     issued = keys.issue(workspace_id=a_workspace().pk, name="laptop")
+    theirs = keys.issue(workspace_id=a_workspace("theirs").pk, name="theirs")
 
     page = admin.post(f"{HERE}keys/{issued.record.api_key_id}/revocation/", follow=True).content.decode()
 
     assert "was revoked" in page
     with pytest.raises(Unauthenticated):
         keys.caller_of(issued.key)
+    assert admin.post(f"{HERE}keys/{theirs.record.api_key_id}/revocation/").status_code == 404
+    assert keys.caller_of(theirs.key)
     assert acts()[0] == ("user a-admin", "revoke_key", f"key {issued.record.api_key_id}")
 
 
@@ -100,7 +96,6 @@ def test_a_key_that_is_taken_back_opens_nothing(admin):
     [
         {"name": "", "scope": "read", "days": ""},
         {"name": "x", "scope": "all", "days": ""},
-        {"name": "x" * 201, "scope": "read", "days": ""},
         {"name": "x", "scope": "read", "days": "10000000"},
     ],
 )
@@ -111,18 +106,11 @@ def test_a_key_that_cannot_be_is_refused_beside_the_form(admin, given):
     assert keys.list_keys(scope()) == []
 
 
-def test_a_foreign_key_looks_like_none(admin):
-    theirs = keys.issue(workspace_id=a_workspace("theirs").pk, name="theirs")
-
-    assert admin.post(f"{HERE}keys/{theirs.record.api_key_id}/revocation/").status_code == 404
-    assert keys.caller_of(theirs.key)
-
-
 def test_a_new_member_is_let_in_with_a_password_shown_once(admin):
     page = admin.post(f"{HERE}members/new/", {"username": HOSTILE_NAME, "role": "operator"}).content.decode()
     password = html.unescape(re.findall(r'<code id="new-password">([^<]+)</code>', page)[0])
 
-    listed = admin.get(f"{HERE}members/").content.decode()
+    listed = page_of(admin, f"{HERE}members/")
 
     assert authenticate(RequestFactory().post("/login/"), username=HOSTILE_NAME, password=password)
     assert password not in listed
@@ -186,44 +174,33 @@ def test_the_only_admin_stays_and_one_of_two_may_leave(admin):
     assert [member.username for member in users.members(scope())] == ["bob"]
 
 
-@pytest.mark.parametrize("role", ["reader", "operator"])
 @pytest.mark.parametrize("path", ["keys/", "members/", "settings/", "audit/"])
-def test_pages_of_admins_are_offered_to_nobody_else(role, path):
-    browser = browser_of(role)
+def test_pages_of_admins_are_offered_to_nobody_else(reader, operator, admin, path):
+    offered = [HERE + path in shown_links(page_of(browser, HERE)) for browser in (reader, operator, admin)]
 
-    answer = browser.get(HERE + path)
-
-    assert answer.status_code == 403
-    assert HERE + path not in shown_links(answer.content.decode())
+    assert offered == [False, False, True]
 
 
-def test_workspaces_are_shown_to_those_in_them_and_made_by_superusers():
+def test_workspaces_are_shown_to_those_in_them_and_made_by_superusers(reader, superuser):
     a_workspace(HOSTILE)
     users.add(Scope(a_workspace("<img src=x onerror=alert(1)>").pk), username="bob", role=Role.READER)
-    reader, sue = browser_of("reader"), browser_of_a_superuser()
 
     seen = reader.get(f"{HERE}workspaces/").content.decode()
-    made = sue.post(f"{HERE}workspaces/new/", {"name": "research"}, follow=True).content.decode()
-    again = sue.post(f"{HERE}workspaces/new/", {"name": "research"})
+    made = superuser.post(f"{HERE}workspaces/new/", {"name": "research"}, follow=True).content.decode()
+    again = superuser.post(f"{HERE}workspaces/new/", {"name": "research"})
 
     assert "<img src=x" not in made and "&lt;img src=x" in made and HOSTILE not in made
     assert "Create a workspace" in made and "Create a workspace" not in seen
     assert reader.post(f"{HERE}workspaces/new/", {"name": "mine"}).status_code == 403
     assert "/w/research/" in shown_links(made) and Workspace.objects.filter(name="research").exists()
     assert again.status_code == 409 and "There is a workspace" in again.content.decode()
+    [act] = AuditLog(Scope(Workspace.objects.get(name="research").pk)).list_acts()
+    assert (act.actor, act.act, act.target) == ("user sue", "create_workspace", "research")
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "\x00", "x" * 1001])
-def test_a_workspace_has_a_name_that_an_address_can_hold(name):
-    answer = browser_of_a_superuser().post(f"{HERE}workspaces/new/", {"name": name})
+def test_a_workspace_has_a_name_that_an_address_can_hold(superuser, name):
+    answer = superuser.post(f"{HERE}workspaces/new/", {"name": name})
 
     assert answer.status_code == 400 and 'role="alert"' in answer.content.decode()
     assert list(Workspace.objects.values_list("name", flat=True)) == ["default"]
-
-
-def test_the_new_workspace_is_on_record():
-    browser_of_a_superuser().post(f"{HERE}workspaces/new/", {"name": "research"})
-
-    told = AuditLog(Scope(Workspace.objects.get(name="research").pk)).list_acts()
-    assert [(entry.actor, entry.act, entry.target) for entry in told] == [("user sue", "create_workspace", "research")]
-    assert get_user_model().objects.get().username == "sue"

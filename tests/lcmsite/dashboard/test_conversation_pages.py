@@ -7,39 +7,21 @@ import re
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
-from django.test import Client
 
 from compaction.models import CompactionJob
 from conversations.models import Conversation, Message
-from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from lcmsite.access import users
 from lcmsite.dashboard.templatetags.lcm_tags import gauge
-from lcmsite.types import Role as PersonRole
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import lcm
-from tests.lcmsite.dashboard.visiting import Browser, shown_links
-
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
 
 
 @pytest.fixture
 def conversation_id(db: None) -> int:
     texts = [f"Turn {n} of {HOSTILE}" for n in range(1, 101)]
     return a_conversation(*texts, title=f"{HOSTILE} & more", session_id="long-one").conversation_id
-
-
-def logged_in(role: PersonRole) -> Client:
-    users.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
-    client = Browser()
-    client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
-    return client
-
-
-@pytest.fixture
-def reader(db: None) -> Client:
-    return logged_in(PersonRole.READER)
 
 
 def shown(page: str) -> list[int]:
@@ -55,18 +37,11 @@ def test_a_gauge_marks_where_compaction_begins_unless_that_is_its_end(threshold,
     assert (told or "") in marked and ("<path" in marked) == (told is not None)
 
 
-def test_the_list_shows_each_with_its_gauge(conversation_id, reader):
-    page = reader.get("/w/default/conversations/").content.decode()
-
-    assert "long-one" in page and 'class="gauge"' in page
-    assert HOSTILE not in page
-
-
-def test_a_search_gives_the_list_alone(conversation_id, reader):
+def test_a_search_gives_the_list_alone_each_with_its_gauge(conversation_id, reader):
     found = reader.get("/w/default/conversations/?q=LONG", headers={"HX-Request": "true"}).content.decode()
     none = reader.get("/w/default/conversations/?q=short", headers={"HX-Request": "true"}).content.decode()
 
-    assert "long-one" in found and "<html" not in found
+    assert "long-one" in found and 'class="gauge"' in found and "<html" not in found
     assert "No title or session contains" in none
 
 
@@ -85,24 +60,21 @@ def test_a_message_is_jumped_to(conversation_id, reader):
     assert 'class="message assistant wanted" id="m20"' in page
 
 
-def test_more_messages_are_put_in_behind(conversation_id, reader):
-    piece = reader.get(f"/w/default/conversations/{conversation_id}/messages/?seq=41").content.decode()
-
-    assert shown(piece) == list(range(41, 81)) and "<html" not in piece
-    assert "?seq=81" in piece and "Earlier" not in piece
-
-
-def test_all_messages_are_reached_from_the_end_each_once(conversation_id, reader):
+@pytest.mark.parametrize(("begin", "way"), [("", "before"), ("?seq=1", "seq")])
+@pytest.mark.parametrize("gone", [(), (20, 21, 29), (1, 100)])
+def test_all_messages_are_reached_from_either_end_each_once(conversation_id, reader, begin, way, gone):
+    without_messages(conversation_id, *gone)
     address = f"/w/default/conversations/{conversation_id}/"
-    piece = reader.get(address).content.decode()
+    piece = reader.get(address + begin).content.decode()
     read = shown(piece)
 
-    while before := re.search(r"messages/\?before=(\d+)", piece):
-        piece = reader.get(f"{address}messages/?before={before[1]}").content.decode()
-        assert "Later" not in piece
-        read = shown(piece) + read
+    while further := re.search(rf"messages/\?{way}=\d+", piece):
+        piece = reader.get(address + further[0]).content.decode()
+        assert "<html" not in piece and ("Later" if way == "before" else "Earlier") not in piece
+        read = shown(piece) + read if way == "before" else read + shown(piece)
 
-    assert read == list(range(1, 101))
+    assert [seq for seq in read if seq not in gone] == [seq for seq in range(1, 101) if seq not in gone]
+    assert len(read) == len(set(read))
 
 
 @pytest.mark.parametrize("asked", ["before=1", "before=0", "before=101", "before=999999", "seq=101", "before=x"])
@@ -137,10 +109,8 @@ def test_what_is_cut_on_the_page_is_whole_on_one_of_its_own(reader):
     assert f"/w/default/conversations/{conversation_id}/?seq=2#m2" in shown_links(whole)
 
 
-def test_only_who_may_write_is_offered_to_compact_and_lets_a_worker_do_it(conversation_id, reader):
+def test_only_who_may_write_is_offered_to_compact_and_lets_a_worker_do_it(conversation_id, reader, operator):
     path = f"/w/default/conversations/{conversation_id}/"
-    operator = logged_in(PersonRole.OPERATOR)
-
     assert "Compact now" not in reader.get(path).content.decode()
     assert reader.post(f"{path}compaction/").status_code == 403
     assert not CompactionJob.objects.exists()
@@ -167,9 +137,7 @@ def a_file(content: bytes, name: str = "talk.jsonl") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, content)
 
 
-def test_a_history_is_imported_from_a_file_once(db):
-    operator = logged_in(PersonRole.OPERATOR)
-
+def test_a_history_is_imported_from_a_file_once(operator):
     for told in ("3 messages stored.", "0 messages stored, 3 stored before."):
         answer = operator.post("/w/default/import/", {"file": a_file(LINES)}, follow=True)
         conversation = Conversation.objects.get(session_id="talk")
@@ -178,13 +146,13 @@ def test_a_history_is_imported_from_a_file_once(db):
         assert conversation.counters.message_count == 3
 
 
-def test_lines_of_a_transcript_that_hold_no_message_are_told(db):
+def test_lines_of_a_transcript_that_hold_no_message_are_told(operator):
     transcript = b"""
         {"type": "summary", "summary": "The weather", "leafUuid": "u1"}
         {"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"role": "user", "content": "Is it raining?"}}
     """
 
-    answer = logged_in(PersonRole.OPERATOR).post("/w/default/import/", {"file": a_file(transcript)}, follow=True)
+    answer = operator.post("/w/default/import/", {"file": a_file(transcript)}, follow=True)
 
     assert "1 message stored, 1 line without a message skipped." in answer.content.decode()
 
@@ -193,8 +161,8 @@ def test_lines_of_a_transcript_that_hold_no_message_are_told(db):
     ("content", "told"),
     [(b"", "Choose a file"), (b"{broken", "line 1"), (LINES + b'{"role": "clown"}', "line 4"), (b"\x1f\x8bno", "")],
 )
-def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(db, content, told):
-    answer = logged_in(PersonRole.OPERATOR).post("/w/default/import/", {"file": a_file(content)})
+def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(operator, content, told):
+    answer = operator.post("/w/default/import/", {"file": a_file(content)})
 
     assert answer.status_code == 400
     assert told in answer.content.decode()
@@ -202,12 +170,12 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(db,
 
 
 @pytest.mark.parametrize("path", ["conversations/", "conversations/{}/plans/", "import/", "messages/msg_{}/"])
-def test_what_belongs_to_conversations_is_marked_so_in_the_navigation(db, path):
+def test_what_belongs_to_conversations_is_marked_so_in_the_navigation(operator, path):
     conversation_id = a_conversation("hello").conversation_id
     [message] = a_store().list_messages(conversation_id=conversation_id)
     number = message.message_id if "msg" in path else conversation_id
 
-    page = logged_in(PersonRole.OPERATOR).get(f"/w/default/{path.format(number)}").content.decode()
+    page = operator.get(f"/w/default/{path.format(number)}").content.decode()
 
     navigation = page[page.index('<nav id="nav"') : page.index("</nav>")]
     assert re.findall(r'aria-current="page">([^<]*)', navigation) == ["Conversations"]
@@ -228,33 +196,17 @@ def marks_in(page: str) -> list[str]:
     return [" ".join(re.sub(r"<[^>]*>", "", each).split()) for each in re.findall(r"<b>Messages? \d.*?</b>", page)]
 
 
-def test_messages_whose_rows_are_gone_leave_a_mark_in_the_transcript(conversation_id, reader):
+def test_messages_whose_rows_are_gone_leave_a_mark_in_the_transcript_and_on_the_command_line(conversation_id, reader):
     without_messages(conversation_id, 10, 62, 63, 64, 99, 100)
     address = f"/w/default/conversations/{conversation_id}/"
 
     newest = reader.get(address).content.decode()
     around = reader.get(f"{address}?seq=12").content.decode()
     earlier = reader.get(f"{address}messages/?before=61").content.decode()
+    listed = lcm("messages", str(conversation_id), "--limit", "70").out
 
     assert marks_in(newest) == ["Messages 62 to 64 are missing.", "Messages 99 to 100 are missing."]
     assert marks_in(around) == ["Message 10 is missing."]
     assert marks_in(earlier) == []
+    assert re.findall(r"^\[(.+)\] missing", listed, re.M) == ["10", "62-64"]
     assert f"{address}trust/" in shown_links(newest) and "/w/default/integrity/" in shown_links(newest)
-
-
-def test_no_message_is_shown_on_two_pages_where_rows_are_gone(conversation_id, reader):
-    without_messages(conversation_id, *range(20, 30))
-    address = f"/w/default/conversations/{conversation_id}/"
-
-    pages = [reader.get(f"{address}{rest}").content.decode() for rest in ("messages/?before=41", "messages/?seq=41")]
-    shown = [int(seq) for page in pages for seq in re.findall(r'<article[^>]* id="m(\d+)"', page)]
-
-    assert shown == sorted(set(shown)) and shown[-1] == 80
-
-
-def test_messages_whose_rows_are_gone_leave_a_mark_on_the_command_line(conversation_id):
-    without_messages(conversation_id, 10, 12, 13)
-
-    told = lcm("messages", str(conversation_id), "--limit", "20").out
-
-    assert re.findall(r"^\[(.+)\] missing", told, re.M) == ["10", "12-13"]

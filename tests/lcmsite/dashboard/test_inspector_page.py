@@ -8,9 +8,6 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
@@ -20,43 +17,32 @@ from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.models import AssemblyReceipt
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part
 from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
 def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
-    with made_once(django_db_blocker):
-        yield a_harbour()
-
-
-def a_harbour() -> int:
     """A compacted conversation with system words, a call and hostile words in all of them."""
-    conversation_id = a_conversation(session_id="harbour", title=HOSTILE).conversation_id
-    store = a_store()
-    store.append_messages(
-        conversation_id=conversation_id, messages=[NewMessage(Role.SYSTEM, f"Be kind. {HOSTILE}", author="host")]
-    )
-    turns = [
-        NewMessage(Role.USER if n % 2 else Role.ASSISTANT, f"Turn {n} about boats {HOSTILE}. " * 12)
-        for n in range(1, 40)
+    messages = [
+        NewMessage(Role.SYSTEM, f"Be kind. {HOSTILE}", author="host"),
+        *(
+            NewMessage(Role.USER if n % 2 else Role.ASSISTANT, f"Turn {n} about boats {HOSTILE}. " * 12)
+            for n in range(1, 40)
+        ),
+        a_tool_call("c1", path=HOSTILE),
+        a_tool_result("c1", HOSTILE),
     ]
-    store.append_messages(conversation_id=conversation_id, messages=turns)
-    store.append_messages(
-        conversation_id=conversation_id, messages=[a_tool_call("c1", path=HOSTILE), a_tool_result("c1", HOSTILE)]
-    )
-    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
-    return conversation_id
+    with made_once(django_db_blocker):
+        conversation_id = a_conversation(session_id="harbour", title=HOSTILE).conversation_id
+        a_store().append_messages(conversation_id=conversation_id, messages=messages)
+        CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+        yield conversation_id
 
 
 @pytest.fixture
-def path(harbour_of_all: int, db: None) -> str:
+def path(harbour_of_all: int) -> str:
     return f"/w/default/conversations/{harbour_of_all}/context/"
-
-
-@pytest.fixture
-def reader(path: str) -> Client:
-    return browser_of("reader")
 
 
 def assembler() -> ContextAssembler:
@@ -77,28 +63,18 @@ def test_every_item_is_told_with_its_reason_and_the_total_so_far(harbour_of_all,
     assert HOSTILE not in page
 
 
-def test_what_is_left_out_is_told_apart(reader, path):
-    page = as_part(reader, f"{path}?budget=400")
+def test_what_is_left_out_what_answers_a_query_and_the_past_are_told_apart(reader, path):
+    included, _, left = as_part(reader, f"{path}?budget=400").partition("<h2>Left out</h2>")
+    queried = as_part(reader, f"{path}?query=boats&budget=3000")
+    past = as_part(reader, f"{path}?as_of=5")
 
-    included, _, left = page.partition("<h2>Left out</h2>")
     assert "does not fit into the budget" in left and "does not fit into the budget" not in included
-    assert "over budget" in page
+    assert "over budget" in included
+    assert "matches the query" in queried and 'value="boats"' in queried
+    assert "as of message 5" in past and "settings it is given by" in past
 
 
-def test_a_query_brings_up_what_answers_it(reader, path):
-    page = as_part(reader, f"{path}?query=boats&budget=3000")
-
-    assert "matches the query" in page and 'value="boats"' in page
-    assert 'value="boats"' in reader.get(f"{path}?query=boats&budget=3000").content.decode()
-
-
-def test_the_past_is_assembled_as_it_was(reader, path):
-    page = as_part(reader, f"{path}?as_of=5")
-
-    assert "as of message 5" in page and "settings it is given by" in page
-
-
-@pytest.mark.parametrize("asked", ["budget=0", "budget=much", "as_of=yesterday", "budget=9&reserve=9", "format=xml"])
+@pytest.mark.parametrize("asked", ["budget=0", "as_of=yesterday", "budget=9&reserve=9", "format=xml"])
 def test_what_cannot_be_meant_is_told_beside_the_form(reader, path, asked):
     answer = reader.get(f"{path}?{asked}", headers={"HX-Request": "true"})
 
@@ -144,12 +120,6 @@ def test_what_was_not_kept_cannot_be_compared(reader, path):
     assert answer.status_code == 404 and "There is no receipt" in answer.content.decode()
 
 
-def test_what_was_typed_is_shown_as_it_was_typed_and_runs_nowhere(reader, path):
-    page = reader.get(path, {"query": f'"{HOSTILE}', "as_of": f'"{HOSTILE}', "budget": HOSTILE}).content.decode()
-
-    assert HOSTILE not in page and "&lt;script&gt;" in page
-
-
 def test_an_empty_conversation_says_so(reader):
     conversation_id = a_conversation().conversation_id
 
@@ -159,14 +129,7 @@ def test_an_empty_conversation_says_so(reader):
     assert "None yet." in reader.get(path).content.decode()
 
 
-def test_what_is_assembled_comes_into_the_page_and_asks_little_more_than_the_assembly_itself(
-    harbour_of_all, reader, path, django_assert_max_num_queries
-):
-    page = reader.get(path).content.decode()
-    [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page)
-    with CaptureQueriesContext(connection) as assembling:
-        assembler().assemble(conversation_id=harbour_of_all)
+def test_what_is_assembled_comes_into_the_page(reader, path):
+    [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', reader.get(path).content.decode())
 
-    # The session; the person and their role.
-    with django_assert_max_num_queries(len(assembling) + 2):
-        assert "In the context" in as_part(reader, address)
+    assert "In the context" in as_part(reader, address)

@@ -85,15 +85,11 @@ def test_every_summary_is_drawn_once_within_the_picture(window):
         assert shape.x >= LEFT and shape.x + shape.width <= WIDTH - RIGHT + 1
         assert shape.y >= 0 and shape.y + shape.height <= drawn.bottom
         assert shape.height > 0 and shape.width > 0
-
-
-@given(windows())
-def test_bars_of_one_depth_do_not_overlap(window):
-    drawn = picture(window, width=WIDTH)
-
     for depth in {bar.summary.depth for bar in drawn.bars}:
         spans = sorted((bar.x, bar.right) for bar in drawn.bars if bar.summary.depth == depth)
         assert all(before[1] <= after[0] + 0.05 for before, after in zip(spans, spans[1:], strict=False))
+    assert len(drawn.ticks) <= 11
+    assert all(window.first_seq <= tick.seq <= window.last_seq for tick in drawn.ticks)
 
 
 @given(windows())
@@ -139,39 +135,21 @@ def test_the_frontier_goes_in_steps_and_never_back_whatever_stands_raw_among_sum
     assert all(before[1] <= after[0] + 0.02 for before, after in zip(found, found[1:], strict=False))
 
 
-def test_a_raw_message_inside_a_summary_is_a_step_down_and_up_again():
-    around = a_summary(1, 100)
-    drawn = picture(a_window(1, 100, around, raw=(MessageSpan(50, 50),)), width=1086)
+def test_a_raw_message_inside_a_summary_is_a_step_down_and_up_again_and_what_is_missing_has_no_line():
+    broken = picture(a_window(1, 100, a_summary(1, 40), a_summary(61, 100)), width=1086)
+    drawn = picture(a_window(1, 100, a_summary(1, 100), raw=(MessageSpan(50, 50),)), width=1086)
     level, [bar] = drawn.bottom - BAND, drawn.bars
 
     assert spans_of(drawn.frontier) == [(74.0, 564.0, bar.y), (564.0, 574.0, level), (574.0, 1074.0, bar.y)]
     assert drawn.frontier.count("M") == 1
-
-
-def test_over_messages_that_are_not_shown_there_is_no_line():
-    drawn = picture(a_window(1, 100, a_summary(1, 40), a_summary(61, 100)), width=1086)
-
-    assert [(begin, end) for begin, end, _ in spans_of(drawn.frontier)] == [(74.0, 474.0), (674.0, 1074.0)]
-    assert drawn.frontier.count("M") == 2
-
-
-@given(windows())
-def test_the_axis_has_a_few_round_numbers(window):
-    ticks = picture(window, width=WIDTH).ticks
-
-    assert len(ticks) <= 11
-    assert all(window.first_seq <= tick.seq <= window.last_seq for tick in ticks)
-    assert [tick.x for tick in ticks] == sorted(tick.x for tick in ticks)
+    assert [(begin, end) for begin, end, _ in spans_of(broken.frontier)] == [(74.0, 474.0), (674.0, 1074.0)]
 
 
 def test_what_nobody_reaches_is_a_gap():
-    window = a_window(1, 100, a_summary(11, 20), a_summary(31, 60), raw=(MessageSpan(71, 90),))
+    merged = a_summary(1, 100, active=False)
+    window = a_window(1, 100, merged, a_summary(11, 20), a_summary(31, 60), raw=(MessageSpan(71, 90),))
 
     assert list(gaps(window)) == [MessageSpan(1, 10), MessageSpan(21, 30), MessageSpan(61, 70), MessageSpan(91, 100)]
-
-
-def test_a_summary_that_was_merged_reaches_nothing_by_itself():
-    assert list(gaps(a_window(1, 10, a_summary(1, 10, active=False)))) == [MessageSpan(1, 10)]
     assert list(gaps(a_window(1, 1, message_count=0))) == []
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from django.core.signing import Signer
 from django.db import transaction
-from django.test import Client
 from django.utils import timezone
 
 from compaction.models import CompactionRun
@@ -21,14 +20,9 @@ from lcmsite.dashboard.visit import ON_A_PAGE
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.dashboard.visiting import browser_of, older_in, shown_links
+from tests.lcmsite.dashboard.visiting import older_in, shown_links
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def reader(db: None) -> Client:
-    return browser_of("admin")
 
 
 @pytest.fixture
@@ -83,10 +77,10 @@ def an_act(conversation_id: int, number: int) -> str:
 
 
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
-    ("quarantine/", a_quarantine, ON_A_PAGE),
+    ("quarantine/?released=yes", a_quarantine, ON_A_PAGE),
     ("grants/", a_grant, ON_A_PAGE),
     ("conversations/{}/plans/", a_plan, run_pages.OF_A_CONVERSATION),
-    ("conversations/{}/context/", a_receipt, inspector.KEPT),
+    ("conversations/{}/context/?budget=900", a_receipt, inspector.KEPT),
     ("conversations/{}/trust/", a_report, retention_pages.ON_A_PAGE),
     ("integrity/", a_report, report_pages.ON_A_PAGE),
     ("runs/?outcome=skipped", a_run, ON_A_PAGE),
@@ -95,49 +89,39 @@ PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
 
 
 @pytest.mark.parametrize(("path", "another", "most"), PAGES, ids=[path for path, _, _ in PAGES])
-def test_an_older_page_is_what_the_newer_one_left_out(reader, conversation_id, path, another, most):
+def test_an_older_page_is_what_the_newer_one_left_out(admin, conversation_id, path, another, most):
     address = f"/w/default/{path.format(conversation_id)}"
     made = [another(conversation_id, number) for number in range(most + 1)]
 
-    newest = reader.get(address).content.decode()
+    newest = admin.get(address).content.decode()
     late = another(conversation_id, most + 1)
     path, _, filters = address.partition("?")
-    older = reader.get(path + older_in(newest)).content.decode()
+    onward = older_in(newest)
+    older = admin.get(path + onward).content.decode()
 
     assert [name for name in made if name in newest] == made[1:]
     assert [name for name in (*made, late) if name in older] == made[:1]
+    # What was chosen stays chosen.
+    assert onward.startswith(f"?{filters}&cursor=" if filters else "?cursor=")
     assert f"?{filters}" in shown_links(older) and older_in(older) is None
 
 
 @pytest.mark.parametrize("cursor", ["x", "report_0000000000000000", "\0", Signer(salt="another").sign_object(1)])
-def test_an_unknown_cursor_is_refused(reader, cursor):
-    assert reader.get("/w/default/integrity/", {"cursor": cursor}).status_code == 400
+def test_an_unknown_cursor_is_refused(admin, cursor):
+    assert admin.get("/w/default/integrity/", {"cursor": cursor}).status_code == 400
 
 
-def test_of_one_conversation_there_is_what_is_withheld_of_it(reader, conversation_id):
+def test_of_one_conversation_there_is_what_is_withheld_of_it(admin, conversation_id):
     other = a_conversation("another").conversation_id
     ours, theirs = a_quarantine(conversation_id, 1), a_quarantine(other, 2)
 
-    trust = reader.get(f"/w/default/conversations/{conversation_id}/trust/").content.decode()
+    trust = admin.get(f"/w/default/conversations/{conversation_id}/trust/").content.decode()
     [link] = [link for link in shown_links(trust) if "quarantine/?" in link]
-    page = reader.get(link).content.decode()
+    page = admin.get(link).content.decode()
 
     assert ours in page and theirs not in page
     assert f"?released=yes&conversation_id={conversation_id}" in shown_links(page) and "?" in shown_links(page)
-    assert reader.get("/w/default/quarantine/?conversation_id=987654321").status_code == 404
-
-
-def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_id):
-    for number in range(ON_A_PAGE + 1):
-        a_quarantine(conversation_id, number)
-    for number in range(inspector.KEPT + 1):
-        a_receipt(conversation_id, number)
-
-    held = reader.get("/w/default/quarantine/?released=yes").content.decode()
-    kept = reader.get(f"/w/default/conversations/{conversation_id}/context/?budget=900").content.decode()
-
-    assert older_in(held).startswith("?released=yes&cursor=")
-    assert older_in(kept).startswith("?budget=900&cursor=")
+    assert admin.get("/w/default/quarantine/?conversation_id=987654321").status_code == 404
 
 
 EMPTY = {
@@ -153,5 +137,5 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("path", EMPTY)
-def test_an_empty_list_says_what_belongs_there(path):
-    assert EMPTY[path] in browser_of("admin").get(f"/w/default/{path}").content.decode()
+def test_an_empty_list_says_what_belongs_there(admin, path):
+    assert EMPTY[path] in admin.get(f"/w/default/{path}").content.decode()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from axes.models import AccessAttempt, AccessLog
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from conversations.scope import Scope
@@ -95,12 +96,13 @@ def test_nothing_in_a_page_may_come_from_elsewhere_or_stand_in_it(ann):
 
 
 @pytest.mark.django_db
-def test_a_name_tried_too_often_has_to_wait():
-    users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+@pytest.mark.parametrize("path", ["/login/", "/admin/login/"])
+def test_a_name_tried_too_often_has_to_wait(path):
+    get_user_model().objects.create_superuser("ann", password=PASSWORD)
     client = Browser()
 
-    tries = [client.post("/login/", {"username": "ann", "password": f"wrong {n}"}).status_code for n in range(5)]
-    right = client.post("/login/", {"username": "ann", "password": PASSWORD})
+    tries = [client.post(path, {"username": "ann", "password": f"wrong {n}"}).status_code for n in range(5)]
+    right = client.post(path, {"username": "ann", "password": PASSWORD})
 
     assert tries == [200, 200, 200, 200, 429]
     assert right.status_code == 429

@@ -1,4 +1,4 @@
-"""A page sends at most eight statements, session and person included; a search as many as its fallbacks need."""
+"""Every page sends few statements, and shows what anybody wrote as text; a search sends those of its fallbacks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from lcmsite.dashboard.navigation import MENU, TABS
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_workspace
-from tests.lcmsite.dashboard.addressed import Furnished
-from tests.lcmsite.dashboard.furnished import furnished_in
+from tests.lcmsite.dashboard.furnished import Furnished, furnished_in
 from tests.lcmsite.dashboard.test_who_may_open import OF_SUPERUSERS, SHOWN
-from tests.lcmsite.dashboard.visiting import browser_of
+from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of
 from tests.statements import counted_statements
 
 MOST = 8
@@ -33,7 +32,7 @@ MOST_OF_A_SEARCH = 13
 # The packed texts of a cold history are one statement more.
 MOST_OF_COLD = MOST + 1
 WHO_AND_WHERE = 2
-WORDS = ("the harbour", "its boats", "the lighthouse.txt", "Ann", "seven_ferries")
+WORDS = ("the harbour", "its boats", "the lighthouse.txt", "Ann", "seven_ferries", HOSTILE)
 
 
 furnished = furnished_in(WORDS)
@@ -44,20 +43,16 @@ def files_of_its_own(furnished: Furnished) -> None:
     """None: all tests here look at the same files."""
 
 
+def logged_in(username: str) -> Client:
+    client = Client()
+    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
+    return client
+
+
 @pytest.fixture(scope="module")
 def ann(furnished: Furnished) -> Client:
     """An admin, who is shown everything, in three workspaces."""
-    client = Client()
-    client.force_login(get_user_model().objects.get(username="ann"), backend="lcmsite.access.users.PeopleBackend")
-    return client
-
-
-@pytest.fixture(scope="module")
-def sue(furnished: Furnished) -> Client:
-    """A superuser, who sees what belongs to the whole site, too."""
-    client = Client()
-    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.access.users.PeopleBackend")
-    return client
+    return logged_in("ann")
 
 
 def asked_by(client: Client, addresses: Iterable[tuple[str, str]], *, as_parts: bool) -> dict[str, int]:
@@ -68,7 +63,9 @@ def asked_by(client: Client, addresses: Iterable[tuple[str, str]], *, as_parts: 
         with counted_statements() as sent:
             answer: Any = client.get(address, headers=headers)
             # A file's bytes are not read before somebody takes them.
-            assert b"".join(answer) or answer.status_code == 302, address
+            body = b"".join(answer)
+        assert body or answer.status_code == 302, address
+        assert HOSTILE.encode() not in body or "attachment" in answer.headers.get("Content-Disposition", ""), address
         assert answer.status_code in (200, 302), address
         asked[address] = len(sent)
     assert all(count >= 2 for count in asked.values()), "who asks is asked for"
@@ -92,7 +89,7 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
 def test_every_address_that_can_be_opened_is_asked_for(furnished):
     named = {name for pages in MENU.values() for name in pages} | set(TABS)
     shown = {name for names in SHOWN.values() for name in names.split()}
-    shown |= {name for verb, name in OF_SUPERUSERS if verb == "GET"}
+    shown |= {name for verb, name, _ in OF_SUPERUSERS if verb == "GET"}
 
     pages = {name for name, _ in (*furnished.pages(), *furnished.pages_of_the_site())}
     others = {name for name, _ in (*furnished.pieces(), *furnished.ways_out())}
@@ -102,17 +99,21 @@ def test_every_address_that_can_be_opened_is_asked_for(furnished):
     assert pages | others | {"context-text", "conversation-ledger"} == shown
 
 
-def test_no_page_asks_more_than_it_may(furnished, ann):
-    assert too_many(asked_by(ann, furnished.pages(), as_parts=False)) == {}
+@pytest.mark.parametrize(
+    ("username", "kinds", "as_parts", "most"),
+    [
+        ("ann", ("pages", "ways_out"), False, MOST),
+        # A superuser sees what belongs to the whole site, too.
+        ("sue", ("pages_of_the_site",), False, MOST),
+        # Any page may be requested by a script, too, and many of them then give a part: a list's next page, say.
+        ("ann", ("pages", "pieces"), True, MOST),
+        ("ann", ("answers",), True, MOST_OF_A_SEARCH),
+    ],
+)
+def test_no_page_asks_more_than_it_may_or_repeats_markup(furnished, username, kinds, as_parts, most):
+    addresses = [each for kind in kinds for each in getattr(furnished, kind)()]
 
-
-def test_nor_does_a_page_of_the_site(furnished, sue):
-    assert too_many(asked_by(sue, furnished.pages_of_the_site(), as_parts=False)) == {}
-
-
-def test_nor_does_what_comes_into_a_page_afterwards(furnished, ann):
-    """Any page may be asked for by a script, too, and many of them then give a part: a list's next page, say."""
-    assert too_many(asked_by(ann, [*furnished.pages(), *furnished.pieces()], as_parts=True)) == {}
+    assert too_many(asked_by(logged_in(username), addresses, as_parts=as_parts), most) == {}
 
 
 @pytest.fixture
@@ -131,14 +132,6 @@ def test_nor_does_a_history_that_went_cold(furnished, ann, cold):
     assert ">cold</span>" in shown
     assert too_many(asked_by(ann, furnished.pages(), as_parts=False), MOST_OF_COLD) == {}
     assert too_many(asked_by(ann, parts, as_parts=True), MOST_OF_COLD) == {}
-    assert too_many(asked_by(ann, furnished.answers(), as_parts=True), MOST_OF_A_SEARCH) == {}
-
-
-def test_nor_does_what_leads_elsewhere(furnished, ann):
-    assert too_many(asked_by(ann, furnished.ways_out(), as_parts=False)) == {}
-
-
-def test_a_search_or_an_assembly_sends_no_more_than_its_fallbacks_need(furnished, ann):
     assert too_many(asked_by(ann, furnished.answers(), as_parts=True), MOST_OF_A_SEARCH) == {}
 
 

@@ -53,10 +53,11 @@ def test_a_result_is_folded_into_its_call():
 
 
 def test_a_result_whose_call_is_on_another_page_is_shown_by_itself():
-    (turn,) = turns([a_message(7, a_result(), role=Role.TOOL)])
+    error = a_part(PartType.TOOL, tool_call_id="c", tool_error="no such file", tool_status="error")
+    (turn,) = turns([a_message(7, a_result(), error, role=Role.TOOL)])
 
     assert turn.folded_into is None
-    assert [(block.kind, block.text) for block in turn.blocks] == [("tool", "found")]
+    assert [(block.kind, block.text) for block in turn.blocks] == [("tool", "found"), ("tool", "no such file")]
 
 
 def test_a_second_result_of_a_call_is_not_lost():
@@ -64,12 +65,6 @@ def test_a_second_result_of_a_call_is_not_lost():
 
     assert first.blocks[0].text == "found" and second.blocks == ()
     assert [block.text for block in third.blocks] == ["b"]
-
-
-def test_an_error_is_what_the_tool_gave():
-    (block,) = blocks_of(a_part(PartType.TOOL, tool_call_id="c", tool_error="no such file", tool_status="error"))
-
-    assert (block.text, block.status) == ("no such file", "error")
 
 
 @pytest.mark.parametrize("text", ["diff --git a/x b/x\n+new\n-old", "@@ -1,2 +1,2 @@\n same\n+new\n-old"])
@@ -116,28 +111,19 @@ def test_reasoning_steps_and_subtasks_are_told_apart():
     assert kinds[1].text == "stop · out 7"
 
 
-def test_what_is_too_long_is_cut_and_says_so():
-    (block,) = blocks_of(content="x" * (MOST_CHARACTERS + 1))
-
-    assert len(block.text) == MOST_CHARACTERS and block.whole_in == ("msg_1",)
-
-
-def test_what_a_call_gave_and_was_given_says_of_each_where_all_of_it_is():
+def test_what_is_too_long_is_cut_and_says_where_all_of_it_is():
     long = "x" * (MOST_CHARACTERS + 1)
 
     call, _ = turns([a_message(1, a_call(text=long)), a_message(2, a_result(output=long), role=Role.TOOL)])
-    note, reasoning = blocks_of(
-        a_part(PartType.SUBTASK, subtask_prompt=long), a_part(PartType.REASONING, text_content=long)
+    note, reasoning, text = blocks_of(
+        a_part(PartType.SUBTASK, subtask_prompt=long),
+        a_part(PartType.REASONING, text_content=long),
+        a_part(PartType.TEXT, text_content=long),
     )
 
     assert call.blocks[0].whole_in == ("msg_1", "msg_2")
-    assert note.whole_in == reasoning.whole_in == ("msg_1",)
-
-
-def test_what_is_asked_for_whole_is_not_cut():
-    long = "x" * (MOST_CHARACTERS + 1)
-
-    (turn,) = turns([a_message(1, a_call(text=long), a_part(PartType.TEXT, text_content=long))], most=None)
-
-    assert [block.whole_in for block in turn.blocks] == [(), ()]
-    assert turn.blocks[1].text == long and long in turn.blocks[0].given
+    assert note.whole_in == reasoning.whole_in == text.whole_in == ("msg_1",)
+    assert len(text.text) == MOST_CHARACTERS
+    (whole,) = turns([a_message(1, a_call(text=long), a_part(PartType.TEXT, text_content=long))], most=None)
+    assert [block.whole_in for block in whole.blocks] == [(), ()]
+    assert whole.blocks[1].text == long and long in whole.blocks[0].given

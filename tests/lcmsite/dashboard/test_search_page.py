@@ -6,47 +6,30 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from integrity.retention.tiers import Retention
-from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, shown_links
 from tests.made_once import made_once
 
 SEARCH = "/w/default/search/"
-
-
-@pytest.fixture
-def reader(harbour: int) -> Client:
-    return browser_of("reader")
+pytestmark = pytest.mark.usefixtures("harbour")
 
 
 @pytest.fixture(scope="module")
-def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
-    with made_once(django_db_blocker):
-        yield a_harbour()
-
-
-@pytest.fixture
-def harbour(harbour_of_all: int, db: None) -> int:
-    return harbour_of_all
-
-
-def a_harbour() -> int:
+def harbour(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
     """A compacted conversation about a harbour; its newest messages are raw."""
-    texts = [f"Turn {n} about the harbour and {HOSTILE} its boats. " * 12 for n in range(1, 41)]
-    conversation_id = a_conversation(*texts, session_id="harbour", title=HOSTILE).conversation_id
-    messages = [a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven lighthouses")]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
-    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
-    return conversation_id
+    with made_once(django_db_blocker):
+        texts = [f"Turn {n} about the harbour and {HOSTILE} its boats. " * 12 for n in range(1, 41)]
+        conversation_id = a_conversation(*texts, session_id="harbour", title=HOSTILE).conversation_id
+        messages = [a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven lighthouses")]
+        a_store().append_messages(conversation_id=conversation_id, messages=messages)
+        CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+        yield conversation_id
 
 
 def hits(page: str) -> list[str]:
@@ -69,33 +52,17 @@ def test_a_message_in_no_summary_leads_to_where_it_lies(harbour, reader):
     assert f"/w/default/conversations/{harbour}/lineage/?from=2&to=82" in shown_links(page)
 
 
-def test_a_live_search_gives_the_matches_alone_and_asks_little_more_than_the_search_itself(
-    harbour, reader, django_assert_max_num_queries
-):
-    with CaptureQueriesContext(connection) as searching:
-        RetrievalEngine.from_settings(Scope(a_workspace().pk)).grep(query="harbour", limit=20)
-
-    # The session; the person and their role.
-    with django_assert_max_num_queries(len(searching) + 2):
-        page = as_part(reader, f"{SEARCH}?query=harbour&mode=full_text&scope=both&conversation_id=&sort=")
-
-    assert hits(page) and "<html" not in page
-
-
 @pytest.mark.parametrize(
     ("filters", "kinds"),
     [
-        ("query=harbour&scope=summaries", {"summary"}),
-        ("query=harbour&scope=messages", {"message"}),
+        ("query=harbour&scope=summaries&mode=full_text&conversation_id=&sort=", {"summary"}),
         ("query=harbour&depth=0", {"summary"}),
         ("query=harbour&roles=user&roles=assistant", {"message"}),
         ("query=harbour&roles=system", set()),
         ("query=boats&part_types=tool", {"message"}),
         ("query=boats&tool_names=read_file,%20bash", {"message"}),
-        ("query=boats&tool_names=bash", set()),
         ("query=harb.*r&mode=regex&scope=messages&sort=recency", {"message"}),
         ("query=harbour&since=2020-01-01T00:00&until=2021-01-01T00:00", set()),
-        ("query=harbour&since=2020-01-01T00:00&scope=messages", {"message"}),
     ],
 )
 def test_every_filter_narrows(harbour, reader, filters, kinds):
@@ -134,9 +101,7 @@ def test_a_relaxed_search_says_so(reader):
     [
         ("query=(&mode=regex", "regular expression"),
         ("query=x&from_seq=3", "name one conversation"),
-        ("query=x&depth=deep", "whole number"),
         ("query=x&since=yesterday", "ISO 8601"),
-        ("query=x&conversation_id=999999", "There is no conversation"),
         ("query=x&cursor=nonsense", "cursor"),
     ],
 )
@@ -171,17 +136,9 @@ def test_a_file_is_found_by_its_name(harbour, reader, settings, tmp_path):
     assert any(link.startswith("/w/default/files/file_") for link in shown_links(page))
 
 
-def test_what_is_typed_is_shown_as_it_was_typed_and_runs_nowhere(reader):
-    asked = {"query": f'"{HOSTILE}', "under": HOSTILE, "tool_names": HOSTILE}
-    page = reader.get(SEARCH, asked).content.decode()
-    found = reader.get(SEARCH, asked, headers={"HX-Request": "true"}).content.decode()
-
-    assert HOSTILE not in page and "&lt;script&gt;" in page
-    assert HOSTILE not in found
-
-
 def test_a_page_with_a_question_asks_for_the_answer_by_itself(reader):
     page = reader.get(f"{SEARCH}?query=harbour&scope=messages").content.decode()
 
     [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page)
-    assert hits(as_part(reader, address.replace("&amp;", "&"))) == ["message"] * 20
+    found = as_part(reader, address.replace("&amp;", "&"))
+    assert hits(found) == ["message"] * 20 and "<html" not in found

@@ -14,7 +14,7 @@ from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
 from integrity.models import Erasure
 from tests.factories import a_conversation, a_store
-from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
 
 TOMBSTONES = "/w/default/erasures/"
 WORDS = "There was some talk about the harbour and its boats. " * 12
@@ -30,11 +30,6 @@ def conversation_id(db: None) -> int:
 @pytest.fixture
 def path(conversation_id: int) -> str:
     return f"/w/default/conversations/{conversation_id}/erasure/"
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    return browser_of("admin")
 
 
 def filled(page: str) -> dict[str, str]:
@@ -83,7 +78,7 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
     assert f"/w/default/conversations/{conversation_id}/?seq=3" in shown_links(record)
 
 
-@pytest.mark.parametrize("typed", ["", "yes", "erase 3 messages", HOSTILE])
+@pytest.mark.parametrize("typed", ["", "erase 3 messages", HOSTILE])
 def test_without_the_words_nothing_goes_and_the_preview_is_shown_again(admin, path, conversation_id, typed):
     page = previewed(admin, path, from_seq="3", to_seq="5")
 
@@ -96,36 +91,23 @@ def test_without_the_words_nothing_goes_and_the_preview_is_shown_again(admin, pa
     assert erased(conversation_id) == 0
 
 
-def test_what_has_changed_since_is_previewed_anew(admin, path, conversation_id):
-    page = previewed(admin, path, is_whole="yes")
+def test_what_was_outdated_or_is_done_is_previewed_anew_or_told(admin, path, conversation_id):
+    outdated = previewed(admin, path, is_whole="yes")
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "one more")])
+    given = {**filled(outdated), "confirmation": phrase(outdated)}
 
-    answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)})
-
+    answer = admin.post(f"{path}execution/", given)
     again = answer.content.decode()
+
     assert answer.status_code == 409 and "The conversation has changed since the preview" in again
     assert '<div class="figure">41</div>' in again and erased(conversation_id) == 0
-    admin.post(f"{path}execution/", {**filled(again), "confirmation": phrase(again)})
-    assert erased(conversation_id) == 41
-
-
-def test_a_preview_that_is_too_old_is_made_anew(admin, path, conversation_id):
-    page = previewed(admin, path, from_seq="3", to_seq="5")
-    Erasure.objects.update(expires_at="2026-01-01T00:00Z")
-
-    answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)})
-
+    given = {**filled(again), "confirmation": phrase(again)}
+    Erasure.objects.filter(pk=given["erasure_id"]).update(expires_at="2026-01-01T00:00Z")
+    answer = admin.post(f"{path}execution/", given)
     assert answer.status_code == 409 and "has expired" in answer.content.decode()
-    assert erased(conversation_id) == 0
-
-
-def test_nothing_is_erased_twice(admin, path, conversation_id):
-    page = previewed(admin, path, from_seq="3", to_seq="5")
-    given = {**filled(page), "confirmation": phrase(page)}
-
+    given = filled(answer.content.decode()) | {"confirmation": phrase(answer.content.decode())}
     answers = [admin.post(f"{path}execution/", given) for _ in range(2)]
-
-    assert [answer.status_code for answer in answers] == [200, 409]
+    assert [answer.status_code for answer in answers] == [200, 409] and erased(conversation_id) == 41
     assert "was carried out already" in answers[1].content.decode()
 
 
@@ -143,14 +125,10 @@ def test_all_of_it_has_to_be_said_and_an_empty_form_says_nothing(admin, path, co
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"from_seq": "5"}, "A range needs both"),
-        ({"from_seq": "5", "to_seq": "3"}, "is before from_seq"),
         ({"from_seq": "x", "to_seq": "3"}, "from_seq"),
         ({"from_seq": HOSTILE, "to_seq": "-3"}, "from_seq"),
         ({"message_ids": "msg_999999"}, "There is no message"),
-        ({"message_ids": HOSTILE}, "message_ids"),
         ({"file_ids": "file_none"}, "file_none"),
-        ({"from_seq": "400", "to_seq": "500"}, "Nothing of this is left"),
         ({"is_whole": "yes", "from_seq": "3", "to_seq": "5"}, "not both"),
     ],
 )
@@ -172,13 +150,3 @@ def test_messages_and_files_are_named_by_their_ids(admin, path, conversation_id)
 
     assert phrase(page) == f"erase 2 messages and 1 file of conversation {conversation_id} for good"
     assert f"/w/default/files/{file.file_id}/" in shown_links(page)
-
-
-def test_a_conversation_that_is_not_there_is_told(admin):
-    answers = [
-        admin.get("/w/default/conversations/999/erasure/"),
-        admin.post("/w/default/conversations/999/erasure/preview/", {"is_whole": "yes"}),
-        admin.post("/w/default/conversations/999/erasure/execution/", {"erasure_id": "era_none", "confirmation": "x"}),
-    ]
-
-    assert [answer.status_code for answer in answers] == [404] * 3

@@ -11,21 +11,12 @@ from lcmsite.dashboard.parts.findings import README, effect_of, meaning_of, mess
 from lcmsite.dashboard.templatetags.lcm_tags import code_spans
 
 
-@pytest.mark.parametrize("code", [invariant.code for invariant in INVARIANTS])
-def test_every_invariant_has_an_explanation(code):
-    assert len(meaning_of(code)) > 15
-
-
-@pytest.mark.parametrize("operation", list(OPERATIONS))
-def test_every_kind_of_repair_has_one_too(operation):
-    assert len(effect_of(operation)) > 15
-
-
-def test_explanations_are_those_of_the_readme():
+def test_every_invariant_and_every_kind_of_repair_has_an_explanation_in_the_readme():
     readme = README.read_text()
 
-    assert f"| {meaning_of('counters_are_recounts')} |" in readme
-    assert f"| {effect_of('close_job')} |" in readme and effect_of("close_job") == effect_of("expire_grant")
+    explanations = [*(meaning_of(each.code) for each in INVARIANTS), *map(effect_of, OPERATIONS)]
+    assert all(len(each) > 15 and f"| {each} |" in readme for each in explanations)
+    assert effect_of("close_job") == effect_of("expire_grant")
 
 
 def test_names_in_an_explanation_stand_out_and_nothing_in_it_is_code():
@@ -33,7 +24,7 @@ def test_names_in_an_explanation_stand_out_and_nothing_in_it_is_code():
 
 
 def texts(before: dict, after: dict) -> list[tuple[str, str]]:
-    return [(line.tone, line.text) for line in difference(before, after)[0]]
+    return [(line.tone, line.text) for line in difference(before, after).lines]
 
 
 def test_a_value_goes_and_another_comes():
@@ -86,13 +77,11 @@ def test_a_long_difference_is_cut_and_says_so():
     ("id", "url"),
     [
         ("msg_12", "/w/ws/integrity/place/?id=msg_12"),
-        ("part_12_0", "/w/ws/integrity/place/?id=part_12_0"),
         ("sum_ab12", "/w/ws/conversations/7/lineage/?node=sum_ab12"),
         ("file_ab12", "/w/ws/files/file_ab12/"),
         ("seq_33", "/w/ws/conversations/7/?seq=33"),
         ("seq_7_33", "/w/ws/conversations/7/?seq=33"),
         ("conv_7", "/w/ws/conversations/7/"),
-        ("total_tokens", "/w/ws/conversations/7/"),
         ("sum_<script>/../", "/w/ws/conversations/7/"),
         ("", "/w/ws/conversations/7/"),
     ],

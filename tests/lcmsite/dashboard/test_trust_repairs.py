@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.types import PlanState, StepState
 from lcmsite.dashboard.parts.findings import effect_of
 from tests.factories import a_conversation
-from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
+from tests.integrity.breaking import Compacted, breaking
 from tests.integrity.repairing import everything
 from tests.lcmsite.dashboard.trusting import (
     INTEGRITY,
@@ -21,7 +20,7 @@ from tests.lcmsite.dashboard.trusting import (
     a_worker,
     approved,
 )
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, page_of, shown_links
 
 ROLES = ("reader", "operator", "admin")
 
@@ -35,15 +34,6 @@ def miscounted(db: None) -> Compacted:
 def path(miscounted: Compacted) -> str:
     """The page of a plan of two steps."""
     return f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/"
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    return browser_of("admin")
-
-
-def page_of(browser: Client, path: str) -> str:
-    return browser.get(path).content.decode()
 
 
 def step_states() -> list[str]:
@@ -78,27 +68,14 @@ def test_steps_are_approved_and_refused_one_by_one(admin, path):
 
 
 @pytest.mark.parametrize(
-    ("given", "status"),
-    [
-        ({"do": "approve"}, 400),
-        ({"do": "approve", "ordinals": ["x", "-1"]}, 400),
-        ({"do": "approve", "ordinals": ["77"]}, 400),
-        ({"do": "refuse", "ordinals": ["9" * 15]}, 400),
-        ({}, 400),
-    ],
+    "given",
+    [{}, {"do": "approve", "ordinals": ["x", "-1"]}, {"do": "approve", "ordinals": ["77"]}],
 )
-def test_a_choice_that_is_none_is_told_on_the_plan(admin, path, given, status):
+def test_a_choice_that_is_none_is_told_on_the_plan(admin, path, given):
     answer = admin.post(f"{path}approval/", given)
 
-    assert answer.status_code == status
+    assert answer.status_code == 400
     assert 'role="alert"' in answer.content.decode() and "Repair plan" in answer.content.decode()
-    assert step_states() == ["proposed", "proposed"]
-
-
-def test_what_nobody_approved_is_not_applied(admin, path):
-    answer = admin.post(f"{path}application/")
-
-    assert answer.status_code == 409 and "is proposed, not approved" in answer.content.decode()
     assert step_states() == ["proposed", "proposed"]
 
 
@@ -144,20 +121,19 @@ def test_a_step_that_is_stale_is_explained_and_a_new_check_is_offered(admin, pat
     assert "Approve all" not in page
 
 
-def test_a_repair_that_made_things_worse_says_what(admin, path):
-    models.RepairPlan.objects.update(
-        state=PlanState.REFUSED, outcome={"added": [{"code": "ordinals_are_unique", "id": "conv_1", "detail": HOSTILE}]}
-    )
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ({"added": [{"code": "ordinals_are_unique", "id": "conv_1", "detail": HOSTILE}]}, "ordinals_are_unique"),
+        ({"why": "The database refused it: DataError."}, "The database refused it: DataError."),
+    ],
+)
+def test_a_repair_that_was_rolled_back_says_why(admin, path, outcome, said):
+    models.RepairPlan.objects.update(state=PlanState.REFUSED, outcome=outcome)
 
     page = page_of(admin, path)
 
-    assert "so it was rolled back" in page and "ordinals_are_unique" in page and HOSTILE not in page
-
-
-def test_a_repair_that_the_database_refused_says_so(admin, path):
-    models.RepairPlan.objects.update(state=PlanState.REFUSED, outcome={"why": "The database refused it: DataError."})
-
-    assert "The database refused it: DataError." in page_of(admin, path)
+    assert said in page and HOSTILE not in page and "No acts yet" in page_of(admin, f"{path}history/")
 
 
 def test_what_matters_has_to_be_typed(admin, miscounted):
@@ -190,17 +166,6 @@ def test_what_cannot_be_taken_back_offers_no_undoing(admin, path):
     assert "This cannot be undone: step 2" in page and "Undo the plan" not in page
 
 
-def test_what_has_changed_since_is_not_taken_back(admin, path, miscounted):
-    admin.post(f"{path}approval/", {"do": "all"})
-    admin.post(f"{path}application/")
-    breaking("UPDATE conversations SET total_tokens = 3 WHERE conversation_id = %s", miscounted.id)
-
-    answer = admin.post(f"{path}undoing/")
-
-    assert answer.status_code == 409 and "has changed since" in answer.content.decode()
-    assert models.RepairPlan.objects.get().state == PlanState.APPLIED
-
-
 def test_a_damaged_text_is_withheld_by_a_step_and_the_rest_is_left_to_a_person(admin):
     conversation = a_damaged_conversation()
     plan = a_plan_on(a_report_on())
@@ -217,7 +182,9 @@ def test_a_damaged_text_is_withheld_by_a_step_and_the_rest_is_left_to_a_person(a
 
 
 def test_many_steps_are_shown_a_page_at_a_time_and_approved_at_once(admin):
-    for _ in range(14):
+    a_conversation("nothing is wrong")
+    assert "No step can repair" in page_of(admin, f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/")
+    for _ in range(13):
         a_conversation("one", "two")
     breaking("UPDATE conversations SET total_tokens = total_tokens + 7, cold_messages = cold_messages + 3")
     path = f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/"
@@ -228,15 +195,3 @@ def test_many_steps_are_shown_a_page_at_a_time_and_approved_at_once(admin):
     assert [page.count('name="ordinals"') for page in pages] == [25, 3, 3]
     assert "Page 2 of 2" in pages[1]
     assert step_states() == ["approved"] * 28
-
-
-def test_a_report_without_anything_to_do_has_an_empty_plan(admin):
-    a_compacted_conversation()
-
-    page = page_of(admin, f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/")
-
-    assert "No step can repair" in page
-
-
-def test_a_plan_that_was_never_decided_on_has_no_history(admin, path):
-    assert "No acts yet" in page_of(admin, f"{path}history/")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from django.test import Client
 from django.utils.html import escape
 
-from conversations.models import Conversation
+from conversations.models import Message
 from integrity import models
 from integrity.types import ScanState
 from lcmsite.dashboard.parts.findings import meaning_of
@@ -19,16 +18,10 @@ from tests.lcmsite.dashboard.trusting import (
     INTEGRITY,
     a_checker,
     a_damaged_conversation,
-    a_plan_on,
     a_report_on,
     a_worker,
 )
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
-
-
-@pytest.fixture
-def reader(db: None) -> Client:
-    return browser_of("reader")
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, page_of, shown_links
 
 
 @pytest.fixture
@@ -36,14 +29,19 @@ def damaged(db: None) -> Compacted:
     return a_damaged_conversation()
 
 
-def page_of(browser: Client, path: str) -> str:
-    return browser.get(path).content.decode()
+def test_a_check_without_a_script_ends_in_a_clean_report(reader):
+    empty = page_of(reader, INTEGRITY)
+    a_compacted_conversation()
+    waiting = reader.post(f"{INTEGRITY}scans/", follow=True).content.decode()
+    a_worker().work()
+    [report_id] = models.IntegrityReport.objects.values_list("pk", flat=True)
 
+    page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
 
-def test_who_has_no_report_is_told_what_a_check_is(reader):
-    page = page_of(reader, INTEGRITY)
-
-    assert "No checks yet" in page and "Check now" in page
+    assert "No checks yet" in empty and "Check now" in empty
+    assert "waiting for a worker" in waiting and "<html" in waiting
+    assert "Every invariant holds" in page and "40 messages" in page
+    assert page.count('<span class="badge badge-good">holds</span>') > 20
 
 
 def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
@@ -61,22 +59,15 @@ def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
     assert told.index(whole) < told.index(newer)
 
 
-def test_a_clean_report_says_so(reader):
-    a_compacted_conversation()
-    report_id = a_report_on()
+def test_findings_are_grouped_gravest_first_explained_and_lead_to_where_they_are(reader, damaged):
+    breaking("UPDATE conversations SET total_tokens = 1 WHERE conversation_id = %s", damaged.id)
+    breaking("DELETE FROM context_items WHERE conversation_id = %s AND summary_id IS NOT NULL", damaged.id)
 
-    page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
+    page = page_of(reader, f"{INTEGRITY}reports/{a_report_on()}/")
 
-    assert "Every invariant holds" in page
-    assert "40 messages" in page
-
-
-def test_findings_are_grouped_explained_and_lead_to_where_they_are(reader, damaged):
-    report_id = a_report_on()
-
-    page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
-
-    assert page.index("contents_match_their_hashes") > 0 and "critical" in page
+    codes = ("contents_match_their_hashes", "context_is_what_lineage_says", "counters_are_recounts")
+    places = [page.index(f'id="of-{code}"') for code in codes]
+    assert places == sorted(places) and "critical" in page
     assert escape(meaning_of("contents_match_their_hashes")).partition("`")[0] in page
     link = f"{INTEGRITY}place/?id={damaged.message(5)}"
     assert link in shown_links(page)
@@ -85,27 +76,12 @@ def test_findings_are_grouped_explained_and_lead_to_where_they_are(reader, damag
     assert HOSTILE not in page_of(reader, there["Location"]) + page
 
 
-def test_the_gravest_stand_first(reader, damaged):
-    breaking("UPDATE conversations SET total_tokens = 1 WHERE conversation_id = %s", damaged.id)
-    breaking("DELETE FROM context_items WHERE conversation_id = %s AND summary_id IS NOT NULL", damaged.id)
-
-    page = page_of(reader, f"{INTEGRITY}reports/{a_report_on()}/")
-
-    codes = ("contents_match_their_hashes", "context_is_what_lineage_says", "counters_are_recounts")
-    places = [page.index(f'id="of-{code}"') for code in codes]
-    assert places == sorted(places)
-
-
-def test_every_invariant_is_told_with_what_it_took(reader, damaged):
-    page = page_of(reader, f"{INTEGRITY}reports/{a_report_on()}/")
-
-    assert page.count('<span class="badge badge-good">holds</span>') > 20
-
-
 def test_listings_are_cut_counts_are_not_and_all_places_can_be_paged_through(reader):
     conversation = a_conversation(*(f"message {n}" for n in range(150)))
     breaking("UPDATE messages SET content = 'x' WHERE conversation_id = %s", conversation.conversation_id)
     path = f"{INTEGRITY}reports/{a_report_on()}/"
+    message_id = Message.objects.filter(conversation_id=conversation.conversation_id).earliest("pk").pk
+    browser_of("admin").post("/w/default/quarantine/new/", {"id": f"msg_{message_id}", "reason": "not what was said"})
 
     page = page_of(reader, path)
     first = page_of(reader, f"{path}?code=contents_match_their_hashes")
@@ -115,16 +91,9 @@ def test_listings_are_cut_counts_are_not_and_all_places_can_be_paged_through(rea
     assert "The first 20 of 150" in page
     assert "<b>150</b>" in first
     assert [each.count('class="where"') for each in (page, first, second)][1:] == [100, 50]
-
-
-def test_what_is_quarantined_is_marked(reader, damaged):
-    path = f"{INTEGRITY}reports/{a_report_on()}/?code=contents_match_their_hashes"
-    before = page_of(reader, path)
-
-    browser_of("admin").post("/w/default/quarantine/new/", {"id": damaged.message(5), "reason": "not what was said"})
-
-    assert "quarantined</span>" not in before
-    assert "quarantined</span>" in page_of(reader, path)
+    assert [each.count("quarantined</span>") for each in (first, second)] == [1, 0]
+    unknown = reader.get(path, {"code": HOSTILE})
+    assert unknown.status_code == 404 and HOSTILE not in unknown.content.decode()
 
 
 def test_conversations_that_could_not_be_looked_at_are_named(reader):
@@ -138,10 +107,9 @@ def test_conversations_that_could_not_be_looked_at_are_named(reader):
     assert "Every invariant holds" not in page
 
 
-def test_a_report_that_is_not_finished_says_so_and_offers_no_plan(damaged):
+def test_a_report_that_is_not_finished_says_so_and_offers_no_plan(operator, damaged):
     report_id = a_report_on()
     models.IntegrityReport.objects.filter(pk=report_id).update(finished_at=None)
-    operator = browser_of("operator")
 
     page = page_of(operator, f"{INTEGRITY}reports/{report_id}/")
     answer = operator.post(f"{INTEGRITY}reports/{report_id}/repairs/")
@@ -158,12 +126,6 @@ def test_what_is_not_there_is_told(reader, path):
 
     assert answer.status_code == 404
     assert "that you may see" in answer.content.decode() or "There is no message" in answer.content.decode()
-
-
-def test_an_invariant_that_the_report_does_not_know_is_told(reader):
-    answer = reader.get(f"{INTEGRITY}reports/{a_report_on()}/", {"code": HOSTILE})
-
-    assert answer.status_code == 404 and HOSTILE not in answer.content.decode()
 
 
 def test_a_check_is_asked_for_carried_out_by_a_worker_and_read(reader, damaged):
@@ -208,12 +170,6 @@ def test_a_check_that_failed_says_what_to_do(reader):
     assert "It failed 8 times" in page and "Start another check" in page
 
 
-def test_without_a_script_a_check_has_a_page(reader):
-    answer = reader.post(f"{INTEGRITY}scans/", follow=True)
-
-    assert "waiting for a worker" in answer.content.decode() and "<html" in answer.content.decode()
-
-
 def test_one_conversation_is_checked_alone_from_its_own_page(reader, damaged):
     path = f"/w/default/conversations/{damaged.id}/trust/"
     empty = page_of(reader, path)
@@ -235,9 +191,7 @@ def test_a_check_of_what_is_not_there_is_refused_in_words(reader, given, status)
     assert not models.IntegrityScan.objects.exists()
 
 
-def test_only_who_may_plan_has_a_check_plan(reader, damaged):
-    operator = browser_of("operator")
-
+def test_only_who_may_plan_has_a_check_plan(reader, operator, damaged):
     reader.post(f"{INTEGRITY}scans/", {"with_plan": "yes"})
     operator.post(f"{INTEGRITY}scans/", {"with_plan": "yes", "extent": "incremental"})
 
@@ -245,44 +199,17 @@ def test_only_who_may_plan_has_a_check_plan(reader, damaged):
     assert "plan repairs" not in page_of(reader, INTEGRITY) and "plan repairs" in page_of(operator, INTEGRITY)
 
 
-def test_a_plan_is_offered_to_who_may_make_one(reader, damaged):
+def test_a_plan_is_offered_to_who_may_make_one(reader, operator, damaged):
     path = f"{INTEGRITY}reports/{a_report_on()}/"
-    operator = browser_of("operator")
 
     assert "Plan repairs" not in page_of(reader, path) and "Operators and admins may" in page_of(reader, path)
     assert "Plan repairs" in page_of(operator, path)
     assert reader.post(f"{path}repairs/").status_code == 403 and not models.RepairPlan.objects.exists()
 
+    assert operator.post(f"{path}repairs/", {"ledger_file_id": "file_none"}).status_code == 404
     made = operator.post(f"{path}repairs/")
     assert made["Location"] == f"{INTEGRITY}repairs/{models.RepairPlan.objects.get().pk}/"
     assert made["Location"] in shown_links(page_of(reader, path))
-
-
-def test_a_ledger_that_is_not_there_is_told(damaged):
-    path = f"{INTEGRITY}reports/{a_report_on()}/repairs/"
-
-    answer = browser_of("operator").post(path, {"ledger_file_id": "file_none"})
-
-    assert answer.status_code == 404 and "file_none" in answer.content.decode()
-    assert not models.RepairPlan.objects.exists()
-
-
-def test_names_that_are_out_for_readers_of_pages_stay_words(reader):
-    conversation_id = a_conversation("one", title=HOSTILE, session_id=f"{HOSTILE}-s").conversation_id
-    report_id = a_report_on()
-    models.Finding.objects.create(
-        report_id=report_id, code="rows_belong_to_something", severity="error", conversation_id=conversation_id,
-        target=f"sum_{HOSTILE}", detail=HOSTILE,
-    )  # fmt: skip
-    models.IntegrityReport.objects.filter(pk=report_id).update(counts={"rows_belong_to_something": 1}, is_clean=False)
-    plan = a_plan_on(report_id)
-
-    paths = [f"{INTEGRITY}reports/{report_id}/", f"{INTEGRITY}reports/{report_id}/?code=rows_belong_to_something",
-             f"{INTEGRITY}repairs/{plan.repair_id}/", f"/w/default/conversations/{conversation_id}/trust/"]  # fmt: skip
-    pages = [page_of(reader, path) for path in paths]
-
-    assert all("alert(1)" in page and HOSTILE not in page for page in pages)
-    assert Conversation.objects.get(pk=conversation_id).title == HOSTILE
 
 
 def test_a_conversation_is_taken_along_as_a_ledger_that_a_stranger_verifies(reader):

@@ -48,6 +48,10 @@ def browser_of_a_superuser() -> Client:
     return _of("sue")
 
 
+def page_of(browser: Client, path: str) -> str:
+    return browser.get(path).content.decode()
+
+
 def as_part(browser: Client, path: str) -> str:
     """The piece that a script on a page would be given."""
     return browser.get(path, headers={"HX-Request": "true"}).content.decode()
