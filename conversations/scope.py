@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from django.db.models import Model, QuerySet
 
@@ -89,6 +89,17 @@ class Scope:
 
 # All workspaces.
 EVERYTHING = Scope()
+
+
+@dataclass(frozen=True)
+class Scoped:
+    """A service whose only collaborator is the scope of its caller."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
 
 
 @cache

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from conversations.models import Conversation, Quarantine
 from conversations.models.columns import record_of
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import Scoped
 from conversations.sql import first_row, load, snapshot
 from conversations.store.pages import behind
 from integrity import models, reports
@@ -36,15 +36,10 @@ PARALLEL = {"parallel_tuple_cost": "0"}
 
 
 @dataclass(frozen=True)
-class IntegrityChecker:
+class IntegrityChecker(Scoped):
     """Checks stored rows and keeps reports; it repairs nothing."""
 
-    scope: Scope = EVERYTHING
     invariants: tuple[Invariant, ...] = tuple(INVARIANTS)
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> IntegrityChecker:
-        return cls(scope=scope)
 
     def run(
         self, *, conversation_id: int | None = None, extent: ScanMode = ScanMode.FULL, with_plan: bool = False

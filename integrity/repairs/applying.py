@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -17,7 +16,7 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
 from conversations.models.columns import record_of
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import Scope, Scoped
 from conversations.store.derived_context import hold
 from conversations.store.pages import behind
 from integrity import models
@@ -38,15 +37,8 @@ class RepairOvertaken(Conflict):
     code = "repair_overtaken"
 
 
-@dataclass(frozen=True)
-class Repairs:
+class Repairs(Scoped):
     """The repair plans of a workspace: listed, approved, applied, undone."""
-
-    scope: Scope = EVERYTHING
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> Repairs:
-        return cls(scope=scope)
 
     def list_plans(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import F
@@ -13,7 +12,7 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Conversation, MessagePart, Quarantine
 from conversations.models.columns import record_of
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import Scoped
 from integrity.models import RepairStep
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
@@ -22,15 +21,8 @@ from integrity.types import QuarantineRecord
 _ID = re.compile(r"(?P<kind>msg|sum|part|file)_(?P<rest>[0-9A-Za-z_-]{1,100})")
 
 
-@dataclass(frozen=True)
-class Quarantines:
+class Quarantines(Scoped):
     """The quarantines of one workspace or, for the operator, of all."""
-
-    scope: Scope = EVERYTHING
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> Quarantines:
-        return cls(scope=scope)
 
     def list_quarantines(
         self,

@@ -20,7 +20,7 @@ from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_bl
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
 from conversations.models.conversation import today
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import EVERYTHING, Scope, Scoped
 from conversations.sql import first_row, load, rows, snapshot
 from integrity.models import ColdProgress
 from integrity.policy import RetentionPolicy
@@ -173,15 +173,8 @@ def _move(conversation_id: int, tier: Tier, moves: Sequence[Moved], *, more: boo
     )
 
 
-@dataclass(frozen=True)
-class StorageReport:
+class StorageReport(Scoped):
     """Counts for one workspace or, for the operator's own tools, for all."""
-
-    scope: Scope = EVERYTHING
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> StorageReport:
-        return cls(scope=scope)
 
     def storage(self) -> StorageStatistics:
         """Count messages, summaries, files and bytes by tier, and the saving."""
