@@ -24,6 +24,7 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lcmsite.access.keys import CHALLENGE
 from lcmsite.api.concurrency import TooManyAtOnce
 from lcmsite.api.throttling import TooManyRequests
 
@@ -134,7 +135,6 @@ class Problem:
     retryable: bool
     status: int
     exit_code: int = INTERNAL_EXIT_CODE
-    retry_after: int = 1
     context: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -155,7 +155,6 @@ def problem_of(error: BaseException) -> Problem:
     known = _as_lcm_error(error)
     if known is None:
         return INTERNAL
-    allowance = known.allowance if isinstance(known, TooManyRequests) else None
     kind = next(_BY_ERROR[base] for base in type(known).__mro__ if base in _BY_ERROR)
     return Problem(
         code=known.code,
@@ -163,20 +162,23 @@ def problem_of(error: BaseException) -> Problem:
         retryable=known.retryable,
         status=kind.status,
         exit_code=kind.exit_code,
-        retry_after=allowance.reset if allowance else kind.retry_after,
         context=known.context,
-        headers=_headers_of(known),
+        headers=_headers_of(known, retry_after=kind.retry_after),
     )
 
 
-def _headers_of(error: LcmError) -> Mapping[str, str]:
+def _headers_of(error: LcmError, *, retry_after: int) -> Mapping[str, str]:
+    headers = {"Retry-After": str(retry_after)} if error.retryable else {}
     match error:
+        case Unauthenticated():
+            headers["WWW-Authenticate"] = CHALLENGE
         case TooManyRequests(allowance=allowance):
-            return allowance.headers
+            headers |= {**allowance.headers, "Retry-After": str(allowance.reset)}
         case NoSuchRange(file_size=size):
-            return {"Content-Range": f"bytes */{size}"}
-        case _:
-            return {}
+            headers["Content-Range"] = f"bytes */{size}"
+        case RequestTimeout() | HeadersTooLarge():
+            headers["Connection"] = "close"
+    return headers
 
 
 def _as_lcm_error(error: BaseException) -> LcmError | None:

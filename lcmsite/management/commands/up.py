@@ -225,7 +225,7 @@ def _alone(name: str) -> Iterator[None]:
 
 
 def _listener(host: str, port: int, *, named: tuple[str, str], taken: int | None = None) -> socket.socket:
-    """The socket of this address; a sentence that names the option where there is none."""
+    """The socket of this address; a refusal names the option to change."""
     option, setting = named
     try:
         if port == taken:
