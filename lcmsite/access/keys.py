@@ -63,7 +63,7 @@ class Caller:
 
     def may(self, needed: KeyScope) -> bool:
         """Whether the caller has this scope or one that includes it."""
-        return needed in self.key_scopes or any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
+        return any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
 
 
 # A scope includes those before it.

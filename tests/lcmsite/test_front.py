@@ -18,9 +18,12 @@ import uvicorn
 from django.http import HttpResponse
 
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Share
+from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.server.connection import Connection, most_connections
 from lcmsite.server.front import Front, caller_of, take_place
+from lcmsite.server.incoming import require_known
 from lcmsite.server.serving import bound_socket
+from tests.lcmsite.dashboard.visiting import browser_of
 from tests.lcmsite.operating import eventually, free_port
 
 Site = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -294,3 +297,13 @@ def test_a_caller_is_known_by_key_then_session_then_address():
     assert with_key == caller_of({"headers": [key], "client": None})
     assert with_key != caller_of({"headers": [session], "client": address})
     assert caller_of({"headers": [], "client": address}) == "10.0.0.1"
+
+
+@pytest.mark.django_db
+def test_a_large_body_is_read_for_a_person_who_is_logged_in_and_for_no_stranger():
+    session = browser_of("reader").cookies["sessionid"].value
+
+    require_known({"headers": [(b"cookie", f"a=b; sessionid={session}".encode())]})
+    for cookies in (b"", b"sessionid=", b"sessionid=made-up", b"no cookie", b"\xff=;;"):
+        with pytest.raises(RequestTooLarge):
+            require_known({"headers": [(b"cookie", cookies)]})
