@@ -88,9 +88,6 @@ class BearerKey(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[Caller, None]:
         return caller_by(request.META.get("HTTP_AUTHORIZATION", "")), None
 
-    def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
-
 
 def caller_by(authorization: str) -> Caller:
     """The holder of the key in this header; Unauthenticated if it holds no valid one."""

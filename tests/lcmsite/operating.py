@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import huey
 import psutil
 import psycopg
+from huey.api import Huey
 
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
+from lcmsite.queues import queue_settings
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -110,6 +113,18 @@ def lcm_in(data_dir: Path, *words: str) -> Any:
 def a_key_in(data_dir: Path, *scopes: str) -> str:
     options = [word for scope in scopes or ("write",) for word in ("--scope", scope)]
     return str(lcm_in(data_dir, "key", "create", "test", *options)["key"])
+
+
+def a_queue(name: str, *, redis_url: str, connect: Callable[[], Any] | None = None) -> Huey:
+    """A queue as django-huey makes it from our settings; on another database where one is given."""
+    options = dict(queue_settings(redis_url=redis_url, threads=1)["queues"][name])
+    kind = options.pop("huey_class").removeprefix("huey.")
+    options.pop("consumer")
+    if connect and not redis_url:
+        options["connection"] = {"connection": connect}
+    connection = options.pop("connection", {})
+    made: Huey = getattr(huey, kind)(**options, **connection)
+    return made
 
 
 def free_port() -> int:

@@ -11,7 +11,7 @@ from huey.api import Huey
 from huey.storage import PostgresStorage
 
 from lcmsite.queues import QUEUES, queue_settings
-from tests.lcmsite.queueing import a_queue
+from tests.lcmsite.operating import a_queue
 
 
 @pytest.fixture(params=["database", "redis"])

@@ -14,6 +14,7 @@ from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import (
     EmbeddedDatabase,
     Site,
+    a_queue,
     agents_are_served,
     answers,
     end,
@@ -23,7 +24,6 @@ from tests.lcmsite.operating import (
     processes_of,
     until_ready,
 )
-from tests.lcmsite.queueing import a_queue
 
 
 def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data_dir, port, mcp_port):
