@@ -155,7 +155,7 @@ def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[Open
 
 
 def path_parameter(params: type[Params], name: str) -> OpenApiParameter:
-    """The param as it stands in a path."""
+    """A param of a path, as OpenAPI describes it."""
     schema = fields_of(params)[name]
     return OpenApiParameter(
         name,

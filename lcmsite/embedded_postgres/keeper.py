@@ -103,7 +103,7 @@ def _last_reason(log: Path) -> str:
 
 
 def keep(location: Location, cluster: Cluster, *, min_free: int) -> None:
-    """Run the server until its last lease has ended, or it is told to stop."""
+    """Run the server until its last lease has ended, or SIGTERM."""
     keeper = Keeper(cluster=cluster, space=Space(location.cluster.resolve(), min_free))
     lease = open_lock_file(location.lease)
 
