@@ -291,7 +291,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
     "EXCEPTION_HANDLER": "lcmsite.api.responses.exception_handler",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "lcmsite.api.openapi.CompletedSchema",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {

@@ -63,7 +63,7 @@ class Caller:
 
     def may(self, needed: KeyScope) -> bool:
         """Whether the caller has this scope or one that includes it."""
-        return needed in self.key_scopes or any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
+        return any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
 
 
 # A scope includes those before it.
@@ -87,9 +87,6 @@ class BearerKey(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Caller, None]:
         return caller_by(request.META.get("HTTP_AUTHORIZATION", "")), None
-
-    def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
 
 
 def caller_by(authorization: str) -> Caller:
@@ -184,10 +181,12 @@ def issue(
 
 def list_keys(scope: Scope) -> list[ApiKeyRecord]:
     """All keys of the workspace, those taken back too."""
+    return [row.as_record() for row in _keys_of(scope)]
+
+
+def _keys_of(scope: Scope) -> QuerySet[ApiKey]:
     rows = ApiKey.objects.select_related("workspace").order_by("api_key_id")
-    if scope.workspace_id is not None:
-        rows = rows.filter(workspace_id=scope.workspace_id)
-    return [row.as_record() for row in rows]
+    return rows if scope.workspace_id is None else rows.filter(workspace_id=scope.workspace_id)
 
 
 def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
@@ -195,10 +194,7 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
 
     Within a second, every process refuses it. NotFound if there is none; Invalid, naming them, if several begin so.
     """
-    rows = _named(key).select_related("workspace").order_by("api_key_id")
-    if scope.workspace_id is not None:
-        rows = rows.filter(workspace_id=scope.workspace_id)
-    found = list(rows[: MOST_NAMED + 1])
+    found = list(_keys_of(scope).filter(_named(key))[: MOST_NAMED + 1])
     if not found:
         raise NotFound(f"There is no key {key[:SHOWN_CHARACTERS]!r} that you may see.")
     if len(found) > 1:
@@ -215,13 +211,13 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
     return row.as_record()
 
 
-def _named(key: str) -> QuerySet[ApiKey]:
+def _named(key: str) -> Q:
     """The keys that somebody may mean by an id, a beginning, or a whole key."""
     if key.isascii() and key.isdigit():
-        return ApiKey.objects.filter(api_key_id=int(key[:19]))
+        return Q(api_key_id=int(key[:19]))
     if not (key.isascii() and key.isprintable() and key.startswith(PREFIX) and key != PREFIX):
-        return ApiKey.objects.none()
-    return ApiKey.objects.filter(prefix__startswith=key[:SHOWN_CHARACTERS])
+        return Q(pk__in=[])
+    return Q(prefix__startswith=key[:SHOWN_CHARACTERS])
 
 
 def _hash(key: str) -> bytes:

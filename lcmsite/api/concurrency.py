@@ -233,41 +233,28 @@ def cancelled_with_client() -> Iterator[None]:
     if client.is_set():
         CANCELLED.inc()
         raise Unavailable("The client has disconnected.", code="client_disconnected")
-    work = _Work(connections[DEFAULT_DB_ALIAS])
-    client.add_callback(work.cancel)
-    try:
-        yield
-    finally:
-        work.end()
+    connection: Any = connections[DEFAULT_DB_ALIAS]
+    over = threading.Event()
+    # Held during a cancel: once the work is over, the connection belongs to another request.
+    lock = threading.Lock()
 
-
-class _Work:
-    """What one thread does on its connection, for another thread to cancel."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        self._over = threading.Event()
-        # Held during a cancel: after `end`, the connection belongs to another request.
-        self._lock = threading.Lock()
-
-    def cancel(self) -> None:
-        """Start to cancel in another thread; the caller may be the event loop."""
-        threading.Thread(target=self._cancel_until_over, name="cancel", daemon=True).start()
-
-    def end(self) -> None:
-        with self._lock:
-            self._over.set()
-
-    def _cancel_until_over(self) -> None:
-        if not self._over.is_set():
+    def cancel_until_over() -> None:
+        if not over.is_set():
             CANCELLED.inc()
         # Repeatedly: between two statements there is nothing to cancel.
         while True:
-            with self._lock:
-                if self._over.is_set():
+            with lock:
+                if over.is_set():
                     return
-                driver = self._connection.connection
-                if driver is not None:
+                if connection.connection is not None:
                     with suppress(psycopg.Error):
-                        driver.cancel_safe(timeout=LONGEST_CANCEL_SECONDS)
-            self._over.wait(SECONDS_BETWEEN_CANCELS)
+                        connection.connection.cancel_safe(timeout=LONGEST_CANCEL_SECONDS)
+            over.wait(SECONDS_BETWEEN_CANCELS)
+
+    # In a thread of its own: the signal may come from the event loop.
+    client.add_callback(threading.Thread(target=cancel_until_over, name="cancel", daemon=True).start)
+    try:
+        yield
+    finally:
+        with lock:
+            over.set()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from conversations.param_fields import Params
 from conversations.params import AppendMessagesParams
@@ -25,7 +25,6 @@ PREFIX = "/api/v1/"
 # Paths beside the catalogue's.
 DOWNLOAD = "files/{file_id}/download/"
 LEDGER = "conversations/{conversation_id}/ledger/"
-_BYTES = {"type": "string", "format": "binary"}
 
 # Refused by the web server, which knows nothing of LCM's problems.
 _TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
@@ -53,64 +52,96 @@ class BearerKeyScheme(OpenApiAuthenticationExtension):
         }
 
 
-def documented(operation: Operation, path: str) -> Callable[[Any], Any]:
-    """Decorates the handler that answers the operation at this path."""
-    in_path = placeholders(path)
-    return extend_schema(
-        operation_id=operation_id(operation, path),
-        summary=operation.summary,
-        description=_description(operation),
-        tags=[operation.chapter],
-        parameters=list(_parameters(operation, in_path)),
-        request={"application/json": _body(operation, in_path)} if operation.has_body else None,
-        responses=_responses(operation),
-    )
+class CompletedSchema(AutoSchema):
+    """Adds our headers and examples, and refers each refusal to its component."""
 
+    examples: Mapping[str, Any] = EXAMPLES
 
-def documented_stream(
-    name: str,
-    path: str,
-    params: type[Params],
-    *,
-    chapter: str,
-    media_type: str,
-    statuses: Mapping[int, str],
-    headers: Sequence[OpenApiParameter] = (),
-) -> Callable[[Any], Any]:
-    """Document the handler of a stream, which the catalogue does not list.
-
-    Its docstring is the description. `statuses` say what each answer holds that is no problem.
-    """
-
-    def decorate(handler: Any) -> Any:
-        description = inspect.getdoc(handler) or ""
-        in_path = [_in_path(each, fields_of(params)[each]) for each in placeholders(path)]
-        streams: dict[Any, Any] = {
-            (status, media_type): OpenApiResponse(dict(_BYTES), description=meaning)
-            for status, meaning in statuses.items()
+    def get_operation(self, *args: Any) -> Any:
+        document = super().get_operation(*args)
+        if document is None:
+            return None
+        for parameter in document.get("parameters", ()):
+            if parameter["name"] in self.examples:
+                parameter["example"] = self.examples[parameter["name"]]
+        document["responses"] = {
+            status: {"$ref": f"#/components/responses/{_phrase(status)}"}
+            if int(status) >= 400
+            else {**response, "headers": _REQUEST_ID}
+            for status, response in sorted(document["responses"].items())
         }
-        return extend_schema(
-            operation_id=name,
-            summary=description.partition("\n")[0],
-            description=description,
-            tags=[chapter],
-            parameters=[*in_path, *headers],
-            responses=streams | _problems({416} if 206 in statuses else set()),
-        )(handler)
+        return document
 
-    return decorate
+    def get_summary(self) -> str:
+        return self.get_description().partition("\n")[0]
 
 
-def _description(operation: Operation) -> str:
-    if not operation.of_the_site:
-        return operation.description
-    return f"{operation.description}\n\nThis belongs to the whole site: every API key gets 403. {_INSTEAD}"
+class OperationSchema(CompletedSchema):
+    """Documents a verb of a path by its operation of the catalogue."""
+
+    view: Any
+
+    def get_operation(self, path: str, regex: str, prefix: str, method: str, *registry: Any) -> Any:
+        self.operation: Operation = self.view.operations[method.lower()]
+        self.in_path = placeholders(path)
+        self.examples = examples_of(self.operation)
+        document = super().get_operation(path, regex, prefix, method, *registry)
+        if self.operation.has_body:
+            fields = self.operation.params.model_fields.items()
+            needed = any(field.is_required() for name, field in fields if name not in self.in_path)
+            document["requestBody"]["required"] = needed
+            content = document["requestBody"]["content"]["application/json"]
+            content["example"] = example_body(self.operation, without=self.in_path)
+        document["responses"][str(self.operation.status)]["links"] = _links(self.operation)
+        return document
+
+    def get_operation_id(self) -> str:
+        return operation_id(self.operation, self.view.path)
+
+    def get_summary(self) -> str:
+        return self.operation.summary
+
+    def get_description(self, *_: str) -> str:
+        description = self.operation.description
+        if not self.operation.of_the_site:
+            return description
+        return f"{description}\n\nThis belongs to the whole site: every API key gets 403. {_INSTEAD}"
+
+    def get_tags(self) -> list[str]:
+        return [self.operation.chapter]
+
+    def get_override_parameters(self) -> list[Any]:
+        return list(_parameters(self.operation, self.in_path))
+
+    def get_request_serializer(self) -> Any:
+        if not self.operation.has_body:
+            return None
+        params = self.operation.params
+        body = json_schema.of_params(params, without=self.in_path, defaults=self.operation.defaults)
+        return {"application/json": by_form(body) if params is AppendMessagesParams else body}
+
+    def get_response_serializers(self) -> Any:
+        operation = self.operation
+        answers, _ = _answers()
+        found = {operation.status: OpenApiResponse(answers[operation.tool], description="Done.")}
+        if operation.background:
+            found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Left to a worker.")
+        return found | _problems({409, 411, 413, 415} if operation.has_body else set())
+
+
+def stream_responses(media_type: str, meanings: Mapping[int, str], *, besides: Set[int] = frozenset()) -> Any:
+    """The answers of a stream: bytes, which mean this, or refusals."""
+    streams: dict[Any, Any] = {
+        (status, media_type): OpenApiResponse({"type": "string", "format": "binary"}, description=meaning)
+        for status, meaning in meanings.items()
+    }
+    return streams | _problems(besides)
 
 
 def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[OpenApiParameter]:
     for name, schema in fields_of(operation.params).items():
         if name in in_path:
-            yield _in_path(name, schema)
+            yield path_parameter(operation.params, name)
         elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
             # Where one conversation stands in the path, there cannot be several.
             yield OpenApiParameter(
@@ -123,7 +154,9 @@ def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[Open
             )
 
 
-def _in_path(name: str, schema: Schema) -> OpenApiParameter:
+def path_parameter(params: type[Params], name: str) -> OpenApiParameter:
+    """A param of a path, as OpenAPI describes it."""
+    schema = fields_of(params)[name]
     return OpenApiParameter(
         name,
         type=_undescribed(schema),
@@ -137,11 +170,6 @@ def _undescribed(schema: Schema) -> Schema:
     return {name: value for name, value in schema.items() if name != "description"}
 
 
-def _body(operation: Operation, in_path: tuple[str, ...]) -> Schema:
-    body = json_schema.of_params(operation.params, without=in_path, defaults=operation.defaults)
-    return by_form(body) if operation.params is AppendMessagesParams else body
-
-
 @cache
 def _answers() -> tuple[dict[str, Schema], dict[str, Schema]]:
     """The schema of each method's answer, and the components they are made of."""
@@ -153,16 +181,8 @@ def _answers() -> tuple[dict[str, Schema], dict[str, Schema]]:
     return dict(zip(hints, schemas, strict=True)), components
 
 
-def _responses(operation: Operation) -> dict[int, Any]:
-    answers, _ = _answers()
-    found = {operation.status: OpenApiResponse(answers[operation.tool], description="Done.")}
-    if operation.background:
-        found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Left to a worker.")
-    return found | _problems({409, 411, 413, 415} if operation.has_body else set())
-
-
 def _problems(besides: Set[int]) -> dict[int, Any]:
-    """The refusals of an operation; `completed` refers each to its component."""
+    """The refusals of an operation, which `CompletedSchema` refers to components."""
     return dict.fromkeys({400, 401, 403, 404, 414, 429, 503} | besides, OpenApiResponse(description=""))
 
 
@@ -205,41 +225,7 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     shared["headers"] = {"X-Request-ID": _REQUEST_ID_HEADER}
     # In the order of the reference, which begins where a newcomer does; otherwise they come by their paths.
     result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
-    for operation in CATALOGUE:
-        for path in operation.paths:
-            document = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
-            _complete(document, operation, path)
-    for path in (DOWNLOAD, LEDGER):
-        document = result["paths"][f"{PREFIX}{path}"]["get"]
-        for parameter in document["parameters"]:
-            parameter["example"] = EXAMPLES[parameter["name"]]
-        _complete_answers(document)
     return result
-
-
-def _complete(document: dict[str, Any], operation: Operation, path: str) -> None:
-    examples = examples_of(operation)
-    for parameter in document.get("parameters", ()):
-        if parameter["name"] in examples:
-            parameter["example"] = examples[parameter["name"]]
-    if operation.has_body:
-        in_path = placeholders(path)
-        fields = operation.params.model_fields.items()
-        document["requestBody"]["required"] = any(field.is_required() for name, field in fields if name not in in_path)
-        content = document["requestBody"]["content"]["application/json"]
-        content["example"] = example_body(operation, without=in_path)
-    _complete_answers(document)
-    document["responses"][str(operation.status)]["links"] = _links(operation)
-
-
-def _complete_answers(document: dict[str, Any]) -> None:
-    """Add headers to successful responses, and refer refusals to components."""
-    document["responses"] = {
-        status: {"$ref": f"#/components/responses/{_phrase(status)}"}
-        if int(status) >= 400
-        else {**response, "headers": _REQUEST_ID}
-        for status, response in sorted(document["responses"].items())
-    }
 
 
 def _links(operation: Operation) -> dict[str, Any]:

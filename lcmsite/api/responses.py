@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.views import defaults
 from rest_framework.request import Request
 
-from lcmsite.access.keys import CHALLENGE
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import INTERNAL, problem_of
 
@@ -26,14 +25,8 @@ def problem_response(error: BaseException, request: HttpRequest | Request | None
     if problem is INTERNAL and request is not None:
         # As Django itself does for errors that no view handles: its receivers write the log.
         got_request_exception.send(sender=problem_response, request=request)
-    response = HttpResponse(as_bytes(problem.as_json()), status=problem.status, content_type=JSON)
-    if problem.status == 401:
-        response["WWW-Authenticate"] = CHALLENGE
-    if problem.retryable:
-        response["Retry-After"] = str(problem.retry_after)
-    for name, value in problem.headers.items():
-        response[name] = value
-    return response
+    content = as_bytes(problem.as_json())
+    return HttpResponse(content, status=problem.status, content_type=JSON, headers=problem.headers)
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from django.http import FileResponse, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from conversations.files.large_files import LargeFileService
@@ -20,7 +20,7 @@ from conversations.params import ConversationParams, FileParams
 from integrity.ledgers import Ledgers
 from lcmsite.access.keys import Caller
 from lcmsite.api.concurrency import gate
-from lcmsite.api.openapi import DOWNLOAD, LEDGER, documented_stream
+from lcmsite.api.openapi import path_parameter, stream_responses
 from lcmsite.catalogue.problems import NoSuchRange
 from lcmsite.types import KeyScope
 
@@ -29,21 +29,22 @@ JSON_LINES = "application/x-ndjson"
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 
 
-@documented_stream(
-    "files_download",
-    DOWNLOAD,
-    FileParams,
-    chapter="Large file service",
-    media_type=OCTETS,
-    statuses={200: "All of the file.", 206: "The range of it that was asked for; Content-Range says which."},
-    headers=(
+@extend_schema(
+    operation_id="files_download",
+    tags=["Large file service"],
+    parameters=[
+        path_parameter(FileParams, "file_id"),
         OpenApiParameter(
             "Range",
             type=str,
             location=OpenApiParameter.HEADER,
             description="One range, as bytes=FIRST-LAST or bytes=FIRST-. Any other form is passed over.",
-            required=False,
         ),
+    ],
+    responses=stream_responses(
+        OCTETS,
+        {200: "All of the file.", 206: "The range of it that was asked for; Content-Range says which."},
+        besides={416},
     ),
 )
 def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
@@ -109,13 +110,11 @@ class Held:
             self.lines.close()
 
 
-@documented_stream(
-    "conversations_ledger",
-    LEDGER,
-    ConversationParams,
-    chapter="Ledgers",
-    media_type=JSON_LINES,
-    statuses={200: "The ledger, a JSON object a line."},
+@extend_schema(
+    operation_id="conversations_ledger",
+    tags=["Ledgers"],
+    parameters=[path_parameter(ConversationParams, "conversation_id")],
+    responses=stream_responses(JSON_LINES, {200: "The ledger, a JSON object a line."}),
 )
 def ledger(self: object, request: Request, **in_path: str) -> StreamingHttpResponse:
     """A whole conversation as a ledger, streamed.

@@ -26,11 +26,11 @@ from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
+from rest_framework.viewsets import ViewSet
 
 from conversations.errors import Invalid, NotFound
 from lcmsite.access.keys import BearerKey
-from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX, documented
+from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX, CompletedSchema, OperationSchema
 from lcmsite.api.responses import JSON, problem_response
 from lcmsite.api.streams import OCTETS, download, ledger
 from lcmsite.api.throttling import KeyThrottle
@@ -92,7 +92,7 @@ class MayPerform(BasePermission):
         return True
 
 
-class CatalogueView(APIView):
+class CatalogueView(ViewSet):
     """One path; each of its verbs performs one operation."""
 
     authentication_classes = (BearerKey,)
@@ -102,17 +102,19 @@ class CatalogueView(APIView):
     renderer_classes = (ResultRenderer,)
     content_negotiation_class = AlwaysJson
     http_method_names = ("get", "post", "put", "head")
-    # By verb. A stream has a name alone.
+    schema = OperationSchema()
+    path = ""
+    # By verb.
     operations: Mapping[str, Operation] = MappingProxyType({})
-    names: Mapping[str, str] = MappingProxyType({})
     operation: Operation | None
 
-    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        super().setup(request, *args, **kwargs)
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         verb = "get" if request.method == "HEAD" else (request.method or "").lower()
         self.operation = self.operations.get(verb)
         # For the metrics, which count by operation.
-        request.operation = self.names.get(verb, "none")  # type: ignore[attr-defined]
+        name = metric_name(self.operation, self.path) if self.operation else self.action_map.get(verb, "none")
+        request.operation = name  # type: ignore[attr-defined]
+        return super().initialize_request(request, *args, **kwargs)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -121,41 +123,33 @@ class CatalogueView(APIView):
             response[name] = value
         return response
 
-
-def _handler(operation: Operation, path: str) -> Callable[..., Response]:
-    @documented(operation, path)
-    def handle(self: CatalogueView, request: Request, **in_path: str) -> Response:
-        given, in_text = params_of(operation, request, in_path)
+    def perform(self, request: Request, **in_path: str) -> Response:
+        assert self.operation is not None
+        given, in_text = params_of(self.operation, request, in_path)
         caller: Any = request.user
-        answer = operation.perform(caller, given, in_text=in_text)
+        answer = self.operation.perform(caller, given, in_text=in_text)
         return Response(answer.result, status=answer.status)
 
-    return handle
+
+class StreamView(CatalogueView):
+    """A path whose answer is sent piece by piece."""
+
+    schema = CompletedSchema()
+    download = download
+    ledger = ledger
 
 
 def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseBase]:
     by_verb = {each.verb.lower(): each for each in operations}
-    members = {
-        **{verb: _handler(each, path) for verb, each in by_verb.items()},
-        "operations": by_verb,
-        "names": {verb: metric_name(each, path) for verb, each in by_verb.items()},
-    }
-    if not any(bytes_field(each) for each in operations):
-        members["parser_classes"] = (StrictJsonParser,)
-    view = _class("PathView", members).as_view()
+    parsers = [StrictJsonParser, BytesParser] if any(bytes_field(each) for each in operations) else [StrictJsonParser]
+    view = CatalogueView.as_view(
+        dict.fromkeys(by_verb, "perform"), path=path, operations=by_verb, parser_classes=parsers
+    )
     if any(each.immutable for each in operations):
         view = conditional_page(view)
     # Callers send a key and no cookies, so what they can make another caller send reveals nothing (BREACH).
     compressed: Callable[..., HttpResponseBase] = gzip_page(view)
     return compressed
-
-
-def _stream(name: str, handler: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    return _class("StreamView", {"get": handler, "names": {"get": name}}).as_view()
-
-
-def _class(name: str, members: Mapping[str, Any]) -> type[CatalogueView]:
-    return type(name, (CatalogueView,), dict(members))
 
 
 def _views() -> dict[str, Callable[..., HttpResponseBase]]:
@@ -166,7 +160,10 @@ def _views() -> dict[str, Callable[..., HttpResponseBase]]:
             by_path[each].append(operation)
     # Django tries one after the other: a name goes before a placeholder that would match it.
     views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
-    return views | {DOWNLOAD: _stream("download", download), LEDGER: _stream("ledger", ledger)}
+    return views | {
+        DOWNLOAD: StreamView.as_view({"get": "download"}),
+        LEDGER: StreamView.as_view({"get": "ledger"}),
+    }
 
 
 def params_of(

@@ -24,6 +24,7 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lcmsite.access.keys import CHALLENGE
 from lcmsite.api.concurrency import TooManyAtOnce
 from lcmsite.api.throttling import TooManyRequests
 
@@ -134,7 +135,6 @@ class Problem:
     retryable: bool
     status: int
     exit_code: int = INTERNAL_EXIT_CODE
-    retry_after: int = 1
     context: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -155,22 +155,29 @@ def problem_of(error: BaseException) -> Problem:
     if known is None:
         return INTERNAL
     kind = next(_BY_ERROR[base] for base in type(known).__mro__ if base in _BY_ERROR)
-    headers: Mapping[str, str] = {}
-    retry_after = kind.retry_after
-    if isinstance(known, TooManyRequests):
-        headers, retry_after = known.allowance.headers, known.allowance.reset
-    elif isinstance(known, NoSuchRange):
-        headers = {"Content-Range": f"bytes */{known.file_size}"}
     return Problem(
         code=known.code,
         detail=known.detail,
         retryable=known.retryable,
         status=kind.status,
         exit_code=kind.exit_code,
-        retry_after=retry_after,
         context=known.context,
-        headers=headers,
+        headers=_headers_of(known, retry_after=kind.retry_after),
     )
+
+
+def _headers_of(error: LcmError, *, retry_after: int) -> Mapping[str, str]:
+    headers = {"Retry-After": str(retry_after)} if error.retryable else {}
+    match error:
+        case Unauthenticated():
+            headers["WWW-Authenticate"] = CHALLENGE
+        case TooManyRequests(allowance=allowance):
+            headers |= {**allowance.headers, "Retry-After": str(allowance.reset)}
+        case NoSuchRange(file_size=size):
+            headers["Content-Range"] = f"bytes */{size}"
+        case RequestTimeout() | HeadersTooLarge():
+            headers["Connection"] = "close"
+    return headers
 
 
 def _as_lcm_error(error: BaseException) -> LcmError | None:

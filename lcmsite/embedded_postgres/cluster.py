@@ -91,8 +91,10 @@ class Cluster:
             stale.unlink(missing_ok=True)
         settings = SETTINGS | ({} if self.durable else CARELESS) | {"shared_buffers": shared_buffers(usable_memory())}
         command = [self.binaries.program("postgres"), "-D", str(self.location.cluster.resolve()), "-p", str(PORT)]
-        command += ["-k", _quoted(self._socket_dir())]
-        for name, value in (settings | self._access_files()).items():
+        # As one entry of PostgreSQL's list of directories.
+        socket_dir = str(self.location.socket_dir.resolve()).replace('"', '""')
+        command += ["-k", f'"{socket_dir}"']
+        for name, value in (settings | self._access_files).items():
             command += ["-c", f"{name}={value}"]
         return subprocess.Popen(
             command,
@@ -146,25 +148,16 @@ class Cluster:
 
         The user that the server runs as for root is not let in: other services may run as the same user.
         """
-        self._hba.write_text("local all all peer map=lcm\n")
         names = ["root"] if self.account.is_another else dict.fromkeys(("root", self.account.name))
-        self._ident.write_text("".join(f'lcm "{name}" {ROLE}\n' for name in names))
-        for file in (self._hba, self._ident):
+        texts = ("local all all peer map=lcm\n", "".join(f'lcm "{name}" {ROLE}\n' for name in names))
+        for file, text in zip(self._access_files.values(), texts, strict=True):
+            file.write_text(text)
             file.chmod(0o644)
 
     @property
-    def _hba(self) -> Path:
-        return self.location.server.resolve() / "pg_hba.conf"
-
-    @property
-    def _ident(self) -> Path:
-        return self.location.server.resolve() / "pg_ident.conf"
-
-    def _access_files(self) -> dict[str, str]:
-        return {"hba_file": str(self._hba), "ident_file": str(self._ident)}
-
-    def _socket_dir(self) -> str:
-        return str(self.location.socket_dir.resolve())
+    def _access_files(self) -> dict[str, Path]:
+        server = self.location.server.resolve()
+        return {"hba_file": server / "pg_hba.conf", "ident_file": server / "pg_ident.conf"}
 
     def _make_socket_directory(self) -> None:
         directory = self.location.socket_dir
@@ -201,11 +194,6 @@ def _environment() -> dict[str, str]:
     """The environment without LCM's secrets and settings of PostgreSQL."""
     foreign = ("PG", "LCM_", "LC_", "LANG", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {"LC_ALL": "C"}
-
-
-def _quoted(directory: str) -> str:
-    """A directory as one entry of PostgreSQL's list of directories."""
-    return '"' + directory.replace('"', '""') + '"'
 
 
 def _stop_with_parent() -> None:

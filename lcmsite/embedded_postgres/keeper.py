@@ -1,10 +1,10 @@
 """The process that runs the embedded server while anybody holds a lease.
 
-Run as `python -m lcmsite.embedded_postgres.keeper DATA_DIR`; it needs nothing but the standard library. Exit status 0:
-the server was stopped in good order, or another keeper is at work. 1: it cannot run, and the keeper's log says why.
+Run as `python -m lcmsite.embedded_postgres.keeper DATA_DIR REFUGE MIN_FREE durable`, or `careless` to lose data in a
+power failure, for tests; it needs nothing but the standard library. Exit status 0: the server was stopped in good
+order, or another keeper is at work. 1: it cannot run, and the keeper's log says why.
 """
 
-import argparse
 import fcntl
 import os
 import re
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcmsite.embedded_postgres.cluster import Cluster
-from lcmsite.embedded_postgres.location import REFUGE, EmbeddedPostgresError, Location, open_lock_file, try_lock
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError, Location, open_lock_file, try_lock
 from lcmsite.embedded_postgres.space import Space
 
 # Longer than a statement may run: a process of a killed server ends when it next looks up from its work.
@@ -102,14 +102,8 @@ def _last_reason(log: Path) -> str:
     return f" ({reasons[-1]})" if reasons else ""
 
 
-def keep(location: Location, *, durable: bool, refuge: Path, min_free: int) -> None:
-    """Run the server until its last lease has ended, unless a keeper exists."""
-    mine = open_lock_file(location.keeper_lock)
-    if not try_lock(mine, fcntl.LOCK_EX):
-        return
-    # Whatever is in the log was written by keepers that are gone.
-    os.ftruncate(sys.stderr.fileno(), 0)
-    cluster = Cluster.prepare(location, durable=durable, refuge=refuge)
+def keep(location: Location, cluster: Cluster, *, min_free: int) -> None:
+    """Run the server until its last lease has ended, or SIGTERM."""
     keeper = Keeper(cluster=cluster, space=Space(location.cluster.resolve(), min_free))
     lease = open_lock_file(location.lease)
 
@@ -121,30 +115,26 @@ def keep(location: Location, *, durable: bool, refuge: Path, min_free: int) -> N
     threading.Thread(target=stop_when_all_have_left, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=keeper.stop).start())
     keeper.run()
-    keeper.cluster.tidy()
+    cluster.tidy()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data_dir", type=Path)
-    parser.add_argument("--refuge", type=Path, default=REFUGE)
-    parser.add_argument("--careless", action="store_true", help="lose data in a power failure; for tests")
-    parser.add_argument("--min-free", type=int, default=0, help="the bytes below which nothing is written")
-    arguments = parser.parse_args()
+def main(data_dir: str, refuge: str, min_free: str, durability: str) -> None:
     # The server's user has to read what is made here; what is private says so itself.
     os.umask(0o022)
     # No directory is kept busy by a process that outlives whoever started it.
     os.chdir("/")
+    location = Location(Path(data_dir))
+    if not try_lock(open_lock_file(location.keeper_lock), fcntl.LOCK_EX):
+        # Another keeper is at work.
+        return
+    # Whatever is in the log was written by keepers that are gone.
+    os.ftruncate(sys.stderr.fileno(), 0)
     try:
-        keep(
-            Location(arguments.data_dir),
-            durable=not arguments.careless,
-            refuge=arguments.refuge,
-            min_free=arguments.min_free,
-        )
+        cluster = Cluster.prepare(location, durable=durability == "durable", refuge=Path(refuge))
+        keep(location, cluster, min_free=int(min_free))
     except EmbeddedPostgresError as refusal:
         sys.exit(str(refusal))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

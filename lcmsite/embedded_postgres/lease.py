@@ -129,18 +129,11 @@ class EmbeddedPostgres:
 
     def _start_keeper(self) -> "subprocess.Popen[bytes]":
         _keepers[:] = [started for started in _keepers if started[1].poll() is None]
-        command = [
-            sys.executable,
-            "-m",
-            f"{__package__}.keeper",
-            str(self.data_dir),
-            "--refuge",
-            str(self.refuge),
-        ]
-        command += ["--min-free", str(self.min_free)]
+        durability = "durable" if self.durable else "careless"
+        arguments = [str(self.data_dir), str(self.refuge), str(self.min_free), durability]
         with self.location.keeper_log.open("ab") as log:
             keeper = subprocess.Popen(
-                command if self.durable else [*command, "--careless"],
+                [sys.executable, "-m", f"{__package__}.keeper", *arguments],
                 # Not the caller's output: whoever reads that would wait for the server to end.
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 ROLE = DATABASE = "lcm"
@@ -32,55 +31,26 @@ class EmbeddedPostgresError(RuntimeError):
     """The embedded server cannot be used; the text says why and what to do."""
 
 
-@dataclass(frozen=True)
 class Location:
     """The paths of one embedded server."""
 
-    data_dir: Path
-
-    @property
-    def home(self) -> Path:
-        return self.data_dir / "postgres"
-
-    @property
-    def lease(self) -> Path:
-        """Locked shared by each user, exclusively by the keeper after the last."""
-        return self.home / "lease"
-
-    @property
-    def keeper_lock(self) -> Path:
-        """Locked by the one keeper at work."""
-        return self.home / "keeper.lock"
-
-    @property
-    def server_lock(self) -> Path:
-        """Locked by all processes of the server; free when none is left."""
-        return self.home / "server.lock"
-
-    @property
-    def keeper_log(self) -> Path:
-        return self.home / "keeper.log"
-
-    @property
-    def server(self) -> Path:
-        return self.home / "server"
-
-    @property
-    def cluster(self) -> Path:
-        return self.server / "cluster"
-
-    @property
-    def socket_dir(self) -> Path:
-        beside = self.server / "socket"
+    def __init__(self, data_dir: Path) -> None:
+        # A short name for this data directory, for places that are shared with others.
+        self.digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+        self.home = data_dir / "postgres"
+        # Locked shared by each user, exclusively by the keeper after the last.
+        self.lease = self.home / "lease"
+        # Locked by the one keeper at work.
+        self.keeper_lock = self.home / "keeper.lock"
+        # Locked by all processes of the server; free when none is left.
+        self.server_lock = self.home / "server.lock"
+        self.keeper_log = self.home / "keeper.log"
+        self.server = self.home / "server"
+        self.cluster = self.server / "cluster"
+        self.socket_dir = self.server / "socket"
         # libpq reads a comma as the start of another host.
-        if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIRECTORY and "," not in str(beside):
-            return beside
-        return SHORT_ROOT / f"lcm-{self.digest}"
-
-    @property
-    def digest(self) -> str:
-        """A short name for this data directory, for places that are shared with others."""
-        return hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:16]
+        if len(os.fsencode(self.socket_dir)) > LONGEST_SOCKET_DIRECTORY or "," in str(self.socket_dir):
+            self.socket_dir = SHORT_ROOT / f"lcm-{self.digest}"
 
 
 def make_directory(path: Path) -> None:

@@ -21,11 +21,11 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from conversations.errors import Forbidden, NotFound
-from lcmsite.access.keys import CHALLENGE, Caller
+from lcmsite.access.keys import Caller
 from lcmsite.api.throttling import admit
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_text import as_bytes
-from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
+from lcmsite.catalogue.problems import MethodNotAllowed, UnsupportedMediaType
 from lcmsite.mcp.calls import CallRunner, holdable, logged_problem, may_hold_surrogates
 from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
@@ -119,16 +119,7 @@ def _is_ours(host: str) -> bool:
 
 def _problem_response(error: Exception) -> Response:
     problem = logged_problem(error)
-    headers = {}
-    if problem.status == 401:
-        headers["WWW-Authenticate"] = CHALLENGE
-    if problem.status == 405:
-        headers["Allow"] = "POST"
-    if isinstance(error, RequestTimeout):
-        headers["Connection"] = "close"
-    if problem.retryable:
-        headers["Retry-After"] = str(problem.retry_after)
-    headers |= problem.headers
+    headers = {**problem.headers, **({"Allow": "POST"} if problem.status == 405 else {})}
     return Response(as_bytes(problem.as_json()), status_code=problem.status, media_type=JSON, headers=headers)
 
 

@@ -32,7 +32,6 @@ from mcp_types import (
 )
 
 from lcmsite.access.keys import Caller
-from lcmsite.catalogue.problems import Busy, Problem
 from lcmsite.mcp import resources
 from lcmsite.mcp.calls import CallRunner, holdable, logged_problem
 from lcmsite.mcp.tool_list import TOOLS, tools
@@ -94,7 +93,7 @@ async def _list_tools(context: Context, params: PaginatedRequestParams | None) -
 async def _list_resource_templates(
     context: Context, params: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
-    return ListResourceTemplatesResult(resource_templates=resources.templates())
+    return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
 
 async def _list_prompts(context: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
@@ -117,21 +116,12 @@ def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, 
 
 async def _or_problem(runner: CallRunner, work: Callable[[], T]) -> T:
     """What the work gives; its refusal as an error of the protocol."""
-
-    def attempt() -> T | Problem:
-        try:
-            return work()
-        except Exception as error:
-            return logged_problem(error)
-
     try:
-        outcome = await runner.do(attempt)
-    except Busy as refusal:
-        outcome = logged_problem(refusal)
-    if isinstance(outcome, Problem):
-        code = INTERNAL_ERROR if outcome.status >= 500 else INVALID_PARAMS
-        raise MCPError(code, outcome.detail, outcome.as_json())
-    return outcome
+        return await runner.do(work)
+    except Exception as refusal:
+        problem = logged_problem(refusal)
+        code = INTERNAL_ERROR if problem.status >= 500 else INVALID_PARAMS
+        raise MCPError(code, problem.detail, problem.as_json()) from None
 
 
 @asynccontextmanager

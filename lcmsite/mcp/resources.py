@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -39,37 +36,40 @@ _TEXT_TYPES = ("text/", JSON, "application/xml", "application/x-ndjson")
 Contents = TextResourceContents | BlobResourceContents
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One kind of resource: what it is, and how its id becomes its contents."""
-
-    name: str
-    description: str
-    mime_type: str | None
-    read: Callable[[str, str, Caller], Contents]
-
-    @property
-    def template(self) -> ResourceTemplate:
-        return ResourceTemplate(
-            uri_template=f"lcm://{self.name}/{{id}}",
-            name=self.name,
-            description=self.description,
-            mime_type=self.mime_type,
-        )
-
-
-def templates() -> list[ResourceTemplate]:
-    return [kind.template for kind in _KINDS.values()]
+TEMPLATES = [
+    ResourceTemplate(
+        uri_template="lcm://conversations/{id}",
+        name="conversations",
+        description="A conversation and its counters; the id is its number, or its session.",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template="lcm://summaries/{id}",
+        name="summaries",
+        description="A summary: what it says, what it covers, what it was made from.",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template="lcm://files/{id}", name="files", description="A large file, byte for byte.", mime_type=None
+    ),
+]
 
 
 def read(uri: str, caller: Caller) -> Contents:
     """What is at the address; NotFound if nothing is that the caller may see."""
     parts = urlsplit(uri)
-    kind = _KINDS.get(parts.netloc)
-    if parts.scheme != "lcm" or kind is None or not parts.path.strip("/"):
-        known = ", ".join(kind.template.uri_template for kind in _KINDS.values())
-        raise NotFound(f"There is no such resource; those are {known}.")
-    return kind.read(uri, unquote(parts.path[1:]), caller)
+    id = unquote(parts.path[1:])
+    match parts.scheme, parts.netloc, bool(parts.path.strip("/")):
+        case "lcm", "conversations", True:
+            return _record(uri, "lcm_show", {"conversation_id": id}, caller)
+        case "lcm", "summaries", True:
+            if not id.startswith("sum_"):
+                raise NotFound("The ids of these resources begin with sum_.")
+            return _record(uri, "lcm_describe", {"id": id}, caller)
+        case "lcm", "files", True:
+            return _file(uri, id, caller)
+    known = ", ".join(each.uri_template for each in TEMPLATES)
+    raise NotFound(f"There is no such resource; those are {known}.")
 
 
 def listed(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
@@ -88,14 +88,9 @@ def listed(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
     return resources, found.next_cursor
 
 
-def _record(tool: str, param: str, begins: str = "") -> Callable[[str, str, Caller], Contents]:
-    def read(uri: str, id: str, caller: Caller) -> Contents:
-        if not id.startswith(begins):
-            raise NotFound(f"The ids of these resources begin with {begins}.")
-        text = as_bytes(perform(_OPERATIONS[tool], {param: id}, caller=caller)).decode()
-        return TextResourceContents(uri=uri, mime_type=JSON, text=text)
-
-    return read
+def _record(uri: str, tool: str, given: dict[str, Any], caller: Caller) -> Contents:
+    text = as_bytes(perform(_OPERATIONS[tool], given, caller=caller)).decode()
+    return TextResourceContents(uri=uri, mime_type=JSON, text=text)
 
 
 def _file(uri: str, id: str, caller: Caller) -> Contents:
@@ -115,27 +110,8 @@ def _file(uri: str, id: str, caller: Caller) -> Contents:
     return BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode("ascii"))
 
 
-_KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            "conversations",
-            "A conversation and its counters; the id is its number, or its session.",
-            JSON,
-            _record("lcm_show", "conversation_id"),
-        ),
-        Kind(
-            "summaries",
-            "A summary: what it says, what it covers, what it was made from.",
-            JSON,
-            _record("lcm_describe", "id", begins="sum_"),
-        ),
-        Kind("files", "A large file, byte for byte.", None, _file),
-    )
-}
-
 LOOKUP = "lcm_lookup"
-TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "mcp"
+LESSON = Path(__file__).resolve().parents[2] / "templates" / "mcp" / "lookup.txt"
 
 PROMPTS = (
     Prompt(
@@ -154,13 +130,8 @@ def lookup(*, question: str = "", conversation: str = "") -> GetPromptResult:
     """The prompt: find, understand, open; then the question, if given."""
     wanted = [f"The question: {question}"] if question else []
     wanted += [f"The conversation: {conversation}"] if conversation else []
-    text = "\n\n".join([_lesson(), *wanted])
+    text = "\n\n".join([LESSON.read_text().strip(), *wanted])
     return GetPromptResult(
         description=PROMPTS[0].description,
         messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))],
     )
-
-
-@cache
-def _lesson() -> str:
-    return (TEMPLATES / "lookup.txt").read_text().strip()

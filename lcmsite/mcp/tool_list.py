@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
@@ -18,6 +18,7 @@ from lcmsite.types import KeyScope
 TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if each.for_agents}
 
 _OWN = "#/$defs/"
+_REFERENCE = re.compile(rf'"\$ref": "{COMPONENTS}([^"]+)"')
 _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
@@ -70,18 +71,10 @@ def _alone(whole: Schema, known: Mapping[str, Schema]) -> Schema:
     named: dict[str, Schema] = {}
     waiting = [whole]
     while waiting:
-        for name in _names(waiting.pop()):
+        for name in _REFERENCE.findall(json.dumps(waiting.pop())):
             if name not in named:
                 named[name] = known[name]
                 waiting.append(known[name])
     complete = {"type": "object", **whole, **({"$defs": named} if named else {})}
     alone: Schema = json.loads(json.dumps(complete).replace(COMPONENTS, _OWN))
     return alone
-
-
-def _names(schema: Any) -> list[str]:
-    """The components that the schema refers to."""
-    if isinstance(schema, dict):
-        own = [schema["$ref"].removeprefix(COMPONENTS)] if isinstance(schema.get("$ref"), str) else []
-        return own + [name for value in schema.values() for name in _names(value)]
-    return [name for value in schema for name in _names(value)] if isinstance(schema, list) else []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,21 +64,22 @@ def columns_table() -> str:
     from integrity.column_protection import TABLES, Column
 
     lines = ["| table | columns | protection | found by, or why not |", "|---|---|---|---|"]
+
+    def add(table: str, columns: str, protection: str, found_by: Iterable[str], note: str) -> None:
+        codes = ", ".join(f"`{code}`" for code in found_by)
+        lines.append(f"| `{table}` | {columns} | {protection} | {'; '.join(filter(None, (codes, note)))} |")
+
     for table in TABLES.values():
         if not table.columns:
-            lines.append(f"| `{table.name}` | *all, and removed rows* | operational | {table.removal_note} |")
+            add(table.name, "*all, and removed rows*", "operational", (), table.removal_note)
             continue
         # Columns with the same protection share a line.
         groups: dict[Column, list[str]] = {}
         for name, column in table.columns.items():
             groups.setdefault(column, []).append(name)
         for column, names in groups.items():
-            found_by = ", ".join(f"`{code}`" for code in column.found_by)
-            how = "; ".join(part for part in (found_by, column.note) if part)
-            lines.append(f"| `{table.name}` | {' '.join(names)} | {column.protection} | {how} |")
-        found_by = ", ".join(f"`{code}`" for code in table.removal)
-        how = "; ".join(part for part in (found_by, table.removal_note) if part)
-        lines.append(f"| `{table.name}` | *a removed row* | {'checked' if table.removal else '-'} | {how} |")
+            add(table.name, " ".join(names), column.protection, column.found_by, column.note)
+        add(table.name, "*a removed row*", "checked" if table.removal else "-", table.removal, table.removal_note)
     return "\n".join(lines)
 
 

@@ -8,12 +8,11 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
-from structlog.typing import EventDict, WrappedLogger
+from structlog.typing import ExcInfo, Processor
 
 from lcmsite.embedded_postgres.location import make_directory
 
@@ -27,10 +26,41 @@ MOST_BYTES = 64 * 1024**2
 SHOWN_LINES = 60
 
 
+def _discreet(exc_info: ExcInfo) -> str:
+    """Location and type of an exception; its text may quote data."""
+    return "".join(_lines(exc_info[1]))
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _lines(cause)
+        yield "which led to:\n"
+    yield from traceback.format_tb(error.__traceback__)
+    first_line = next(iter(str(error).splitlines()), "")[:LONGEST_EXCEPTION_TEXT]
+    yield f"{type(error).__module__}.{type(error).__qualname__}: {first_line}\n"
+
+
+discreet_exception = structlog.processors.ExceptionRenderer(_discreet)
+
+# What is added to each line, whoever writes it.
+PROCESSORS: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    discreet_exception,
+)
+
+
 def set_up_loggers() -> None:
     """Route structlog through Python's logging, once in a process."""
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, complete, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *PROCESSORS,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
@@ -51,15 +81,6 @@ def log_what_python_prints() -> None:
     sys.unraisablehook = lambda failure: uncaught(failure.exc_type, failure.exc_value)
 
 
-def complete(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """Add context, logger, level, time and an exception's traceback."""
-    structlog.contextvars.merge_contextvars(logger, name, event)
-    event["logger"] = event["_record"].name if "_record" in event else logger.name
-    event["level"] = name
-    event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return discreet_exception(logger, name, event)
-
-
 def logging_settings(*, level: str, format: str) -> dict[str, Any]:
     """`LOGGING` for Django."""
     readable = format == "console" or (format == "auto" and sys.stderr.isatty())
@@ -71,7 +92,7 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "lcm": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-                "foreign_pre_chain": [complete],
+                "foreign_pre_chain": PROCESSORS,
             }
         },
         "filters": {"once_per_outage": {"()": "lcmsite.ops.outages.OncePerOutage"}},
@@ -99,27 +120,6 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},
         },
     }
-
-
-def discreet_exception(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """Location and type of an exception; its text may quote data."""
-    exc_info = event.pop("exc_info", None)
-    if exc_info is True:
-        exc_info = sys.exc_info()
-    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
-    if isinstance(error, BaseException):
-        event["exception"] = "".join(_lines(error))
-    return event
-
-
-def _lines(error: BaseException) -> Iterator[str]:
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None:
-        yield from _lines(cause)
-        yield "which led to:\n"
-    yield from traceback.format_tb(error.__traceback__)
-    first_line = next(iter(str(error).splitlines()), "")[:LONGEST_EXCEPTION_TEXT]
-    yield f"{type(error).__module__}.{type(error).__qualname__}: {first_line}\n"
 
 
 @contextmanager

@@ -143,10 +143,9 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, error: LcmError) -> None:
         problem = problem_of(error)
         body = as_bytes(problem.as_json())
-        head = [STATUS_LINE[problem.status], b"content-type: application/json\r\nconnection: close\r\n"]
-        if problem.retryable:
-            head.append(b"retry-after: %d\r\n" % problem.retry_after)
-        self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
+        own = {"Content-Type": "application/json", "Content-Length": len(body), "Connection": "close"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in {**problem.headers, **own}.items())
+        self.transport.write(STATUS_LINE[problem.status] + head.encode() + b"\r\n" + body)
         self.transport.write_eof()
         self.is_refused = True
         self._stop_headers_timer()

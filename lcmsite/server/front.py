@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
@@ -18,9 +19,9 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpResponse
 
-from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Place
+from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Place, QueueFull, Share, gate
 from lcmsite.api.responses import problem_response
-from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
+from lcmsite.catalogue.problems import INTERNAL, Busy, problem_of
 from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.incoming import (
     MOST_IN_MEMORY,
@@ -33,7 +34,6 @@ from lcmsite.server.incoming import (
     read_body,
     require_known,
 )
-from lcmsite.server.places import caller_of, limits_of_process, take_place
 
 logger = structlog.get_logger(__name__)
 
@@ -59,12 +59,11 @@ class FileAnswer:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the site answers. `is_sent`: the thread that produced it has sent it."""
+    """What the site answers, to be sent at the pace of its client."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes | FileAnswer = b""
-    is_sent: bool = False
 
     @property
     def start(self) -> dict[str, Any]:
@@ -96,8 +95,9 @@ class Front:
         disconnected: Disconnected = scope.setdefault(DISCONNECTED, Disconnected())
         try:
             with await self._body(scope, receive) as body:
-                work = Work(self.site, environ_of(scope, body), send, self, asyncio.get_running_loop())
-                answer = await self.in_thread(work.run, scope)
+                environ = environ_of(scope, body) | {"wsgi.file_wrapper": FileAnswer}
+                loop = asyncio.get_running_loop()
+                answer = await self.in_thread(lambda place: self._answer(environ, place, send, loop), scope)
         except ClientGone:
             return
         except BrokenStream:
@@ -106,7 +106,8 @@ class Front:
             answer = _refusal(error, scope)
         finally:
             disconnected.forget_callbacks()
-        await self._deliver(answer, send, disconnected)
+        if answer is not None:
+            await _deliver(answer, send, disconnected, self.threads)
 
     async def _body(self, scope: Scope, receive: Receive) -> IO[bytes]:
         length = declared_length(scope)
@@ -127,43 +128,12 @@ class Front:
         finally:
             self.places.leave(place)
 
-    async def _deliver(self, answer: Answer, send: Send, disconnected: Disconnected) -> None:
-        """Send the answer at the pace of the client."""
-        if answer.is_sent:
-            return
-        await send(answer.start)
-        body = answer.body
-        if isinstance(body, bytes):
-            for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
-                await send(_piece(body[begin : begin + PIECE_BYTES]))
-            await send(_piece(body[-(len(body) % PIECE_BYTES or PIECE_BYTES) :], more=False))
-            return
-        loop = asyncio.get_running_loop()
-        try:
-            while piece := await loop.run_in_executor(self.threads, body.read):
-                if disconnected.is_set():
-                    return
-                await send(_piece(piece))
-            await send(_piece(b"", more=False))
-        finally:
-            await loop.run_in_executor(self.threads, body.close)
-
-
-@dataclass(frozen=True)
-class Work:
-    """One request in its thread."""
-
-    site: WsgiApplication
-    environ: dict[str, Any]
-    send: Send
-    front: Front
-    loop: asyncio.AbstractEventLoop
-
-    def run(self, place: Place) -> Answer:
-        """What the site answers; a stream is sent from here."""
+    def _answer(
+        self, environ: dict[str, Any], place: Place, send: Send, loop: asyncio.AbstractEventLoop
+    ) -> Answer | None:
+        """What the site answers, in a thread; None for a stream, which is sent from here."""
         head: list[Any] = []
-        self.environ["wsgi.file_wrapper"] = FileAnswer
-        pieces = self.site(self.environ, lambda status, headers: head.extend((status, headers)))
+        pieces: Any = self.site(environ, lambda status, headers: head.extend((status, headers)))
         status, headers = head
         answer = Answer(int(status[:3]), _encoded(headers))
         if isinstance(pieces, HttpResponse):
@@ -175,34 +145,53 @@ class Work:
             # The request ends when the file is closed, which may be in another thread.
             close_old_connections()
             return replace(answer, body=pieces)
-        return self._streamed(answer, pieces, place)
-
-    def _streamed(self, answer: Answer, pieces: Any, place: Place) -> Answer:
-        if not self.front.streams.acquire(blocking=False):
+        if not self.streams.acquire(blocking=False):
             pieces.close()
             CLIENT_LIMITS.labels("streams").inc()
             raise Busy("Too many answers are being streamed.")
-        self.loop.call_soon_threadsafe(self.front.places.leave, place)
+        loop.call_soon_threadsafe(self.places.leave, place)
+
+        def wait_until_sent(event: dict[str, Any]) -> None:
+            # A coroutine of our own: what `send` returns need not be one.
+            async def sent() -> None:
+                await send(event)
+
+            asyncio.run_coroutine_threadsafe(sent(), loop).result()
+
         try:
-            self._wait(self.send(answer.start))
+            wait_until_sent(answer.start)
             for piece in _gathered(pieces):
-                if self.environ[DISCONNECTED].is_set():
+                if environ[DISCONNECTED].is_set():
                     break
-                self._wait(self.send(_piece(piece)))
+                wait_until_sent(_piece(piece))
             else:
-                self._wait(self.send(_piece(b"", more=False)))
+                wait_until_sent(_piece(b"", more=False))
         except Exception as error:
             raise BrokenStream from error
         finally:
             pieces.close()
-            self.front.streams.release()
-        return replace(answer, is_sent=True)
+            self.streams.release()
+        return None
 
-    def _wait(self, step: Awaitable[object]) -> None:
-        async def awaited() -> None:
-            await step
 
-        asyncio.run_coroutine_threadsafe(awaited(), self.loop).result()
+async def _deliver(answer: Answer, send: Send, disconnected: Disconnected, threads: ThreadPoolExecutor) -> None:
+    """Send the answer at the pace of the client."""
+    await send(answer.start)
+    body = answer.body
+    if isinstance(body, bytes):
+        for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
+            await send(_piece(body[begin : begin + PIECE_BYTES]))
+        await send(_piece(body[-(len(body) % PIECE_BYTES or PIECE_BYTES) :], more=False))
+        return
+    loop = asyncio.get_running_loop()
+    try:
+        while piece := await loop.run_in_executor(threads, body.read):
+            if disconnected.is_set():
+                return
+            await send(_piece(piece))
+        await send(_piece(b"", more=False))
+    finally:
+        await loop.run_in_executor(threads, body.close)
 
 
 def _tidily(work: Callable[[Place], T], place: Place) -> T:
@@ -249,8 +238,6 @@ def _refusal(error: Exception, scope: Scope) -> Answer:
     request_id = os.urandom(16).hex()
     response["X-Request-ID"] = request_id
     response["Content-Length"] = str(len(response.content))
-    if isinstance(error, RequestTimeout):
-        response["Connection"] = "close"
     logger.warning(
         "request_refused", code=problem.status, request=f"{scope['method']} {scope['path']}", request_id=request_id
     )
@@ -259,3 +246,44 @@ def _refusal(error: Exception, scope: Scope) -> Answer:
 
 def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode("latin-1"), value.strip().encode("latin-1")) for name, value in headers]
+
+
+def limits_of_process() -> Limits:
+    """The limits that follow from the gate of this process."""
+    gated, waiting = gate().limits, settings.DEPLOYMENT.max_waiting_requests
+    return Limits(
+        # One caller may take what it may run, and as much as the gate lets it wait for heavy operations.
+        running=Share(gated.threads, gated.running.of_one_caller + gated.heavy_waiting.of_one_caller),
+        waiting=Share(waiting, (waiting + 1) // 2),
+    )
+
+
+def caller_of(scope: Scope) -> str:
+    """Tell callers apart before authentication: by key, session or address."""
+    headers = dict(scope["headers"])
+    if credentials := headers.get(b"authorization") or headers.get(b"cookie"):
+        return hashlib.sha256(credentials).hexdigest()
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+async def take_place(places: FairQueue, caller: str) -> Place:
+    """Wait on the event loop for a place; Busy where too many requests wait."""
+    admitted = asyncio.get_running_loop().create_future()
+
+    def admit() -> None:
+        if not admitted.cancelled():
+            admitted.set_result(None)
+
+    place = Place(caller, admit)
+    try:
+        if not places.enter(place):
+            await admitted
+    except QueueFull:
+        CLIENT_LIMITS.labels("busy").inc()
+        raise Busy("Too many requests are waiting (LCM_MAX_WAITING_REQUESTS).") from None
+    except asyncio.CancelledError:
+        if not places.give_up(place):
+            places.leave(place)
+        raise
+    return place

@@ -6,7 +6,6 @@ import asyncio
 import io
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
@@ -16,6 +15,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import RequestDataTooBig
 from django.db import close_old_connections
+from django.http import parse_cookie
 
 from conversations.errors import Invalid
 from lcmsite.access.keys import caller_of
@@ -104,14 +104,8 @@ def require_known(scope: Scope) -> None:
 
 
 def _is_logged_in(cookies: str) -> bool:
-    try:
-        session = SimpleCookie(cookies).get(settings.SESSION_COOKIE_NAME)
-    except CookieError:
-        return False
-    if session is None:
-        return False
-    store = import_module(settings.SESSION_ENGINE).SessionStore(session.value)
-    return SESSION_KEY in store
+    session = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)
+    return session is not None and SESSION_KEY in import_module(settings.SESSION_ENGINE).SessionStore(session)
 
 
 def environ_of(scope: Scope, body: IO[bytes]) -> dict[str, Any]:

@@ -9,17 +9,16 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from django.conf import settings as site
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
 from lcmsite.catalogue.operation import Operation
@@ -34,59 +33,37 @@ MOST_BYTES = 8 * 1024**2
 SETTINGS = {"LCM_MAX_REQUEST_BYTES": str(MOST_BYTES), "LCM_POOL_SIZE": "2", "LCM_LOG_FORMAT": "json"}
 
 
+Connect = Callable[[str, str], AbstractAsyncContextManager[Client]]
+
+
 @dataclass(frozen=True)
 class Agents:
-    """Agents on one transport, each with a key and in one era of the protocol."""
+    """Agents on one transport, each with a key and in one era of the protocol, who stay connected."""
 
-    connect: Callable[[str, str], AbstractAsyncContextManager[Client]]
+    hire: Callable[[str, str], Client]
+    portal: BlockingPortal
 
     def do(self, key: str, task: Callable[[Client], Any], *, mode: str = "auto") -> Any:
         """What the task gives, done by an agent with this key."""
-
-        async def run() -> tuple[Any, MCPError | None]:
-            async with self.connect(key, mode) as client:
-                try:
-                    return await task(client), None
-                except MCPError as refused:
-                    # Out of here, it would be in groups of exceptions.
-                    return None, refused
-
-        given, refused = anyio.run(run)
-        if refused is not None:
-            raise refused
-        return given
+        return self.portal.call(task, self.hire(key, mode))
 
     def call(self, key: str, tool: str, given: dict[str, Any]) -> Any:
         return self.do(key, lambda client: client.call_tool(tool, given))
 
 
-@dataclass(frozen=True)
-class StayingAgents(Agents):
-    """Agents who stay: one who is asked again, with the same key and in the same era, is still connected."""
-
-    hire: Callable[[str, str], tuple[Client, Callable[..., Any]]]
-
-    def do(self, key: str, task: Callable[[Client], Any], *, mode: str = "auto") -> Any:
-        client, call = self.hire(key, mode)
-        return call(task, client)
-
-
 @contextmanager
-def staying(agents: Agents) -> Iterator[StayingAgents]:
-    """Within, they stay; a server that agents start themselves is then started once for all that they are asked."""
+def hired(connect: Connect) -> Iterator[Agents]:
+    """Within, agents stay; a server that agents start themselves is started once for each key."""
     with start_blocking_portal() as portal, ExitStack() as leaving:
-        hired: dict[tuple[str, str], Client] = {}
 
-        def hire(key: str, mode: str) -> tuple[Client, Callable[..., Any]]:
-            if (key, mode) not in hired:
-                coming = portal.wrap_async_context_manager(agents.connect(key, mode))
-                hired[key, mode] = leaving.enter_context(coming)
-            return hired[key, mode], portal.call
+        @cache
+        def hire(key: str, mode: str) -> Client:
+            return leaving.enter_context(portal.wrap_async_context_manager(connect(key, mode)))
 
-        yield StayingAgents(agents.connect, hire)
+        yield Agents(hire, portal)
 
 
-def over_http(url: str) -> Agents:
+def over_http(url: str) -> Connect:
     @asynccontextmanager
     async def connect(key: str, mode: str) -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {key}"}
@@ -96,20 +73,21 @@ def over_http(url: str) -> Agents:
         ):
             yield client
 
-    return Agents(connect)
+    return connect
 
 
-def over_stdio(**settings: str) -> Agents:
+def over_stdio(data_dir: Path) -> Connect:
     @asynccontextmanager
     async def connect(key: str, mode: str) -> AsyncIterator[Client]:
         command, *arguments = LCM_MCP
-        server = StdioServerParameters(command=command, args=arguments, env=own(settings, key), cwd=PROJECT)
+        given = own(SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, key)
+        server = StdioServerParameters(command=command, args=arguments, env=given, cwd=PROJECT)
         # Its log is for people, and a test's output is no file.
         with Path(os.devnull).open("w") as nowhere:
             async with Client(stdio_client(server, errlog=nowhere), mode=mode) as client:
                 yield client
 
-    return Agents(connect)
+    return connect
 
 
 @contextmanager

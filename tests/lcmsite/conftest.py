@@ -1,6 +1,5 @@
 """What tests of the site share."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -17,14 +16,14 @@ from cachetools import TTLCache
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
+from conversations.files.large_files import LargeFileService
 from conversations.models import Workspace
+from conversations.types import NewMessage, Role
 from lcmsite.access import keys
 from tests.committed import committed
-from tests.factories import a_workspace
+from tests.factories import a_store, a_workspace
 from tests.guardian import a_directory
-from tests.lcmsite.operating import free_port, processes_of
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.lcmsite.operating import PROJECT, free_port, own_environment, processes_of
 
 
 @pytest.fixture
@@ -87,11 +86,10 @@ def up(data_dir: Path, port: int) -> Iterator[Callable[..., "subprocess.Popen[st
         names = {"LCM_DATA_DIR": str(data_dir), "LCM_PORT": str(port), "LCM_WEB_WORKERS": "1"}
         # Not at a port that another test may be using.
         names["LCM_MCP_PORT"] = "0"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
         return subprocess.Popen(
             [sys.executable, "manage.py", "up", *arguments],
             cwd=PROJECT,
-            env=environment | names | settings,
+            env=own_environment(**names | settings),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -117,18 +115,24 @@ def url(django_db_setup: None, data_dir: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def stdio(data_dir: Path, harbour_of_all: dict[str, Any]) -> Iterator[Any]:
-    from tests.lcmsite.agents import SETTINGS, over_stdio, staying
+    from tests.lcmsite.agents import hired, over_stdio
 
-    with staying(over_stdio(**SETTINGS, LCM_DATA_DIR=str(data_dir))) as agents:
+    with hired(over_stdio(data_dir)) as agents:
+        yield agents
+
+
+@pytest.fixture(scope="module")
+def http(url: str) -> Iterator[Any]:
+    from tests.lcmsite.agents import hired, over_http
+
+    with hired(over_http(url)) as agents:
         yield agents
 
 
 @pytest.fixture(params=["http", "stdio"])
 def agents(request: pytest.FixtureRequest) -> Any:
-    """Agents, over either transport; over stdio, who is asked with the same key is the same agent."""
-    from tests.lcmsite.agents import over_http
-
-    return request.getfixturevalue("stdio") if request.param == "stdio" else over_http(request.getfixturevalue("url"))
+    """Agents, over either transport; who is asked with the same key is the same agent."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +142,13 @@ def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker, da
     with committed(django_db_blocker):
         with override_settings(MEDIA_ROOT=data_dir / "files"):
             made = a_harbour()
-        yield made
+            picture = LargeFileService.from_settings().store(
+                conversation_id=made["conversation_id"], content=b"\x89PNG\xff"
+            )
+        # From now on to say it again changes nothing, whoever says it.
+        once = NewMessage(Role.USER, "again", idempotency_key="once")
+        a_store().append_messages(conversation_id=made["conversation_id"], messages=[once])
+        yield made | {"picture_id": picture.file_id}
 
 
 @pytest.fixture

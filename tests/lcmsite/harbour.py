@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from compaction.engine import CompactionEngine
 from conversations.files.large_files import LargeFileService
-from conversations.models import Summary
+from conversations.models import Summary, Workspace
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 
 
-def a_harbour() -> dict[str, Any]:
+def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats \ud800\x00") -> dict[str, Any]:
     """Made by the real services; what there is to ask about, by the names of params."""
-    scope = Scope(a_workspace().pk)
+    workspace = workspace or a_workspace()
+    scope = Scope(workspace.pk)
     conversation_id = a_conversation(
-        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)), session_id="harbour"
+        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)),
+        session_id="harbour",
+        workspace=workspace,
     ).conversation_id
-    a_store().append_messages(
-        conversation_id=conversation_id,
-        messages=[a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven boats \ud800\x00")],
-    )
+    call = replace(a_tool_call("c1", path="boats.txt"), idempotency_key="call 1")
+    a_store(workspace).append_messages(conversation_id=conversation_id, messages=[call, a_tool_result("c1", result)])
     CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
-    file = LargeFileService.from_settings(scope).store(
-        conversation_id=conversation_id, content=b"a,b\n1,\xc3\xa9\n", mime_type="text/csv"
-    )
-    picture = LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"\x89PNG\xff")
-    summary_id = Summary.objects.filter(kind="leaf").first().summary_id
-    # From now on to say it again changes nothing, whoever says it.
-    once = NewMessage(Role.USER, "again", idempotency_key="once")
-    a_store().append_messages(conversation_id=conversation_id, messages=[once])
+    files = LargeFileService.from_settings(scope)
+    file = files.store(conversation_id=conversation_id, content=b"a,b\n1,\xc3\xa9\n", mime_type="text/csv")
+    summary_id = Summary.objects.filter(conversation_id=conversation_id, kind="leaf").first().summary_id
     return {
         "conversation_id": conversation_id,
         "session_id": "harbour",
         "summary_id": summary_id,
         "id": summary_id,
         "file_id": file.file_id,
-        "picture_id": picture.file_id,
         "query": "harbour boats",
         "from_seq": 2,
         "to_seq": 41,
         "question": "Which boats are in the harbour?",
+        # To say it again changes nothing, so that each face finds what the last one left.
         "messages": [{"role": "user", "content": "again", "idempotency_key": "once"}],
     }

@@ -18,9 +18,13 @@ from tests.statements import counted_statements
 pytestmark = pytest.mark.django_db
 
 
-def test_an_append_over_http_is_one_statement_while_its_key_is_known(clock, settings):
-    # The limit is counted in the database once in a while.
+@pytest.fixture(autouse=True)
+def no_rate_limit(settings):
+    """It is counted in the database once in a while."""
     settings.DEPLOYMENT = replace(settings.DEPLOYMENT, rate_limit=0)
+
+
+def test_an_append_over_http_is_one_statement_while_its_key_is_known(clock):
     api, conversation = Api(an_api_key(None, "write")), a_conversation()
     path = f"conversations/{conversation.conversation_id}/messages/"
     api.post(path, {"messages": [{"role": "user", "content": "first"}]})

@@ -23,7 +23,7 @@ from lcmsite.ops.backup.backups import back_up, restore
 from lcmsite.ops.backup.manifest import DUMP, Manifest
 from lcmsite.ops.backup.programs import Database
 from tests.factories import a_conversation
-from tests.lcmsite.conftest import PROJECT
+from tests.lcmsite.operating import PROJECT, run_lcm
 
 
 @pytest.fixture
@@ -166,25 +166,13 @@ def test_a_backup_replaces_nothing(history, tmp_path):
         restore(tmp_path / "backup", scope=OPERATOR)
 
 
-def lcm(data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    return subprocess.run(
-        [sys.executable, str(PROJECT / "manage.py"), "lcm", *words],
-        env={**environment, "LCM_DATA_DIR": str(data_dir)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 @pytest.mark.thorough
 def test_all_of_it_comes_back_after_the_data_directory_was_deleted(history, tmp_path, fresh_dir):
     backup = tmp_path / "backup"
     made = back_up(backup, verify=False, scope=OPERATOR)
 
-    restored = lcm(fresh_dir, "--json", "restore", str(backup))
-    again = lcm(fresh_dir, "--json", "backup", str(tmp_path / "again"))
+    restored = run_lcm(fresh_dir, "--json", "restore", str(backup))
+    again = run_lcm(fresh_dir, "--json", "backup", str(tmp_path / "again"))
 
     assert restored.returncode == 0, restored.stderr
     assert json.loads(restored.stdout)["holdings"]["digest"] == made.holdings.digest

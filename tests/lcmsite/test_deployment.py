@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.lcmsite.operating import run_python
 
 # Asks a site of these settings, which are read once in a process.
 ASK = """
@@ -37,7 +35,6 @@ print(json.dumps({
 
 
 def ran(tmp_path: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
     strict = {
         "LCM_DATA_DIR": str(tmp_path / "var"),
         "LCM_HTTPS": "true",
@@ -46,9 +43,7 @@ def ran(tmp_path: Path, *arguments: str, **settings: str) -> subprocess.Complete
         "LCM_LOG_LEVEL": "ERROR",
         "DJANGO_SETTINGS_MODULE": "lcmsite.settings",
     }
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=PROJECT, env=clean | strict | settings, capture_output=True, text=True
-    )
+    return run_python(*arguments, **strict | settings)
 
 
 def test_djangos_deployment_checks_find_nothing(tmp_path):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import urllib.error
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +13,7 @@ import pytest
 from lcmsite.embedded_postgres.location import Location
 from lcmsite.embedded_postgres.space import RESERVE_BYTES
 from tests.guardian import a_directory
-from tests.lcmsite.operating import eventually, processes_of, until_ready
-from tests.lcmsite.sites import Site, a_key_in
+from tests.lcmsite.operating import Site, a_key_in, end, eventually, processes_of, until_ready
 
 MEGABYTE = 1024**2
 
@@ -51,11 +48,8 @@ def fill(disk: Path) -> Path:
 
 
 def code_of_append(site: Site, text: str) -> str:
-    try:
-        site.post("conversations/1/messages/", {"messages": [{"role": "user", "content": text}]})
-    except urllib.error.HTTPError as refusal:
-        return f"{refusal.code} {json.load(refusal)['code']}"
-    return "stored"
+    reply = site.ask("POST", "conversations/1/messages/", {"messages": [{"role": "user", "content": text}]})
+    return "stored" if reply.is_success else f"{reply.status_code} {reply.json()['code']}"
 
 
 def postmaster_of(data_dir: Path) -> str:
@@ -98,8 +92,7 @@ def test_a_site_starts_on_a_full_disk_and_shows_what_is_stored(up, small_disk, p
     site = Site(port, a_key_in(small_disk))
     site.post("conversations/", {"session_id": "full"})
     code_of_append(site, "said in time")
-    running.terminate()
-    running.communicate(timeout=60)
+    end(running)
 
     fill(small_disk)
     until_ready(up(LCM_DATA_DIR=str(small_disk), LCM_MIN_FREE_BYTES=str(32 * MEGABYTE), LCM_LOG_LEVEL="ERROR"))

@@ -6,8 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -18,10 +17,10 @@ from lcmsite.embedded_postgres.account import Account
 from lcmsite.embedded_postgres.binaries import Binaries, choose, reachable
 from lcmsite.embedded_postgres.cluster import shared_buffers, usable_memory
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
-from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location, could_lock
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, could_lock
 from tests.guardian import a_directory
+from tests.lcmsite.operating import PROJECT, EmbeddedDatabase, eventually
 
-PROJECT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
 
 
@@ -56,7 +55,7 @@ def server(data_dir: Path, used_before: EmbeddedPostgres) -> EmbeddedPostgres:
 
 
 def connect(server: EmbeddedPostgres) -> "psycopg.Connection[tuple]":
-    return psycopg.connect(host=str(server.location.socket_dir), port=PORT, user=ROLE, dbname=DATABASE, autocommit=True)
+    return EmbeddedDatabase(server.data_dir).connect(autocommit=True)
 
 
 def ask(server: EmbeddedPostgres, question: str) -> object:
@@ -71,13 +70,6 @@ def postmaster(server: EmbeddedPostgres) -> int:
 def is_gone(server: EmbeddedPostgres) -> bool:
     """Whether not one process of the server is left."""
     return could_lock(server.location.server_lock, fcntl.LOCK_EX)
-
-
-def eventually(condition: Callable[[], bool], *, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.02)
 
 
 def another_user(data_dir: Path, *, python: str = sys.executable, **process: object) -> "subprocess.Popen[str]":
@@ -455,10 +447,3 @@ def test_a_server_of_the_machine_is_the_second_choice_if_new_enough(tmp_path, mo
 
 def test_the_wheel_comes_first():
     assert choose().directory.parent.name == "pginstall18"
-
-
-def test_settings_can_name_the_socket_of_a_server_that_never_ran(tmp_path):
-    location = Location(tmp_path / "var")
-
-    assert location.socket_dir == Location(tmp_path / "var").socket_dir
-    assert not location.data_dir.exists()

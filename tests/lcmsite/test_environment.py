@@ -58,6 +58,7 @@ def test_an_empty_value_counts_as_not_given():
         ("LCM_REDIS_URL", "redis://localhost/0?host=other&port=z", "cannot use its option port."),
         ("LCM_REDIS_URL", "rediss://localhost/0?ssl_cert_reqs=hunter2", "cannot use its option ssl_cert_reqs."),
         ("LCM_DATABASE_URL", "postgres://u:p@host:port/db", "starts with postgres://"),
+        ("LCM_DATABASE_URL", "mysql://me:hunter2@host/db", "starts with postgres://"),
         ("LCM_CONVERSATION_DEFAULTS", "max_depth=3", "not JSON"),
         ("LCM_CONVERSATION_DEFAULTS", "[3]", "not a JSON object"),
         ("LCM_CONVERSATION_DEFAULTS", '{"max_depth": "deep"}', "max_depth: 'deep' is not a whole number"),
@@ -93,12 +94,6 @@ def test_an_address_of_redis_may_have_options():
 
     assert environment.problems == ()
     assert environment.deployment.redis_url == address
-
-
-def test_a_wrong_address_is_not_repeated_for_it_may_hold_a_password():
-    environment = Environment.read({"LCM_DATABASE_URL": "mysql://me:hunter2@host/db"})
-
-    assert "hunter2" not in repr(environment.problems)
 
 
 def test_an_unknown_name_is_told_with_the_nearest_known_one():

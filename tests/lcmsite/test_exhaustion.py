@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,27 +10,24 @@ from pathlib import Path
 
 import psycopg
 
-from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
-from tests.lcmsite.crowd import asked
-from tests.lcmsite.operating import eventually, until_ready
-from tests.lcmsite.sites import Site, a_key_in
+from tests.lcmsite.operating import EmbeddedDatabase, Site, a_key_in, end, eventually, until_ready
 
 
 @contextmanager
 def all_connections_taken(data_dir: Path) -> Iterator[None]:
     """Another client has every connection that the server gives, those of the site, too."""
-    place = {"host": str(Location(data_dir).socket_dir), "port": PORT, "user": ROLE, "dbname": DATABASE}
+    database = EmbeddedDatabase(data_dir)
     with ExitStack() as hog:
-        first = hog.enter_context(psycopg.connect(**place, autocommit=True))
+        first = hog.enter_context(database.connect(autocommit=True))
         for _ in range(2):
             with suppress(psycopg.OperationalError):
                 while True:
-                    hog.enter_context(psycopg.connect(**place, autocommit=True))
+                    hog.enter_context(database.connect(autocommit=True))
             first.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lcm'")
             time.sleep(0.2)
         with suppress(psycopg.OperationalError):
             while True:
-                hog.enter_context(psycopg.connect(**place, autocommit=True))
+                hog.enter_context(database.connect(autocommit=True))
         yield
 
 
@@ -44,8 +40,8 @@ def test_all_clients_are_refused_in_time_and_answered_as_soon_as_there_are_conne
 
     def append(_: int) -> tuple[int, str | None, float]:
         began = time.monotonic()
-        status, headers = asked(site, "POST", f"conversations/{conversation_id}/messages/", body)
-        return status, headers.get("retry-after"), time.monotonic() - began
+        reply = site.ask("POST", f"conversations/{conversation_id}/messages/", body)
+        return reply.status_code, reply.headers.get("retry-after"), time.monotonic() - began
 
     with all_connections_taken(fresh_dir), ThreadPoolExecutor(48) as clients:
         answers = list(clients.map(append, range(48)))
@@ -54,8 +50,7 @@ def test_all_clients_are_refused_in_time_and_answered_as_soon_as_there_are_conne
     until_normal = time.monotonic() - began
     after = [append(number)[0] for number in range(10)]
 
-    running.send_signal(signal.SIGTERM)
-    running.wait(timeout=60)
+    end(running)
     assert {(status, retry_after) for status, retry_after, _ in answers} == {(503, "5")}
     # Generous: one after the other they would wait for a minute, and the pool would try again only after half of one.
     assert max(seconds for _, _, seconds in answers) < 20

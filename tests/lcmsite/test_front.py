@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -16,10 +17,13 @@ import pytest
 import uvicorn
 from django.http import HttpResponse
 
-from lcmsite.api.concurrency import DISCONNECTED, Disconnected, Limits, Share
+from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Share
+from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.server.connection import Connection, most_connections
-from lcmsite.server.front import Front
+from lcmsite.server.front import Front, caller_of, take_place
+from lcmsite.server.incoming import require_known
 from lcmsite.server.serving import bound_socket
+from tests.lcmsite.dashboard.visiting import browser_of
 from tests.lcmsite.operating import eventually, free_port
 
 Site = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -142,14 +146,13 @@ def test_a_client_that_does_not_read_keeps_no_thread_and_is_sent_away(serve):
     assert received < len(large)
 
 
-def test_a_large_answer_arrives_whole(serve):
-    large = bytes(range(256)) * 40_000
-
+@pytest.mark.parametrize("answer", [HttpResponse(b"x" * 5 * MEGABYTE), Pieces(5)], ids=["at once", "streamed"])
+def test_a_large_answer_arrives_whole(serve, answer):
     def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        start_response("200 OK", [("Content-Length", str(len(large)))])
-        return HttpResponse(large)
+        start_response("200 OK", [])
+        return answer
 
-    assert httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content == large
+    assert httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content == b"x" * 5 * MEGABYTE
 
 
 def test_a_stream_that_nobody_reads_keeps_one_thread_of_its_own_and_ends_there(serve):
@@ -175,14 +178,6 @@ def test_a_stream_that_nobody_reads_keeps_one_thread_of_its_own_and_ends_there(s
     assert len(streams[0].threads) == 1 and streams[0].left > 0
     assert streams[1].is_closed and streams[1].left == 64
     assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
-
-
-def test_a_stream_is_whole_for_a_client_that_reads(serve):
-    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return Pieces(5)
-
-    assert len(httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content) == 5 * MEGABYTE
 
 
 def test_a_view_learns_that_its_client_has_gone(serve):
@@ -274,3 +269,41 @@ def test_streams_that_end_beside_requests_that_wait_give_their_threads_back(serv
 
     # One stream at once: others may be refused.
     assert set(statuses) <= {200, 503} and statuses.count(200) >= 30
+
+
+def test_a_request_that_is_given_up_while_it_waits_takes_no_place():
+    async def go() -> None:
+        places = FairQueue(Limits(running=Share(1, 1), waiting=Share(4, 2)))
+        first = await take_place(places, "a")
+        given_up, late = (asyncio.create_task(take_place(places, "b")) for _ in range(2))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+
+        late.cancel()
+        places.leave(first)
+        await asyncio.gather(late, return_exceptions=True)
+
+        await asyncio.wait_for(take_place(places, "c"), 5)
+
+    asyncio.run(go())
+
+
+def test_a_caller_is_known_by_key_then_session_then_address():
+    key, session, address = (b"authorization", b"Bearer x"), (b"cookie", b"sessionid=y"), ("10.0.0.1", 5)
+
+    with_key = caller_of({"headers": [session, key], "client": address})
+
+    assert with_key == caller_of({"headers": [key], "client": None})
+    assert with_key != caller_of({"headers": [session], "client": address})
+    assert caller_of({"headers": [], "client": address}) == "10.0.0.1"
+
+
+@pytest.mark.django_db
+def test_a_large_body_is_read_for_a_person_who_is_logged_in_and_for_no_stranger():
+    session = browser_of("reader").cookies["sessionid"].value
+
+    require_known({"headers": [(b"cookie", f"a=b; sessionid={session}".encode())]})
+    for cookies in (b"", b"sessionid=", b"sessionid=made-up", b"no cookie", b"\xff=;;"):
+        with pytest.raises(RequestTooLarge):
+            require_known({"headers": [(b"cookie", cookies)]})

@@ -3,8 +3,6 @@
 import json
 import logging
 import logging.config
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,7 @@ from django.test import RequestFactory
 
 from lcmsite.middleware import RequestLog
 from lcmsite.ops.logs import discreet_exception, logging_settings
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.lcmsite.operating import run_python
 
 SCRIPT = """
 import logging, logging.config, sys
@@ -32,10 +29,7 @@ with structlog.contextvars.bound_contextvars(conversation_id=7):
 
 
 def logged(format: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, format], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
-    return done.stderr.splitlines()
+    return run_python("-c", SCRIPT, format).stderr.splitlines()
 
 
 def test_each_line_is_one_json_object_with_its_context():

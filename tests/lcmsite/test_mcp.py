@@ -18,7 +18,7 @@ from lcmsite.mcp.mcp_server import build_server
 from lcmsite.mcp.tool_list import TOOLS
 from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_store
-from tests.lcmsite.agents import HELLO, READY, SETTINGS, a_call, answer_in, over_http, post, problem_in, question, say
+from tests.lcmsite.agents import HELLO, READY, SETTINGS, a_call, answer_in, post, problem_in, question, say
 from tests.lcmsite.callers import Api, an_api_key
 
 WRITES = [name for name, operation in TOOLS.items() if operation.scope is not KeyScope.READ]
@@ -140,12 +140,12 @@ def test_what_a_model_fills_in_with_null_is_as_if_it_had_left_it_out(harbour, ag
     ],
     ids=str,
 )
-def test_bad_input_gets_a_problem_and_the_next_call_an_answer(harbour, url, key, tool, wrong, status):
+def test_bad_input_gets_a_problem_and_the_next_call_an_answer(harbour, http, key, tool, wrong, status):
     async def ask(client):
         given = question(TOOLS[tool], harbour)
         return await client.call_tool(tool, given | wrong), await client.call_tool(tool, given)
 
-    refused, answered = over_http(url).do(key, ask)
+    refused, answered = http.do(key, ask)
 
     assert problem_in(refused)["status"] == status
     assert not answered.is_error
@@ -189,9 +189,9 @@ def test_a_resource_is_named_by_a_session_of_any_characters(agents, pier_key, pi
 @pytest.mark.parametrize(
     "address", ["lcm://summaries/msg_1", "lcm://nothing/1", "http://conversations/1", "lcm://files/"]
 )
-def test_there_is_nothing_at_other_addresses(harbour, url, key, address):
+def test_there_is_nothing_at_other_addresses(harbour, http, key, address):
     with pytest.raises(MCPError) as refused:
-        over_http(url).do(key, lambda client: client.read_resource(address))
+        http.do(key, lambda client: client.read_resource(address))
 
     assert refused.value.error.data["code"] == "not_found"
 
@@ -288,7 +288,7 @@ def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
     assert len(caplog.records) >= 3
 
 
-def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbour, url, key):
+def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbour, http, key):
     answers = []
 
     # No searches: of those, one caller may have fewer at once than are called here.
@@ -300,6 +300,6 @@ def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbo
             for _ in range(24):
                 group.start_soon(ask, client)
 
-    over_http(url).do(key, ask_all)
+    http.do(key, ask_all)
 
     assert [answer.is_error for answer in answers] == [False] * 24

@@ -29,7 +29,6 @@ from tests.lcmsite.agents import (
     SETTINGS,
     a_call,
     answer_in,
-    over_stdio,
     own,
     post,
     problem_in,
@@ -82,7 +81,7 @@ def test_a_bad_key_keeps_the_server_from_starting_over_stdio(bad_key):
     assert json.loads(ended.stderr)["code"] == code
 
 
-def test_a_key_taken_back_meanwhile_opens_nothing_any_more_over_stdio(harbour, data_dir):
+def test_a_key_taken_back_meanwhile_opens_nothing_any_more_over_stdio(harbour, stdio):
     key = an_api_key()
 
     async def ask_all(client):
@@ -95,7 +94,7 @@ def test_a_key_taken_back_meanwhile_opens_nothing_any_more_over_stdio(harbour, d
             await client.read_resource("lcm://conversations/harbour")
         return before, answers, refused.value
 
-    before, answers, refused = over_stdio(**SETTINGS, LCM_DATA_DIR=str(data_dir)).do(key, ask_all)
+    before, answers, refused = stdio.do(key, ask_all)
 
     assert not before.is_error
     assert {problem_in(answer)["code"] for answer in answers} == {"key_revoked"}

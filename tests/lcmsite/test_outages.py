@@ -10,10 +10,9 @@ import pytest
 import redis
 from django.db import OperationalError, connection, transaction
 
-from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.ops.outages import is_outage
 from lcmsite.queues import QUEUES
-from tests.lcmsite.operating import eventually, process_of, processes_of, until_ready
+from tests.lcmsite.operating import EmbeddedDatabase, eventually, process_of, processes_of, until_ready
 
 
 @pytest.mark.thorough
@@ -45,10 +44,10 @@ def test_a_killed_database_is_two_lines_in_each_workers_log(up, fresh_dir):
 
 def _listening(data_dir):
     """The queues that somebody waits for."""
-    server = {"host": Location(data_dir).socket_dir, "port": PORT, "user": ROLE, "dbname": DATABASE}
-    with psycopg.connect(**server) as asking:
-        asked = asking.execute("SELECT query FROM pg_stat_activity WHERE query LIKE 'listen %'").fetchall()
-    return {queue for queue in QUEUES if any(queue in query for (query,) in asked)}
+    listening = EmbeddedDatabase(data_dir).one(
+        "SELECT coalesce(string_agg(query, ' '), '') FROM pg_stat_activity WHERE query LIKE 'listen %'"
+    )
+    return {queue for queue in QUEUES if queue in listening}
 
 
 def _events(lines):

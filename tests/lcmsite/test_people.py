@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
+from django.contrib.sessions.models import Session
 from django.test import RequestFactory
+from django.utils import timezone
 
 from conversations.audit import AuditLog
 from conversations.errors import Conflict, Forbidden, Invalid, NotFound
 from conversations.scope import Scope
 from lcmsite.access import users
+from lcmsite.tasks import forget_ended_sessions
 from lcmsite.types import KeyScope, Role
 from tests.factories import a_workspace
+from tests.lcmsite.dashboard.visiting import browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -146,3 +150,14 @@ def test_an_admin_leaves_when_there_is_another_and_is_put_out_by_others(scope):
     users.remove(scope, username="bob")
 
     assert [(member.username, member.role) for member in users.members(scope)] == [("ann", Role.READER)]
+
+
+def test_sessions_that_have_ended_are_forgotten_and_nobody_else_is_put_out():
+    gone, here = browser_of("reader"), browser_of("operator")
+    ended = Session.objects.filter(session_key=gone.cookies["sessionid"].value)
+    ended.update(expire_date=timezone.now())
+
+    forget_ended_sessions.call_local()
+
+    assert not ended.exists()
+    assert here.get("/w/default/").status_code == 200

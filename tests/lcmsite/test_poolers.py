@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +14,8 @@ import pytest
 from lcmsite.embedded_postgres.account import Account
 from lcmsite.embedded_postgres.binaries import choose, reachable
 from tests.guardian import a_directory
-from tests.lcmsite.operating import eventually, free_port
+from tests.lcmsite.operating import eventually, free_port, run_lcm
 
-PROJECT = Path(__file__).resolve().parents[2]
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 
@@ -88,18 +86,6 @@ def answers(address: str) -> bool:
     return True
 
 
-def lcm(address: str, data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    return subprocess.run(
-        [sys.executable, "manage.py", "lcm", *words],
-        cwd=PROJECT,
-        env=kept | {"LCM_DATABASE_URL": address, "LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "ERROR"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-
 def busy(address: str, *, sessions: int) -> None:
     """Have the pooler open so many sessions of the server, all of them free again."""
     together = [psycopg.connect(address) for _ in range(sessions)]
@@ -117,7 +103,7 @@ def test_transactions_handed_out_by_a_pooler_are_refused_at_the_start(pooler, tm
     address = pooler("transaction", size=size, round_robin=round_robin)
     busy(address, sessions=sessions)
 
-    started = lcm(address, tmp_path, "up", "--port", str(free_port()), "--no-mcp")
+    started = run_lcm(tmp_path, "up", "--port", str(free_port()), "--no-mcp", LCM_DATABASE_URL=address)
 
     assert started.returncode == 2
     assert "pool_mode=transaction" in started.stderr
@@ -127,13 +113,13 @@ def test_transactions_handed_out_by_a_pooler_are_refused_at_the_start(pooler, tm
 
 @needs_pgbouncer
 def test_a_migration_is_refused_too_and_statements_like_transactions(pooler, tmp_path):
-    refused = lcm(pooler("statement"), tmp_path, "migrate")
+    refused = run_lcm(tmp_path, "migrate", LCM_DATABASE_URL=pooler("statement"))
 
     assert (refused.returncode, "misconfigured" in refused.stderr) == (2, True)
 
 
 @needs_pgbouncer
 def test_sessions_handed_out_by_a_pooler_are_good_enough(pooler, tmp_path):
-    migrated = lcm(pooler("session"), tmp_path, "migrate")
+    migrated = run_lcm(tmp_path, "migrate", LCM_DATABASE_URL=pooler("session"), LCM_LOG_LEVEL="ERROR")
 
     assert migrated.returncode == 0, migrated.stderr

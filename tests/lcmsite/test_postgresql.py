@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from django.conf import settings as site
 from django.db import OperationalError, connection, transaction
 
 from lcmsite.connections import connect
-from tests.factories import a_conversation
-from tests.lcmsite.callers import Api, an_api_key
-from tests.statements import counted_statements
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
@@ -85,19 +81,3 @@ def test_a_request_finds_no_state_of_the_one_before(left: Callable[[], None]) ->
     assert connection.get_autocommit()
     with transaction.atomic():
         assert connection.in_atomic_block
-
-
-def test_an_append_on_a_pooled_connection_is_its_check_and_one_statement(clock, settings):
-    # The limit is counted in the database once in a while.
-    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, rate_limit=0)
-    api, conversation = Api(an_api_key(None, "write")), a_conversation()
-    path = f"conversations/{conversation.conversation_id}/messages/"
-    api.post(path, {"messages": [{"role": "user", "content": "first"}]})
-    connection.close()
-
-    with counted_statements() as sent:
-        reply = api.post(path, {"messages": [{"role": "user", "content": "second"}]})
-
-    assert reply.status == 201
-    assert [statement for statement in sent if statement] == [sent[-1]]
-    assert len(sent) <= 2

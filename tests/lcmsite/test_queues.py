@@ -11,7 +11,7 @@ from huey.api import Huey
 from huey.storage import PostgresStorage
 
 from lcmsite.queues import QUEUES, queue_settings
-from tests.lcmsite.queueing import a_queue
+from tests.lcmsite.operating import a_queue
 
 
 @pytest.fixture(params=["database", "redis"])
@@ -38,18 +38,6 @@ def test_a_task_is_taken_once_and_run_with_its_arguments(queue):
 
     assert done == [7]
     assert none_left == 0
-
-
-def test_more_urgent_tasks_come_first(queue):
-    task = queue.task()(lambda *, number: None)
-    for number, priority in ((1, 1), (2, 9), (3, 5)):
-        prepared = task.s(number=number)
-        prepared.priority = priority
-        queue.enqueue(prepared)
-
-    order = [queue.dequeue().kwargs["number"] for _ in range(3)]
-
-    assert order == [2, 3, 1]
 
 
 def test_a_waiting_worker_is_woken_by_a_new_task(queue):

@@ -136,9 +136,10 @@ def test_a_file_of_another_media_type_is_refused_with_the_right_one(conversation
     assert "application/octet-stream" in reply.json()["detail"]
 
 
-@pytest.mark.parametrize("path", ["/api/v1/conversations/", "/"])
+@pytest.mark.parametrize("path", ["/api/v1/conversations/", "/", "/healthz"])
 def test_a_host_name_that_is_not_ours_is_refused_with_the_setting(path):
     reply = Client().get(path, headers={"Host": "lcm.example.org"})
 
     assert reply.status_code == 400
     assert "LCM_ALLOWED_HOSTS" in reply.content.decode()
+    assert not path.startswith("/api/") or reply.json()["code"] == "unknown_host"

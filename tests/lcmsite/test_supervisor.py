@@ -1,6 +1,8 @@
-"""The supervisor: processes that run side by side."""
+"""The processes of `lcm up`, and their supervisor."""
 
 import os
+import signal
+import subprocess
 import time
 
 import psutil
@@ -8,6 +10,8 @@ import pytest
 
 from lcmsite.ops import supervisor as supervisor_module
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
+from tests.flows.processes import environment, start_server
+from tests.lcmsite.operating import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +50,21 @@ def test_processes_run_in_groups_of_their_own_where_ctrl_c_does_not_reach_them()
     supervisor.stop()
 
     assert group == process.running.pid != os.getpgid(0)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.5])
+@pytest.mark.parametrize("kind", ["web", "mcp"])
+def test_a_server_that_is_stopped_while_it_loads_stops(data_dir, kind, seconds):
+    # Nothing is asked of the database while all is loaded.
+    given = {
+        "LCM_DATA_DIR": str(data_dir),
+        "LCM_SECRET_KEY": "s" * 50,
+        "LCM_DATABASE_URL": "postgres://nobody@nowhere/x",
+    }
+    running = start_server(kind, free_port(), environment() | given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    time.sleep(seconds)
+
+    running.terminate()
+
+    said, _ = running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGTERM, said

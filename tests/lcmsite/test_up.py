@@ -1,31 +1,36 @@
 """`lcm up` as an operator runs it: a process tree that starts with one command and leaves nothing behind."""
 
+import json
+import re
 import signal
 import socket
+import subprocess
+import threading
 
-import psycopg
 import pytest
 
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
-from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import (
+    EmbeddedDatabase,
+    Site,
+    a_queue,
     agents_are_served,
-    answer,
     answers,
+    end,
     eventually,
+    free_port,
     process_of,
     processes_of,
     until_ready,
 )
-from tests.lcmsite.queueing import a_queue
 
 
 def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data_dir, port, mcp_port):
     running = up(LCM_MCP_PORT=str(mcp_port))
     said = until_ready(running)
     eventually(lambda: agents_are_served(mcp_port))
-    ready = answer(port, "readyz")
+    ready = json.loads(Site(port).text("readyz"))
 
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
@@ -59,8 +64,7 @@ def test_each_killed_process_is_replaced(up, data_dir, port, mcp_port):
     eventually(lambda: answers(port) and agents_are_served(mcp_port))
     eventually(lambda: all(process_of(data_dir, f"worker {queue}") for queue in ("compaction", "maintenance")))
     assert not set(victims) & set(processes_of(data_dir))
-    running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
+    end(running)
     assert processes_of(data_dir) == []
 
 
@@ -76,9 +80,7 @@ def test_web_and_workers_can_run_apart(up, data_dir, port):
         command.split("lcmsite.ops.processes ")[1].split()[0] for command in commands if "processes" in command
     }
 
-    for running in (web, workers):
-        running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=60)
+    end(web, workers)
     assert supervisors == {str(web.pid), str(workers.pid)}
     assert sum("worker compaction" in command for command in commands) == 1
     assert processes_of(data_dir) == []
@@ -91,8 +93,8 @@ def test_the_workers_take_what_is_put_into_their_queues(up, data_dir, place, req
     redis_url = request.getfixturevalue("redis_url") if place == "redis" else ""
     running = up("--no-web", LCM_REDIS_URL=redis_url)
     until_ready(running)
-    server = {"host": Location(data_dir).socket_dir, "port": PORT, "user": ROLE, "dbname": DATABASE}
-    queues = [a_queue(name, redis_url=redis_url, connect=lambda: psycopg.connect(**server)) for name in QUEUES]
+    database = EmbeddedDatabase(data_dir)
+    queues = [a_queue(name, redis_url=redis_url, connect=database.connect) for name in QUEUES]
 
     for queue in queues:
         queue.task(name="nobody_knows_it")(lambda: None)()
@@ -100,8 +102,7 @@ def test_the_workers_take_what_is_put_into_their_queues(up, data_dir, place, req
     eventually(lambda: [queue.storage.queue_size() for queue in queues] == [0, 0])
     for queue in queues:
         queue.storage.close()
-    running.send_signal(signal.SIGTERM)
-    _, errors = running.communicate(timeout=60)
+    errors = end(running)
     assert errors == ""
     assert log.read_text().removeprefix(before).count("nobody_knows_it") == 2
     assert processes_of(data_dir) == []
@@ -153,8 +154,39 @@ def test_agents_can_be_left_out(up, data_dir, mcp_port, off):
     announced = until_ready(running)
 
     serving = process_of(data_dir, " mcp ")
-    running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
+    end(running)
 
     assert serving is None
     assert "/mcp" not in announced
+
+
+# In short: starters at once share one database (test_embedded), and a sample is loaded but once (test_sample).
+@pytest.mark.thorough
+def test_two_first_starts_at_once_announce_the_same_compacted_sample(up, fresh_dir):
+    both = [up("--sample", "--port", str(free_port()), LCM_DATA_DIR=str(fresh_dir)) for _ in range(2)]
+
+    said = [_until_announced(running) for running in both]
+
+    for running in both:
+        running.terminate()
+    for running in both:
+        running.wait(timeout=60)
+    announced = said[0][-1]
+    stored, active = (int(number.replace(",", "")) for number in re.findall(r"\d+,\d+", announced))
+    assert announced == said[1][-1]
+    assert active < 0.7 * stored
+    assert processes_of(fresh_dir) == []
+    assert sum("Making the tables" in line for line in said[0] + said[1]) == 1
+    assert all(len(lines) < 20 for lines in said), "the first start is quiet"
+
+
+def _until_announced(running: "subprocess.Popen[str]") -> list[str]:
+    """What it says until it has announced the sample."""
+    # Nobody else reads it, and a full pipe would hold it up.
+    threading.Thread(target=running.stderr.read, daemon=True).start()
+    said = []
+    while line := running.stdout.readline():
+        said.append(line)
+        if "active context" in line:
+            return said
+    raise AssertionError("It ended before it had announced the sample.")

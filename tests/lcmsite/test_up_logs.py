@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
-import psutil
-
-from tests.lcmsite.operating import answers, eventually, process_of, processes_of
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.lcmsite.operating import answers, eventually, process_of, processes_of, run_lcm, run_python
 
 # What Python itself would print as plain text.
 PRINTS = """
@@ -45,9 +37,7 @@ def events(text: str) -> list[dict[str, object]]:
     return found
 
 
-def in_json(**settings: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    return kept | {"LCM_LOG_FORMAT": "json", "DJANGO_SETTINGS_MODULE": "lcmsite.settings"} | settings
+IN_JSON = {"LCM_LOG_FORMAT": "json", "DJANGO_SETTINGS_MODULE": "lcmsite.settings"}
 
 
 def test_every_line_of_a_site_is_json_from_its_first_start_through_failures_to_its_end(up, fresh_dir, port):
@@ -56,9 +46,8 @@ def test_every_line_of_a_site_is_json_from_its_first_start_through_failures_to_i
     threading.Thread(target=lambda: lines.extend(iter(running.stderr.readline, "")), daemon=True).start()
     eventually(lambda: any('"ready"' in line for line in lines), seconds=90)
 
-    for victim in children_of(process_of(fresh_dir, " web "), process_of(fresh_dir, "worker compaction")):
-        victim.kill()
-    process_of(fresh_dir, ".keeper").kill()
+    for victim in (" web ", "worker compaction", ".keeper"):
+        process_of(fresh_dir, victim).kill()
     eventually(lambda: any("process_ended" in line for line in lines) and answers(port), seconds=90)
     running.send_signal(signal.SIGINT)
     said = running.stdout.read()
@@ -71,19 +60,8 @@ def test_every_line_of_a_site_is_json_from_its_first_start_through_failures_to_i
     assert names[-1] == "stopped"
 
 
-def children_of(*processes: psutil.Process) -> list[psutil.Process]:
-    """The processes with the workers that they have started."""
-    return [each for process in processes for each in (*process.children(recursive=True), process)]
-
-
 def test_what_python_would_print_is_a_line_of_the_log(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", PRINTS],
-        cwd=PROJECT,
-        env=in_json(LCM_DATA_DIR=str(tmp_path)),
-        capture_output=True,
-        text=True,
-    )
+    done = run_python("-c", PRINTS, LCM_DATA_DIR=str(tmp_path), **IN_JSON)
 
     levels = [event["level"] for event in events(done.stderr)]
     assert done.returncode == 1
@@ -91,13 +69,7 @@ def test_what_python_would_print_is_a_line_of_the_log(tmp_path):
 
 
 def test_a_refusal_of_the_command_line_is_json_too(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "manage.py", "lcm", "no-such-verb"],
-        cwd=PROJECT,
-        env=in_json(LCM_DATA_DIR=str(tmp_path)),
-        capture_output=True,
-        text=True,
-    )
+    done = run_lcm(tmp_path, "no-such-verb", **IN_JSON)
 
     [refusal] = events(done.stderr)
     assert (done.returncode, refusal["code"]) == (2, "usage")

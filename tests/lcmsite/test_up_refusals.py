@@ -6,14 +6,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
-from tests.lcmsite.operating import eventually, process_of, processes_of
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.lcmsite.operating import PROJECT, eventually, process_of, processes_of
 
 
 @pytest.fixture

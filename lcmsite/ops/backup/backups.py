@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import psycopg
 from django.conf import settings
@@ -31,7 +31,6 @@ from lcmsite.ops.backup.manifest import (
     Holdings,
     Manifest,
     Piece,
-    chunks,
     holdings,
     make_private,
     piece_of,
@@ -55,7 +54,12 @@ class BackupReport:
     bytes: int
     holdings: Holdings
     is_verified: bool
-    damaged_files: tuple[str, ...] = ()
+    damaged_files: tuple[str, ...]
+
+    @classmethod
+    def of(cls, directory: Path, manifest: Manifest, *, is_verified: bool) -> Self:
+        size = sum(piece.bytes for piece in manifest.pieces)
+        return cls(str(directory), size, manifest.holdings, is_verified, manifest.damaged_files)
 
 
 def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupReport:
@@ -79,13 +83,7 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
             working.rename(directory)
     except OSError as refusal:
         raise Unavailable(f"The backup cannot be written to {directory}: {refusal.strerror or refusal}.") from refusal
-    return BackupReport(
-        directory=str(directory),
-        bytes=sum(piece.bytes for piece in manifest.pieces),
-        holdings=manifest.holdings,
-        is_verified=verify,
-        damaged_files=manifest.damaged_files,
-    )
+    return BackupReport.of(directory, manifest, is_verified=verify)
 
 
 def _require_free(directory: Path) -> None:
@@ -127,15 +125,12 @@ def _copied(uri: str, directory: Path) -> Piece | None:
     """A file of the storage in the backup; None if the storage does not have it."""
     target = directory / FILES / uri
     make_private(target)
-    digest, size = hashlib.sha256(), 0
     try:
         with default_storage.open(uri) as source, target.open("wb") as copy:
-            for chunk in chunks(source):
-                digest.update(chunk)
-                size += copy.write(chunk)
+            shutil.copyfileobj(source, copy)
     except FileNotFoundError:
         return None
-    return Piece(path=f"{FILES}/{uri}", bytes=size, sha256=digest.hexdigest())
+    return piece_of(target, name=f"{FILES}/{uri}")
 
 
 def _prove(directory: Path, manifest: Manifest) -> None:
@@ -209,13 +204,7 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
         raise Conflict(str(refusal)) from refusal
     with transaction.atomic():
         AuditLog(scope).record(Act.RESTORE_BACKUP, target=str(directory), detail={"digest": found.digest})
-    return BackupReport(
-        directory=str(directory),
-        bytes=sum(piece.bytes for piece in manifest.pieces),
-        holdings=found,
-        is_verified=True,
-        damaged_files=manifest.damaged_files,
-    )
+    return BackupReport.of(directory, manifest, is_verified=True)
 
 
 def _make_room(database: Database) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import psycopg
 
@@ -20,8 +19,6 @@ VERSION = 1
 NAME = "manifest.json"
 DUMP = "database.dump"
 FILES = "files"
-CHUNK_BYTES = 1024 * 1024
-
 
 _SQL = load("lcmsite/backup.sql")
 
@@ -99,12 +96,9 @@ class Manifest:
 
 def piece_of(path: Path, *, name: str) -> Piece:
     """A file as it lies there."""
-    digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        for chunk in chunks(file):
-            digest.update(chunk)
-            size += len(chunk)
-    return Piece(path=name, bytes=size, sha256=digest.hexdigest())
+        digest = hashlib.file_digest(file, "sha256")
+    return Piece(path=name, bytes=path.stat().st_size, sha256=digest.hexdigest())
 
 
 def make_private(path: Path) -> None:
@@ -113,11 +107,6 @@ def make_private(path: Path) -> None:
     for each in reversed(missing):
         each.mkdir(mode=0o700)
     path.touch(mode=0o600)
-
-
-def chunks(file: IO[bytes]) -> Iterator[bytes]:
-    while chunk := file.read(CHUNK_BYTES):
-        yield chunk
 
 
 def holdings(database: psycopg.Connection[Any]) -> Holdings:

@@ -11,7 +11,6 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_workspace
-from tests.integrity.breaking import breaking
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of, shown_links
 
 pytestmark = pytest.mark.django_db

@@ -29,62 +29,31 @@ def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
     assert on_the_command_line.problem == over_rest.body
 
 
-OF_A_CONVERSATION = [operation for operation in CATALOGUE if "conversation_id" in placeholders(operation.path)]
-
-
-@pytest.mark.parametrize("operation", OF_A_CONVERSATION, ids=lambda operation: operation.tool)
-def test_a_number_that_no_row_could_have_is_as_unknown_as_any_other(world, operation):
-    given = next(iter(questions(operation, world))) | {"conversation_id": 10**21}
-
-    reply = Api(an_api_key(None, "admin")).perform(operation, given)
-
-    assert (reply.status, reply.body["code"]) == (404, "not_found")
-
-
-@pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.tool)
-def test_a_reader_may_not_write(world, operation):
-    reader = Api(an_api_key(None, "read"))
-
-    reply = reader.perform(operation, next(iter(questions(operation, world))))
-
-    assert (reply.status, reply.body["code"]) == (403, "forbidden")
-
-
 REFUSALS = [
     ("lcm_expand", {"token_cap": -5}, 400, "invalid_params"),
-    ("lcm_expand", {"token_cap": 0}, 400, "invalid_params"),
     ("lcm_expand", {"token_cap": 10**30}, 400, "invalid_params"),
     ("lcm_expand", {"depth": 0}, 400, "invalid_params"),
-    ("lcm_expand", {"depth": -2}, 400, "invalid_params"),
     ("lcm_expand", {"cursor": "nonsense"}, 400, "bad_cursor"),
     ("lcm_expand", {"cursor": "e30:1xUN0v:p21rpvUeGLzkiP"}, 400, "bad_cursor"),
-    ("lcm_expand", {"cursor": ""}, 400, "invalid_params"),
     ("lcm_expand", {"summary_id": "sum_0000000000000000"}, 404, "not_found"),
     ("lcm_describe", {"id": "sum_0000000000000000"}, 404, "not_found"),
-    ("lcm_describe", {"id": "file_0000000000000000"}, 404, "not_found"),
     ("lcm_describe", {"id": f"msg_{10**30}"}, 404, "not_found"),
-    ("lcm_describe", {"id": "msg_01"}, 404, "not_found"),
     ("lcm_describe", {"id": "conv_987654321"}, 404, "not_found"),
-    ("lcm_describe", {"id": "run_0000000000000000"}, 404, "not_found"),
     ("lcm_describe_range", {"from_seq": 0}, 400, "invalid_params"),
     ("lcm_describe_range", {"from_seq": 42, "to_seq": 2}, 400, "invalid"),
     ("lcm_describe_range", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_impact", {"id": "file_0000000000000000"}, 404, "not_found"),
-    ("lcm_impact", {"limit": 0}, 400, "invalid_params"),
     ("lcm_expand_range", {"cursor": "nonsense"}, 400, "bad_cursor"),
-    ("lcm_expand_range", {"depth": 0}, 400, "invalid_params"),
     ("lcm_expand_range", {"to_seq": 10**30}, 400, "invalid_params"),
     ("lcm_expand_query", {"ids": ["nothing"]}, 404, "not_found"),
     ("lcm_expand_query", {"ids": ["file_0000000000000000"]}, 400, "invalid"),
     ("lcm_expand_query", {"ids": ["sum_0"] * 51}, 400, "invalid_params"),
-    ("lcm_expand_query", {"depth": 4}, 400, "invalid_params"),
     ("lcm_expand_query", {"token_cap": 1}, 400, "invalid_params"),
     ("lcm_expand_query", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
     ("lcm_expand_query", {"query": '"'}, 400, None),
     ("lcm_grant", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
     ("lcm_revoke_grant", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
     ("lcm_assemble", {"budget": 0}, 400, "invalid_params"),
-    ("lcm_assemble", {"budget": -1}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": 10**30}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": "much"}, 400, "invalid_params"),
     ("lcm_assemble", {"reserve": -1}, 400, "invalid_params"),
@@ -93,18 +62,14 @@ REFUSALS = [
     ("lcm_assemble", {"as_of": "yesterday"}, 400, "invalid"),
     ("lcm_assemble", {"as_of": "2026-01-31T12:00:00"}, 400, "invalid"),
     ("lcm_assemble", {"as_of": "run_0000000000000000"}, 404, "not_found"),
-    ("lcm_recall", {"share": 0}, 400, "invalid_params"),
     ("lcm_recall", {"share": 1.5}, 400, "invalid_params"),
     ("lcm_recall", {"share": "nan"}, 400, None),
-    ("lcm_recall", {"budget": 0}, 400, "invalid_params"),
     ("lcm_receipt", {"receipt_id": "rcp_0000000000000000"}, 404, "not_found"),
     ("lcm_compare_receipts", {"other": "rcp_0000000000000000"}, 404, "not_found"),
     ("lcm_grep", {"query": "("}, 400, None),
     ("lcm_grep", {"query": "a{2,1}"}, 400, None),
     ("lcm_grep", {"query": "(?<=x)y(?P<n>z)(?P=n)(?#c)[[:nope:]]"}, 400, None),
     ("lcm_grep", {"query": "x" * 200_000}, 400, "invalid_params"),
-    ("lcm_grep", {"limit": 0}, 400, "invalid_params"),
-    ("lcm_grep", {"limit": 201}, 400, "invalid_params"),
     ("lcm_grep", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_read_file", {"offset": -1}, 400, "invalid_params"),
     ("lcm_messages", {"limit": 100_000}, 400, "invalid_params"),
@@ -116,7 +81,6 @@ REFUSALS = [
     ("lcm_repairs", {"repair_id": "repair_0000000000000000"}, 404, "not_found"),
     ("lcm_compact", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_plan", {"conversation_id": 987654321}, 404, "not_found"),
-    ("lcm_plans", {"limit": 0}, 400, "invalid_params"),
     ("lcm_show_plan", {"plan_id": "plan_0000000000000000"}, 404, "not_found"),
     ("lcm_execute_plan", {"plan_id": "plan_0000000000000000"}, 404, "not_found"),
     ("lcm_flush", {"host_reference": "NUL \x00"}, 400, "invalid_params"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from django.db.models import F
@@ -10,9 +9,8 @@ from django.db.models import F
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.plans.plan_store import CompactionPlans
-from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
-from conversations.models import Conversation, Message, Summary
+from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
@@ -20,7 +18,8 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_workspace
+from tests.lcmsite.harbour import a_harbour
 
 World = dict[str, Any]
 
@@ -28,47 +27,26 @@ World = dict[str, Any]
 def a_world() -> World:
     """Made by the real services; by the names of params."""
     scope = Scope(a_workspace().pk)
-    conversation = a_conversation(
-        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)), session_id="harbour"
-    )
-    conversation_id = conversation.conversation_id
-    a_store().append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            replace(a_tool_call("c1", path="boats.txt"), idempotency_key="call 1"),
-            a_tool_result("c1", "seven boats \ud800\x00"),
-        ],
-    )
-    CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
-    file = LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
-    summary_id = Summary.objects.filter(kind="leaf").first().summary_id
+    harbour = a_harbour()
+    conversation_id, summary_id = harbour["conversation_id"], harbour["summary_id"]
     preview = Erasures.from_settings(scope).preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=5)
     return {
-        "conversation_id": conversation_id,
-        "session_id": "harbour",
+        **harbour,
         "message_id": Message.objects.order_by("seq").last().pk,
         "run_id": CompactionEngine.from_settings(scope).list_runs(conversation_id=conversation_id)[0].run_id,
         "job_id": CompactionEngine.from_settings(scope).request(conversation_id=conversation_id).job_id,
         "plan_id": CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
-        "summary_id": summary_id,
-        "id": summary_id,
-        "file_id": file.file_id,
         "receipt_id": _receipt(scope, conversation_id, 2000),
         "other": _receipt(scope, conversation_id, 1000),
         "host_reference": HostCompaction.from_settings(scope)
         .record_boundary(conversation_id=conversation_id, host_reference="compaction 1 · é")
         .host_reference,
-        "from_seq": 2,
-        "to_seq": 41,
-        "question": "What was said about the harbour?",
         "grant_id": Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id]).grant.grant_id,
         "name": "chat",
         "erasure_id": preview.erasure_id,
         "confirmation": preview.confirmation,
-        "query": "harbour boats",
         # Of writes: such as change nothing, so that each face finds what the last one left.
         "overrides": {"fresh_tail_count": 5},
-        "messages": [{"role": "user", "content": "again", "idempotency_key": "once"}],
         "content": "YSxiCg==",
         **_trust(scope, conversation_id),
         "upload_id": _upload(scope, conversation_id),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.plans.plan_store import CompactionPlans
-from conversations.files.large_files import LargeFileService
-from conversations.models import Summary, Workspace
+from conversations.models import Workspace
 from conversations.scope import Scope
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.harbour import a_harbour
 
 
 def two_workspaces() -> tuple[str, str]:
@@ -27,27 +24,14 @@ def two_workspaces() -> tuple[str, str]:
 def _fill(workspace: Workspace) -> None:
     scope = Scope(workspace.pk)
     # No lone surrogate among the texts: schemathesis keeps what answers say, and cannot keep one.
-    conversation_id = a_conversation(
-        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)),
-        session_id="harbour",
-        workspace=workspace,
-    ).conversation_id
-    a_store(workspace).append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            replace(a_tool_call("c1", path="boats.txt"), idempotency_key="call 1"),
-            a_tool_result("c1", "seven boats \x00"),
-        ],
-    )
-    CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
-    LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
+    harbour = a_harbour(workspace, result="seven boats \x00")
+    conversation_id = harbour["conversation_id"]
     HostCompaction.from_settings(scope).record_boundary(conversation_id=conversation_id, host_reference="one")
     for budget in (1000, 2000):
         ContextAssembler.from_settings(scope).assemble(
             conversation_id=conversation_id, budget=budget, keep_receipt=True
         )
-    summary_id = Summary.objects.filter(conversation_id=conversation_id).first().summary_id
-    Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id])
+    Delegation.from_settings(scope).expand_query(question="Boats?", ids=[harbour["summary_id"]])
     # Enough that is not summarized for a plan, for which much has to be found, too.
     a_store(workspace).open_conversation(session_id="empty")
     ports = a_conversation(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.lcmsite.exposed import Exposed
-from tests.lcmsite.operating import eventually, process_of, until_ready
-from tests.lcmsite.sites import EmbeddedDatabase, Site, a_key_in
+from tests.lcmsite.operating import EmbeddedDatabase, Site, a_key_in, end, eventually, process_of, until_ready
 
 ANSWERED = "django_http_responses_total_by_status_view_method_total"
 TIMED = "django_http_requests_latency_seconds_by_view_method_count"
@@ -37,7 +35,7 @@ def test_metrics_of_two_web_processes_and_two_workers_equal_what_the_database_sa
             message["idempotency_key"] = f"m{turn}"
             site.post(f"conversations/{conversation}/messages/", {"messages": [message]})
         site.post(f"conversations/{conversation}/messages/", {"messages": [message]})
-        site.refused(f"conversations/{conversation}/messages/", {"messages": [message | {"content": "other"}]})
+        site.ask("POST", f"conversations/{conversation}/messages/", {"messages": [message | {"content": "other"}]})
         site.get(f"conversations/{conversation}/matches/?query=harbour")
         site.get(f"conversations/{conversation}/expansion/?from_seq=1&to_seq=5")
 
@@ -74,9 +72,7 @@ def test_metrics_of_two_web_processes_and_two_workers_equal_what_the_database_sa
     assert told.of(ANSWERED, view="append") == CONVERSATIONS * (MESSAGES + 2)
     assert told.of(ANSWERED, view="append", status="409") == CONVERSATIONS
     assert told.of(TIMED, view="append") == CONVERSATIONS * (MESSAGES + 2)
-    for each in (workers, running):
-        each.send_signal(signal.SIGTERM)
-        each.communicate(timeout=60)
+    end(workers, running)
 
 
 @pytest.mark.thorough
@@ -84,13 +80,11 @@ def test_figures_begin_anew_with_a_new_start(up, fresh_dir, port):
     first = up(LCM_DATA_DIR=str(fresh_dir))
     until_ready(first)
     Site(port, a_key_in(fresh_dir)).get("conversations/")
-    first.send_signal(signal.SIGTERM)
-    first.communicate(timeout=60)
+    end(first)
 
     second = up(LCM_DATA_DIR=str(fresh_dir))
     until_ready(second)
-    told = Exposed(Site(port, "").text("metrics"))
+    told = Exposed(Site(port).text("metrics"))
 
     assert told.of(ANSWERED, view="list") == 0
-    second.send_signal(signal.SIGTERM)
-    second.communicate(timeout=60)
+    end(second)
