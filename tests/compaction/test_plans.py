@@ -49,7 +49,7 @@ def planned(conversation: ConversationRecord, **settings: Any) -> PlanRecord:
 
 
 def items_of(conversation: ConversationRecord) -> list[tuple[int, int | None, str | None]]:
-    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order()
+    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).order_by("ordinal")
     return [(item.ordinal, item.message_id, item.summary_id) for item in items]
 
 

@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from django.utils import timezone
-from tests.conversations.test_audit_chain import as_at_a_commit
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound, Unavailable
@@ -29,6 +28,7 @@ from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
+from tests.conversations.test_audit import as_at_a_commit
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking, checked
 from tests.integrity.rewriting import rewrite, rewrite_act

@@ -6,9 +6,9 @@ import json
 
 import pytest
 from django.test import Client
-from tests.conversations.test_audit_chain import as_at_a_commit
 
 from conversations.models import AuditEntry
+from tests.conversations.test_audit import as_at_a_commit
 from tests.factories import a_conversation
 from tests.integrity.rewriting import rewrite
 from tests.lcmsite.callers import an_api_key, lcm
