@@ -258,10 +258,10 @@ class Run:
         return Made(summary, sources, item_tokens=context_cost_of(self.store.tokens)(summary))
 
     def write(self, all_made: Sequence[Made], *, instead_of_tokens: int) -> list[int | None]:
-        """Write summaries, context, counters and the run's row, all or nothing.
+        """Write summaries, context, counters and the run's row, in one transaction.
 
-        The last summary is shown in the context, in place of what cost so many tokens; those before it are its
-        sources.
+        Only the last summary enters the context, in place of items that cost so many tokens; the summaries before it
+        are its sources.
         """
         before = copy(self.row), self.messages
         try:

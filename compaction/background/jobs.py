@@ -72,7 +72,7 @@ QUEUE = WorkQueue(
 
 
 def request(*, conversation_id: int, reason: Reason) -> int:
-    """Queue a job for the conversation and give its id; one queued job is enough."""
+    """Queue a job for the conversation, if none is queued; return its id."""
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
     row = sql.first_row(
         _REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id}

@@ -147,7 +147,7 @@ def _shortened(entries: Sequence[Entry], budget: float) -> list[Entry]:
 
 
 def _even_share(sizes: Sequence[float], budget: float) -> float:
-    """The length to which the longest must be cut; sizes in ascending order."""
+    """The length at which to cut the longest to meet the budget; sizes ascend."""
     for index, size in enumerate(sizes):
         if size * (len(sizes) - index) >= budget:
             return budget / (len(sizes) - index)

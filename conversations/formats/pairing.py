@@ -27,7 +27,7 @@ class IdRule:
         return _STRANGE.sub("_", name)[: self.longest] or "_"
 
     def unique(self, name: str, taken: dict[str, int]) -> str:
-        """Take the name, with a number if it is taken; `taken` has the last numbers."""
+        """Return the name, with a number if it is taken; `taken`: last number by name."""
         unique, number = name, taken.get(name, 1)
         while unique in taken:
             number += 1

@@ -39,7 +39,7 @@ class SummaryCheck:
     file_ids: set[str] = field(default_factory=set)
 
     def summary(self, line: Line) -> None:
-        """Check a summary, whose sources must have come before it."""
+        """Check a summary: each of its sources must come before it in the ledger."""
         summary_id, old, require = line["summary_id"], line["supersedes_id"], self.findings.require
         require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
         sources = self._sources_of(line)

@@ -1,7 +1,7 @@
 -- name: next_stretch
--- The hot messages after a seq that fit one block, with the bytes of their texts and search terms.
--- The last one may exceed the bytes, so there is always one. Sizes are those in the row, possibly compressed: nothing is
--- fetched to be measured.
+-- The hot messages after a seq that fit into one block, with the bytes of their texts and search terms.
+-- The last one may exceed the limit, so there is always one. Sizes are as stored, possibly compressed: no value is
+-- fetched just to measure it.
 WITH next AS MATERIALIZED (
     SELECT message_id, seq,
            pg_column_size(content) + pg_column_size(metadata) + coalesce(pg_column_size(exact), 0) AS texts,

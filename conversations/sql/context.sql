@@ -1,8 +1,8 @@
 -- The active context and the counters of a conversation, derived from messages, summaries and lineage.
 
 -- name: derived
--- The first part of the next two statements: the context as it follows from the lineage.
--- Sources and superseded summaries are not in it, nor messages that a summary was made from.
+-- The beginning of the next two statements: the context as the lineage implies it.
+-- It has no messages that were summarized; the given summaries are neither superseded nor sources of another.
 WITH derived AS (
   SELECT m.seq AS ordinal, 'message' AS item_type, m.message_id, NULL::text AS summary_id,
          m.token_count + %(overhead)s AS token_count

@@ -66,7 +66,7 @@ class RebuildContext(Operation):
         }
 
     def is_reversible(self, step: RepairStep) -> bool:
-        """The database refuses to insert items that point at nothing, or at two rows."""
+        """Whether each removed item points at one row; others cannot be put back."""
         change = self._change(step.of_conversation)
         messages = {row.message_id for row in change.removed if row.message_id is not None}
         summaries = {row.summary_id for row in change.removed if row.summary_id is not None}

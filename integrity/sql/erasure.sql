@@ -95,7 +95,7 @@ UPDATE conversations SET title = NULL, metadata = '{}', overrides = overrides - 
 WHERE conversation_id = %(conversation)s
 
 -- name: erase_boundary_metadata
--- Remove the metadata of boundaries.
+-- Clear the metadata of the conversation's boundaries; the boundaries remain.
 UPDATE compaction_boundaries SET metadata = '{}' WHERE conversation_id = %(conversation)s
 
 -- name: erase_plan_instructions

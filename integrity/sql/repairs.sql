@@ -12,7 +12,7 @@ SELECT count(*), encode(sha256(convert_to(coalesce(string_agg(
 FROM context_items WHERE conversation_id = %s
 
 -- name: unused_messages
--- Messages in a summary's range that are no source of another summary.
+-- Messages in a summary's range that are not a source of any other summary; they may be a source of this one.
 SELECT m.message_id, encode(m.content_hash, 'hex')
 FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(first_seq)s AND %(last_seq)s
@@ -23,7 +23,7 @@ WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(first_seq)s AN
 ORDER BY m.seq
 
 -- name: unused_summaries
--- Summaries in a summary's range that no other summary was made from.
+-- Summaries in a summary's range that are not a source of any other summary; they may be a source of this one.
 SELECT s.summary_id, encode(s.summary_hash, 'hex')
 FROM summaries s
 WHERE s.conversation_id = %(conversation_id)s AND s.depth < %(depth)s

@@ -284,7 +284,7 @@ def _best_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _by_need(group: Group) -> tuple[bool, int, bool]:
-    """Sort key: the newest first, then summaries whose hits are shown already."""
+    """Sort key, in descending order: summaries whose hits are shown come last."""
     last = group.candidates[-1]
     return not (group.hits and group.is_summary), last.ordinal, last.is_recalled
 

@@ -46,7 +46,7 @@ class Turn:
 
 @dataclass
 class Work:
-    """What a sub-agent did, and what came of it."""
+    """The work of a sub-agent: its steps and cost, its answer, and how it ended."""
 
     ending: Ending = Ending.OUT_OF_TURNS
     answer: str | None = None

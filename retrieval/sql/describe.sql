@@ -177,8 +177,8 @@ SELECT coalesce(sum(token_count), 0)::bigint,
 FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 
 -- name: raw_spans
--- The stretches of a range that are raw.
--- Messages that follow each other have the same difference between their seq and their number in the list.
+-- The stretches of a range that no summary covers.
+-- Within a stretch of consecutive messages, seq minus row number is constant: it is the group.
 SELECT min(ordinal), max(ordinal)
 FROM (
     SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
