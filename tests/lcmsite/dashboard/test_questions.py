@@ -27,8 +27,9 @@ MOST = 8
 # and boundaries. The transcript shows it, too; for an earlier run, two more statements find when that was.
 MOST_OF_A_LINEAGE = 12
 # A search without a match: session, person, snapshot, timeouts, extent, lexeme statistics (cached until the next
-# ANALYZE), lexemes, and one statement for the query and for each of its five looser forms.
-MOST_OF_A_SEARCH = 13
+# ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a query sends
+# as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
+MOST_OF_A_SEARCH = 14
 # The packed texts of a cold history are one statement more.
 MOST_OF_COLD = MOST + 1
 WHO_AND_WHERE = 2
