@@ -14,7 +14,8 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Summary
 from conversations.scope import Scope
-from tests.factories import a_conversation, a_workspace
+from conversations.types import NewMessage, Role
+from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -129,3 +130,19 @@ def test_a_run_tells_how_many_of_its_summaries_are_degraded(settings):
 
     assert told == degraded
     assert degraded[conversation_id] == 0 < degraded[other]
+
+
+def test_a_status_has_the_last_run():
+    conversation_id = a_conversation(*TEXTS).conversation_id
+    before = engine().evaluate(conversation_id=conversation_id)
+    for _ in range(2):
+        engine().compact(conversation_id=conversation_id)
+        a_store().append_messages(
+            conversation_id=conversation_id, messages=[NewMessage(Role.USER, text) for text in TEXTS]
+        )
+
+    after = engine().evaluate(conversation_id=conversation_id)
+
+    runs = engine().list_runs(conversation_id=conversation_id)
+    assert (before.run_id, before.run, len(runs)) == (None, None, 2)
+    assert (after.run_id, after.run) == (runs[0].run_id, runs[0])

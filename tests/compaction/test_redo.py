@@ -123,8 +123,8 @@ def test_attempts_count_for_one_summary_and_only_while_a_model_is_there(engine, 
         details = run.details
         return details["waiting_for_a_model"], details["attempts_without_an_answer"], "next_attempt_at" in details
 
-    first, second = (each.summary_id for each in shown(conversation_id)[:2])
-    assert [attempt(Refused("no")) for _ in range(2)] == [(first, 1, True), (first, 2, True)]
-    assert attempt(Unreachable("nobody answers")) == (first, 2, False)
-    assert attempt(Refused("no")) == (first, 3, True)
-    assert attempt(Refused("no"), but_for="5433.  0") == (second, 1, True)
+    first, second, third = ((each.summary_id, f"5433.  {each.first_seq - 1}") for each in shown(conversation_id)[:3])
+    assert [attempt(Refused("no")) for _ in range(2)] == [(first[0], 1, True), (first[0], 2, True)]
+    assert attempt(Unreachable("nobody answers")) == (first[0], 2, False)
+    assert attempt(Refused("no"), but_for=second[1]) == (first[0], 3, True)
+    assert attempt(Refused("no"), but_for=first[1]) == (third[0], 1, True)
