@@ -146,3 +146,12 @@ def test_a_status_has_the_last_run():
     runs = engine().list_runs(conversation_id=conversation_id)
     assert (before.run_id, before.run, len(runs)) == (None, None, 2)
     assert (after.run_id, after.run) == (runs[0].run_id, runs[0])
+
+
+def test_jobs_are_listed_newest_first_of_all_conversations_or_of_one():
+    ids = [a_conversation("one").conversation_id for _ in range(2)]
+    jobs = [engine().request(conversation_id=each).job_id for each in ids]
+    listed = activity_of().list_jobs
+
+    assert [job.job_id for job in listed()] == jobs[::-1]
+    assert [job.job_id for job in listed(conversation_id=ids[0])] == jobs[:1]

@@ -128,3 +128,12 @@ def test_attempts_count_for_one_summary_and_only_while_a_model_is_there(engine, 
     assert attempt(Unreachable("nobody answers")) == (first[0], 2, False)
     assert attempt(Refused("no"), but_for=second[1]) == (first[0], 3, True)
     assert attempt(Refused("no"), but_for=first[1]) == (third[0], 1, True)
+
+
+def test_where_nothing_is_degraded_no_model_is_asked(engine, model):
+    conversation_id = a_conversation(*[f"{LONG} {n}" for n in range(30)]).conversation_id
+    engine.compact(conversation_id=conversation_id)
+    model.asked.clear()
+
+    assert engine.redo(conversation_id=conversation_id).outcome is Outcome.NOTHING_TO_DO
+    assert model.asked == []
