@@ -139,6 +139,8 @@ def _details_of(waiting: str, lack: Lack, run: Run) -> dict[str, Any]:
     `next_attempt_at` is None when it is left to a person to ask for it once more.
     """
     attempts = CompactionRun.objects.filter(conversation_id=run.conversation_id, reason=Reason.REDO)
+    # A run that has made a summary has a row of its own by now.
+    attempts = attempts.exclude(pk=run.row.pk)
     before = attempts.order_by("-started_at").values_list("details", flat=True).first() or {}
     so_far = before.get(_ATTEMPTS, 0) if before.get(_WAITING) == waiting else 0
     details = {_WAITING: waiting, "lack": lack.value, _ATTEMPTS: so_far}

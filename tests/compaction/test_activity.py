@@ -14,7 +14,8 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Summary
 from conversations.scope import Scope
-from tests.factories import a_conversation, a_workspace
+from conversations.types import NewMessage, Role
+from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -129,3 +130,28 @@ def test_a_run_tells_how_many_of_its_summaries_are_degraded(settings):
 
     assert told == degraded
     assert degraded[conversation_id] == 0 < degraded[other]
+
+
+def test_a_status_has_the_last_run():
+    conversation_id = a_conversation(*TEXTS).conversation_id
+    before = engine().evaluate(conversation_id=conversation_id)
+    for _ in range(2):
+        engine().compact(conversation_id=conversation_id)
+        a_store().append_messages(
+            conversation_id=conversation_id, messages=[NewMessage(Role.USER, text) for text in TEXTS]
+        )
+
+    after = engine().evaluate(conversation_id=conversation_id)
+
+    runs = engine().list_runs(conversation_id=conversation_id)
+    assert (before.run_id, before.run, len(runs)) == (None, None, 2)
+    assert (after.run_id, after.run) == (runs[0].run_id, runs[0])
+
+
+def test_jobs_are_listed_newest_first_of_all_conversations_or_of_one():
+    ids = [a_conversation("one").conversation_id for _ in range(2)]
+    jobs = [engine().request(conversation_id=each).job_id for each in ids]
+    listed = activity_of().list_jobs
+
+    assert [job.job_id for job in listed()] == jobs[::-1]
+    assert [job.job_id for job in listed(conversation_id=ids[0])] == jobs[:1]

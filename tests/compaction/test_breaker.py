@@ -126,6 +126,31 @@ def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):
     assert asking.row.failures == 6
 
 
+def test_each_time_the_breaker_opens_the_log_says_so_once(worker, caplog):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    for _ in range(4):
+        asking.guard.before_call()
+
+    for _ in range(4):
+        asking.guard.after_call(CallOutcome.RATE_LIMITED, NOTHING)
+        asking.clock.forward(1)
+    asking.clock.forward(60)
+    asking.fail(1)
+
+    logged = [record.msg for record in caplog.records if "model_left_alone" in str(record.msg)]
+    assert [(each["model"], each["reason"]) for each in logged] == [("chat", "rate_limited"), ("chat", "unreachable")]
+
+
+def test_an_answer_that_comes_late_closes_the_breaker_too(worker):
+    asking = worker(breaker_failures=1)
+    asking.guard.before_call()
+    asking.fail(1)
+
+    asking.guard.after_call(CallOutcome.ANSWERED, NOTHING)
+
+    assert asking.is_reachable()
+
+
 def test_each_model_has_a_breaker_of_its_own(worker):
     chat = worker(breaker_failures=1)
     anthropic = Worker(chat.policy, chat.clock, name="anthropic")
@@ -195,3 +220,12 @@ def test_calls_longer_than_a_window_cost_something_all_the_same(worker):
 
     assert asking.refusal().reason == "spend_exhausted"
     assert asking.row.window_calls == 0
+
+
+def test_without_limits_nothing_is_ever_spent(worker):
+    asking = worker(spend_max_calls=0, spend_max_tokens=0)
+
+    for _ in range(5):
+        asking.call(usage=Usage(10**9, 10**9))
+
+    assert asking.is_reachable()

@@ -112,6 +112,21 @@ def test_the_context_is_then_no_longer_than_was_expected():
     assert result.tokens_after <= plan.tokens_expected < plan.tokens_before == result.tokens_before
 
 
+def test_a_plan_does_what_a_compaction_would_have_done():
+    by_plan, at_once = a_talk(), a_talk()
+    plan = planned(by_plan, condense_fan_in=100)
+
+    plans(condense_fan_in=100).execute_plan(plan_id=plan.plan_id)
+    plans(condense_fan_in=100).engine.compact(conversation_id=at_once.conversation_id)
+
+    texts = [
+        [each.content for each in Summary.objects.filter(conversation_id=talk.conversation_id).order_by("first_seq")]
+        for talk in (by_plan, at_once)
+    ]
+    assert len(texts[0]) > 1
+    assert texts[0] == texts[1]
+
+
 def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for():
     conversation = a_talk()
     plans(condense_fan_in=100).engine.compact(conversation_id=conversation.conversation_id)

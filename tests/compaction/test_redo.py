@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from compaction.engine import CompactionEngine
-from compaction.llm.types import Unreachable
+from compaction.llm.types import ModelFailed, Refused, Unreachable
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
@@ -102,3 +102,38 @@ def test_asking_again_and_again_for_what_a_model_will_not_do_piles_up_no_rows(en
     engine.redo(conversation_id=conversation_id)
 
     assert Summary.objects.count() == rows
+
+
+def test_attempts_count_for_one_summary_and_only_while_a_model_is_there(engine, model, monkeypatch):
+    engine = replace(engine, policy=replace(engine.policy, condense_fan_in=100))
+    conversation_id = compacted_without_a_model(engine, model, 50)
+    answer = Model.summarize
+
+    def attempt(failure: ModelFailed, *, but_for: str = "nothing") -> tuple[str, int, bool]:
+        """What waits after a redo that failed but for one text, the attempts at it, and whether it has to rest."""
+
+        def fail(self: Model, request: SummaryRequest) -> SummaryDraft:
+            if any(but_for in source.text for source in request.sources):
+                return answer(self, request)
+            raise failure
+
+        monkeypatch.setattr(Model, "summarize", fail)
+        engine.redo(conversation_id=conversation_id)
+        [run] = engine.list_runs(conversation_id=conversation_id, limit=1)
+        details = run.details
+        return details["waiting_for_a_model"], details["attempts_without_an_answer"], "next_attempt_at" in details
+
+    first, second, third = ((each.summary_id, f"5433.  {each.first_seq - 1}") for each in shown(conversation_id)[:3])
+    assert [attempt(Refused("no")) for _ in range(2)] == [(first[0], 1, True), (first[0], 2, True)]
+    assert attempt(Unreachable("nobody answers")) == (first[0], 2, False)
+    assert attempt(Refused("no"), but_for=second[1]) == (first[0], 3, True)
+    assert attempt(Refused("no"), but_for=first[1]) == (third[0], 1, True)
+
+
+def test_where_nothing_is_degraded_no_model_is_asked(engine, model):
+    conversation_id = a_conversation(*[f"{LONG} {n}" for n in range(30)]).conversation_id
+    engine.compact(conversation_id=conversation_id)
+    model.asked.clear()
+
+    assert engine.redo(conversation_id=conversation_id).outcome is Outcome.NOTHING_TO_DO
+    assert model.asked == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from django.db import transaction
 
 from conversations.errors import Conflict, Invalid
 from conversations.models import ContextItem, Summary
@@ -93,6 +94,17 @@ def test_a_price_the_database_cannot_hold_keeps_the_batch_out(committed_db):
         append(conversation_id, NewMessage(Role.USER, "good"), NewMessage(Role.USER, "bad", parts=(part,)))
 
     assert stored(conversation_id) == []
+
+
+def test_an_append_inside_a_transaction_goes_with_it(committed_db):
+    conversation_id = a_conversation("before").conversation_id
+
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        append(conversation_id, NewMessage(Role.USER, "lost"))
+        raise ZeroDivisionError
+
+    append(conversation_id, NewMessage(Role.USER, "after"))
+    assert [(message.seq, message.content) for message in stored(conversation_id)] == [(1, "before"), (2, "after")]
 
 
 def test_callers_at_once_open_one_conversation(committed_db):

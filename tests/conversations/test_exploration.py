@@ -36,6 +36,13 @@ def test_every_kind_of_file_is_told_by_its_shape(kind):
     assert "is called" not in summary
 
 
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"YAML", "Python", "JavaScript", "TSV", "empty"}))
+def test_most_files_are_known_without_a_name(kind):
+    _, content, told = KINDS[kind]
+
+    assert explored(content).startswith(told[0])
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_file_made_to_hurt_is_told_in_a_few_lines_and_in_time(kind):

@@ -124,6 +124,14 @@ def test_bytes_that_cannot_be_written_leave_no_record(files, tmp_path):
     assert not LargeFile.objects.exists()
 
 
+def test_bytes_that_are_gone_are_told_as_such(files, tmp_path):
+    record = a_file(files, b"x")
+    (tmp_path / record.storage_uri).unlink()
+
+    with pytest.raises(Unavailable, match=record.file_id):
+        files.read(file_id=record.file_id)
+
+
 class BreaksOff(ContentFile):
     """A source of bytes that fails in the middle."""
 

@@ -39,6 +39,10 @@ def test_a_conversation_is_opened_once_and_found_by_its_session_id():
     assert opened.counters.message_count == opened.counters.active_tokens == 0
 
 
+def test_a_name_may_have_500_characters():
+    assert a_store().open_conversation(session_id="ä" * 500).session_id == "ä" * 500
+
+
 @pytest.mark.parametrize(
     "values",
     [

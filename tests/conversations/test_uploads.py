@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from conversations.errors import Conflict, Invalid, NotFound, Unavailable
+from conversations.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
 from conversations.files.large_files import LargeFileService
 from conversations.files.storage import WholeFileStorage
 from conversations.files.uploads import UploadService
@@ -125,6 +125,13 @@ def test_a_file_that_is_not_the_one_announced_is_not_made(uploads, begun):
 
     assert refused.value.code == "hash_differs"
     assert not LargeFile.objects.exists()
+
+
+def test_a_file_larger_than_allowed_is_refused_at_once(uploads):
+    with pytest.raises(TooLarge, match="at most 100,000 bytes"):
+        uploads.begin(conversation_id=a_conversation().conversation_id, byte_size=100_001)
+
+    assert not Upload.objects.exists()
 
 
 def test_a_file_so_large_that_there_were_too_many_chunks_has_larger_ones_and_an_empty_one_none(uploads):

@@ -8,6 +8,7 @@ from django.test import Client
 
 from conversations.formats import Format
 from conversations.models import Conversation, Message
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS, said
 from tests.lcmsite.callers import Api, an_api_key
@@ -296,6 +297,17 @@ def test_whoever_watches_for_errors_hears_of_them(api, monkeypatch):
 
     with pytest.raises(ZeroDivisionError):
         api.get("conversations/")
+
+
+def test_appends_of_many_callers_at_once_leave_no_gap(committed_db):
+    path = f"conversations/{a_conversation().conversation_id}/messages/"
+    key = an_api_key()
+
+    replies = at_once(lambda n: Api(key).post(path, {"messages": [{"role": "user", "content": f"m{n}"}] * 3}))
+
+    assert {reply.status for reply in replies} == {201}
+    seqs = [message["seq"] for reply in replies for message in reply.body["messages"]]
+    assert sorted(seqs) == list(range(1, 3 * len(replies) + 1))
 
 
 def test_an_error_before_any_view_is_told_in_json(client, monkeypatch):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from django.db import connection
 
 from conversations.errors import Invalid, NotFound
 from conversations.files.large_files import LargeFileService
+from conversations.models import Summary
 from conversations.scope import Scope
-from conversations.types import Role
+from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import prepare
@@ -35,6 +37,61 @@ WAYS = [
 
 def engine() -> RetrievalEngine:
     return RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+
+@pytest.fixture
+def talk() -> int:
+    """Six messages about boats, a minute apart, with two summaries and one over both."""
+    thought = NewPart(PartType.REASONING, text_content="They dry slowly.")
+    answer = NewPart(PartType.TEXT, text_content="The boats are painted.")
+    messages = [
+        NewMessage(Role.USER, "Which boats are there?"),
+        a_tool_call("c1", name="read_file", path="boats.txt"),
+        a_tool_result("c1", "seven boats"),
+        NewMessage(Role.USER, "Paint the boats."),
+        a_tool_call("c2", name="paint", what="boats"),
+        NewMessage(Role.ASSISTANT, parts=(thought, answer)),
+    ]
+    number = a_conversation().conversation_id
+    timed = [replace(each, created_at=MORNING + timedelta(minutes=minute)) for minute, each in enumerate(messages)]
+    a_store().append_messages(conversation_id=number, messages=timed)
+    leaves = [a_summary_of(a_store(), number, seqs=[n, n + 1], content=f"The boats of {n}.") for n in (1, 3)]
+    a_summary_of(a_store(), number, summaries=leaves, content="All boats.")
+    return number
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("narrowed", "messages", "summaries"),
+    [
+        ({"roles": ["user"]}, [1, 4], []),
+        ({"roles": ["user", "tool"]}, [1, 3, 4], []),
+        ({"part_types": ["reasoning"]}, [6], []),
+        ({"part_types": ["tool"]}, [2, 3, 5], []),
+        ({"tool_names": ["paint"]}, [5], []),
+        ({"tool_names": ["paint", "read_file"], "roles": ["tool"]}, [3], []),
+        ({"tool_names": ["nothing"]}, [], []),
+        ({"from_seq": 3}, [3, 4, 5, 6], [(3, 4), (1, 4)]),
+        ({"to_seq": 2}, [1, 2], [(1, 2), (1, 4)]),
+        ({"from_seq": 3, "to_seq": 4, "scope": "messages"}, [3, 4], []),
+        ({"since": MORNING + timedelta(minutes=2)}, [3, 4, 5, 6], [(3, 4), (1, 4)]),
+        ({"until": MORNING + timedelta(minutes=2)}, [1, 2], [(1, 2), (1, 4)]),
+        ({"since": MORNING + timedelta(minutes=1), "until": MORNING + timedelta(minutes=2)}, [2], [(1, 2), (1, 4)]),
+        ({"depth": 0}, [], [(1, 2), (3, 4)]),
+        ({"depth": 1}, [], [(1, 4)]),
+        ({"under": (1, 4)}, [1, 2, 3, 4], [(1, 2), (3, 4)]),
+        ({"under": (3, 4)}, [3, 4], []),
+    ],
+    ids=str,
+)
+def test_only_what_was_asked_for_is_found(talk, way, narrowed, messages, summaries):
+    ids = {(each.first_seq, each.last_seq): each.summary_id for each in Summary.objects.all()}
+    below = {"under": ids[narrowed["under"]]} if "under" in narrowed else {}
+
+    found = engine().grep(query="boats", conversation_id=talk, **way, **(narrowed | below)).matches
+
+    assert sorted(each.first_seq for each in found if each.kind is ItemKind.MESSAGE) == messages
+    assert {each.id for each in found if each.kind is ItemKind.SUMMARY} == {ids[range] for range in summaries}
 
 
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):

@@ -9,6 +9,10 @@ from django.db import OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conversations.scope import EVERYTHING
+from retrieval.search.filters import Filters
+from retrieval.search.request import SearchRequest
+from retrieval.types import GrepScope
 from tests.factories import a_conversation
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +98,23 @@ def test_the_index_for_words_tells_conversations_apart_by_what_no_text_holds():
     }
 
     assert found == {of_one: [of_one], of_another: [of_another]}
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seq=st.integers(1, 200_000), before=st.integers(0, 100_000), behind=st.integers(1, 5000))
+def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_away(seq, before, behind):
+    request = SearchRequest("boat", scope=GrepScope.MESSAGES, conversation_id=7)
+    filters = Filters(EVERYTHING, request, 200_000, 0, 200_000, newest=200_000)
+
+    def is_among(after: int, upto: int, conversation_id: int = 7) -> bool:
+        query = filters.blocks(after, upto)
+        return bool(value("SELECT lcm_places(%s, %s) @@ %s::tsquery", conversation_id, seq, query))
+
+    after = max(0, seq - 1 - before)
+    assert is_among(after, seq)
+    assert is_among(after, seq + behind)
+    assert not is_among(seq + 1024, seq + 1024 + behind)
+    assert not is_among(after, seq + behind, conversation_id=8)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -29,6 +29,18 @@ def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
     assert on_the_command_line.problem == over_rest.body
 
 
+OF_A_CONVERSATION = [operation for operation in CATALOGUE if "conversation_id" in placeholders(operation.path)]
+
+
+@pytest.mark.parametrize("operation", OF_A_CONVERSATION, ids=lambda operation: operation.tool)
+def test_a_number_that_no_row_could_have_is_as_unknown_as_any_other(world, operation):
+    given = next(iter(questions(operation, world))) | {"conversation_id": 10**21}
+
+    reply = Api(an_api_key(None, "admin")).perform(operation, given)
+
+    assert (reply.status, reply.body["code"]) == (404, "not_found")
+
+
 REFUSALS = [
     ("lcm_expand", {"token_cap": -5}, 400, "invalid_params"),
     ("lcm_expand", {"token_cap": 10**30}, 400, "invalid_params"),
