@@ -32,6 +32,13 @@ def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
     assert result.counters == Counters(message_count=1, active_messages=1, active_tokens=2 + OVERHEAD, total_tokens=2)
 
 
+def test_equal_messages_without_a_key_are_two_messages(conversation_id):
+    append(conversation_id, NewMessage(Role.USER, "again"), NewMessage(Role.USER, "again"))
+    append(conversation_id, NewMessage(Role.USER, "again"))
+
+    assert [message.content for message in stored(conversation_id)] == ["again"] * 3
+
+
 def test_a_thousand_messages_go_in_at_once(conversation_id):
     append(conversation_id, *(NewMessage(Role.USER, f"text {n}") for n in range(1000)))
 
