@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import statistics
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from tests.flows.processes import start, stop, wait_until
 from tests.lcmsite.operating import free_port
 
 CONNECTIONS = 8
+SECONDS_TO_START = 5
 ROUNDS = 7
 SINGLES_IN_A_ROUND = 400
 BATCHES_IN_A_ROUND = 24
@@ -41,7 +43,7 @@ class Site:
     port: int
     path: str
     key: str
-    pid: int
+    pids: Sequence[int]
 
     def appends(self, conversation_id: int, batches: Sequence[list[NewMessage]]) -> list[bytes]:
         path = self.path.format(conversation_id)
@@ -66,7 +68,9 @@ def our_site(*scopes: KeyScope) -> Iterator[Site]:
             running.enter_context(served(port, *command, descriptors=[descriptor]))
             for _ in range(settings.DEPLOYMENT.web_workers)
         ]
-        yield Site(port, "/api/v1/conversations/{}/messages/", key, pids[0])
+        # The first serves already; a connection stays with the process that accepted it.
+        time.sleep(SECONDS_TO_START)
+        yield Site(port, "/api/v1/conversations/{}/messages/", key, pids)
 
 
 @contextmanager
@@ -74,7 +78,7 @@ def sites() -> Iterator[tuple[Site, Site]]:
     """The bare view's server and ours, both up."""
     bare = free_port()
     with served(bare, "tests.benchmarks.bare", str(bare)) as pid, our_site(KeyScope.WRITE) as ours:
-        yield Site(bare, "/append/{}/", ours.key, pid), ours
+        yield Site(bare, "/append/{}/", ours.key, [pid]), ours
 
 
 @contextmanager

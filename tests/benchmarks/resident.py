@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 
 import psutil
 from django_huey import get_queue
@@ -27,13 +27,11 @@ def resident() -> list[Line]:
     """A web process that takes in messages, and a worker that compacts a backlog, weighed before and after."""
     # What the other chapters have left to do would keep the worker from being idle.
     get_queue("compaction").flush()
-    with our_site(KeyScope.WRITE) as site, Workers(1) as workers:
-        web, worker = psutil.Process(site.pid), psutil.Process(workers.running[0].pid)
-        time.sleep(2)
-        idle = largest(web), largest(worker)
+    with Workers(1) as workers, our_site(KeyScope.WRITE) as site:
+        idle = largest(site.pids), largest([workers.running[0].pid])
         _append(site)
         _compact()
-        after = largest(web), largest(worker)
+        after = largest(site.pids), largest([workers.running[0].pid])
     return [
         Line("15", f"resident memory of one {name}, {when}", ours=megabytes, unit="MB", goal=at_most(most, " MB"))
         for when, found, most in (("idle", idle, 150), ("after work", after, 250))
@@ -58,6 +56,8 @@ def _compact() -> None:
     wait_until(lambda: engine.get_job(job_id=job_id).state is JobState.DONE, seconds=300, what="the worker is done")
 
 
-def largest(process: psutil.Process) -> float:
-    """The resident memory, in MB, of the largest of the process and its children: the one that does the work."""
-    return max(each.memory_info().rss for each in [process, *process.children(recursive=True)]) / 1024**2
+def largest(pids: Sequence[int]) -> float:
+    """The resident memory, in MB, of the largest of these processes and their children: the one that does the work."""
+    processes = [psutil.Process(pid) for pid in pids]
+    children = [child for each in processes for child in each.children(recursive=True)]
+    return max(each.memory_info().rss for each in [*processes, *children]) / 1024**2
