@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 from django.db import transaction
 
 from conversations.models import AuditEntry
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import Scoped
 from conversations.types import AuditRecord
 
 
@@ -45,14 +45,8 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True)
-class AuditLog:
+class AuditLog(Scoped):
     """Reads what administrators did, and writes down what they do."""
-
-    scope: Scope = EVERYTHING
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
-        return cls(scope=scope)
 
     def record(
         self,
@@ -96,7 +90,7 @@ class AuditLog:
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
             entries = entries.filter(conversation_id=conversation_id)
-        # Nothing is called after what PostgreSQL's texts cannot hold, and it would refuse the question.
+        # PostgreSQL refuses characters that its texts cannot hold; no target has them.
         if target is not None and not target.isprintable():
             return []
         wanted = {"act": act, "target": target, "audit_id__lt": before_id}

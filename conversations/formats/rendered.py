@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from conversations.content.lossless_values import is_storable, storable
 from conversations.types import NewPart, Role
@@ -22,32 +22,40 @@ class MessageFormat(StrEnum):
 
 
 class RepairKind(StrEnum):
-    """What had to be done to messages so that an API takes them, with a sentence."""
+    """What had to be done to messages so that an API takes them."""
 
-    what: str
+    ORPHAN_RESULT = "orphan_result"
+    MISSING_RESULT = "missing_result"
+    MOVED_RESULT = "moved_result"
+    RENAMED_CALL = "renamed_call"
+    RENAMED_TOOL = "renamed_tool"
+    WRAPPED_INPUT = "wrapped_input"
+    MERGED_NEIGHBOURS = "merged_neighbours"
+    MOVED_SYSTEM = "moved_system"
+    DROPPED_EMPTY = "dropped_empty"
+    DROPPED_NAME = "dropped_name"
+    ADDED_START = "added_start"
+    ATTACHMENT_AS_TEXT = "attachment_as_text"
+    REPLACED_CHARACTERS = "replaced_characters"
+    STRIPPED_END = "stripped_end"
 
-    def __new__(cls, value: str, what: str) -> Self:
-        kind = str.__new__(cls, value)
-        kind._value_, kind.what = value, what
-        return kind
 
-    ORPHAN_RESULT = "orphan_result", "The result of a call that is not shown, or unknown, became a text of the user."
-    MISSING_RESULT = "missing_result", "A call without a result got one that says so."
-    MOVED_RESULT = "moved_result", "A result was moved to its call."
-    RENAMED_CALL = "renamed_call", "A call and its result got another id: theirs was taken, or invalid for the API."
-    RENAMED_TOOL = "renamed_tool", "A tool got another name: its own is invalid for the API."
-    WRAPPED_INPUT = "wrapped_input", "The input of a call was not an object, and was put into one."
-    MERGED_NEIGHBOURS = "merged_neighbours", "Consecutive messages of one role were merged."
-    MOVED_SYSTEM = "moved_system", "A system message was moved to the others at the top."
-    DROPPED_EMPTY = "dropped_empty", "An empty message, or one with only thoughts, was left out."
-    DROPPED_NAME = "dropped_name", "The author's name was left out: the API has no field for it."
-    ADDED_START = "added_start", "A text of the user was put first: the API demands that the user begins."
-    ATTACHMENT_AS_TEXT = "attachment_as_text", "An attachment that the API does not accept here is named in the text."
-    REPLACED_CHARACTERS = (
-        "replaced_characters",
-        "Characters that UTF-8 cannot encode, such as lone surrogates, were replaced.",
-    )
-    STRIPPED_END = "stripped_end", "White space at the very end was removed."
+_WHAT = {
+    RepairKind.ORPHAN_RESULT: "The result of a call that is not shown, or unknown, became a text of the user.",
+    RepairKind.MISSING_RESULT: "A call without a result got one that says so.",
+    RepairKind.MOVED_RESULT: "A result was moved to its call.",
+    RepairKind.RENAMED_CALL: "A call and its result got another id: theirs was taken, or invalid for the API.",
+    RepairKind.RENAMED_TOOL: "A tool got another name: its own is invalid for the API.",
+    RepairKind.WRAPPED_INPUT: "The input of a call was not an object, and was put into one.",
+    RepairKind.MERGED_NEIGHBOURS: "Consecutive messages of one role were merged.",
+    RepairKind.MOVED_SYSTEM: "A system message was moved to the others at the top.",
+    RepairKind.DROPPED_EMPTY: "An empty message, or one with only thoughts, was left out.",
+    RepairKind.DROPPED_NAME: "The author's name was left out: the API has no field for it.",
+    RepairKind.ADDED_START: "A text of the user was put first: the API demands that the user begins.",
+    RepairKind.ATTACHMENT_AS_TEXT: "An attachment that the API does not accept here is named in the text.",
+    RepairKind.REPLACED_CHARACTERS: "Characters that UTF-8 cannot encode, such as lone surrogates, were replaced.",
+    RepairKind.STRIPPED_END: "White space at the very end was removed.",
+}
 
 
 class Item(Protocol):
@@ -100,7 +108,7 @@ class Repairs:
 
     def as_records(self) -> tuple[Repair, ...]:
         return tuple(
-            Repair(kind=kind, item_ids=tuple(self._items[kind]), what=kind.what)
+            Repair(kind=kind, item_ids=tuple(self._items[kind]), what=_WHAT[kind])
             for kind in RepairKind
             if kind in self._items
         )

@@ -30,7 +30,7 @@ logger = structlog.get_logger(__name__)
 
 # One sweep takes this many of the conversations that are due.
 _AT_ONCE = 500
-# Counting bytes reads every message; where that takes longer, the answer leaves the bytes out.
+# Counting bytes reads every message. After this timeout, the answer leaves the bytes out.
 LONGEST_COUNT_MS = 5_000
 
 SQL = load("integrity/retention.sql")

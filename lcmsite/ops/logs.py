@@ -43,7 +43,7 @@ def _lines(error: BaseException) -> Iterator[str]:
 
 discreet_exception = structlog.processors.ExceptionRenderer(_discreet)
 
-# What is added to each line, whoever writes it.
+# The processors of every log line, of structlog and of the standard library.
 PROCESSORS: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,

@@ -290,7 +290,7 @@ def _answered_in(table: Searchable, query: CompiledQuery) -> str:
         return "NULL::integer"
     if query.takes_neighbours or query.is_sentence:
         return _SQL["answered_in"]
-    # To read the end of a text takes longer than to see that no hit follows it.
+    # Only where a hit follows: the end of a long text would have to be fetched.
     return _SQL["answered_in_before_a_hit"].format(answered_in=_SQL["answered_in"])
 
 
