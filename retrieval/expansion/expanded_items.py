@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
+from conversations.fast.records import record
 from conversations.sql import load, rows, texts
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord, SummaryKind
@@ -72,19 +73,20 @@ def _summary(entry: Entry, row: tuple[Any, ...]) -> ExpandedItem:
 
 def _message(entry: Entry, message: MessageRecord) -> ExpandedItem:
     parts = views(message.parts, message.content)
-    return ExpandedItem(
-        id=message.id,
-        kind=ItemKind.MESSAGE,
-        of=entry.of,
-        level=entry.level,
-        first_seq=entry.seq,
-        last_seq=entry.seq,
-        tokens=entry.tokens + MESSAGE_OVERHEAD_TOKENS + cost_of(parts),
-        content=message.content,
-        created_at=message.created_at,
-        content_total=len(message.content),
-        role=message.role,
-        author=message.author,
-        parts=parts,
-        erased=message.erased_by_id is not None,
-    )
+    values = {
+        "id": message.id,
+        "kind": ItemKind.MESSAGE,
+        "of": entry.of,
+        "level": entry.level,
+        "first_seq": entry.seq,
+        "last_seq": entry.seq,
+        "tokens": entry.tokens + MESSAGE_OVERHEAD_TOKENS + cost_of(parts),
+        "content": message.content,
+        "created_at": message.created_at,
+        "content_total": len(message.content),
+        "role": message.role,
+        "author": message.author,
+        "parts": parts,
+        "erased": message.erased_by_id is not None,
+    }
+    return record(ExpandedItem, values)
