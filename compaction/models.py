@@ -226,6 +226,8 @@ class ModelEndpoint(models.Model):
     last_failure = models.TextField(default="", db_default="")
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
+    # The model that refuses a temperature, if one does; another model under the same name is sent one again.
+    temperature_refused_by = models.TextField(default="", db_default="")
     # The spend guard: calls and tokens since the window began.
     window_started_at = models.DateTimeField(db_default=Now())
     window_calls = models.IntegerField(default=0, db_default=0)

@@ -242,6 +242,7 @@ class Run:
                 # Only a language model can leave out what is known already.
                 previous=text_of(previous_id) if previous_id and self.escalation.models else "",
                 instructions=self.policy.summary_instructions,
+                target_factor=self.policy.target_factor,
                 deadline=self.deadline,
             )
         )

@@ -366,6 +366,8 @@ class EndpointRecord:
     last_failure: str
     last_failure_at: datetime | None
     last_success_at: datetime | None
+    # Whether it was found to refuse a temperature, and is called without.
+    refuses_temperature: bool
     # Spent in the running window, and what may be; None for no limit.
     window_ends_at: datetime | None
     window_calls: int

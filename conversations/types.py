@@ -55,6 +55,23 @@ class Level(StrEnum):
     AGGRESSIVE = "aggressive"
     DETERMINISTIC = "deterministic"
 
+    @property
+    def confidence(self) -> float:
+        """How sure one may be of a summary of this level, from 0 to 1."""
+        return _CONFIDENCE[self][0]
+
+    @property
+    def confidence_reason(self) -> str:
+        """Why it is no higher, in the specification's word."""
+        return _CONFIDENCE[self][1]
+
+
+_CONFIDENCE = {
+    Level.NORMAL: (0.7, "single-memory"),
+    Level.AGGRESSIVE: (0.5, "pattern-matched"),
+    Level.DETERMINISTIC: (0.3, "llm-uncertain"),
+}
+
 
 @dataclass(frozen=True)
 class NewPart:

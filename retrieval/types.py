@@ -109,7 +109,10 @@ class GrepResult:
 
 @dataclass(frozen=True)
 class SummaryOutline:
-    """A summary without its text. `opening_tokens`: what its sources cost."""
+    """A summary without its text. `opening_tokens`: what its sources cost.
+
+    `confidence`, from 0 to 1, and its reason follow from the level.
+    """
 
     summary_id: str
     kind: SummaryKind
@@ -122,6 +125,8 @@ class SummaryOutline:
     latest_at: datetime
     descendant_count: int
     level: Level
+    confidence: float
+    confidence_reason: str
     active: bool
     # How far below the summary that was asked about; the way up counts as negative.
     distance: int = 0
@@ -165,6 +170,9 @@ class Description:
     summary_kind: SummaryKind | None = None
     depth: int | None = None
     level: Level | None = None
+    # Of a summary: what its level says of it, from 0 to 1, and why.
+    confidence: float | None = None
+    confidence_reason: str | None = None
     model: str | None = None
     opening_tokens: int | None = None
     source_tokens: int | None = None
@@ -265,6 +273,8 @@ class LineageNode:
     kind: SummaryKind
     depth: int
     level: Level
+    confidence: float
+    confidence_reason: str
     first_seq: int
     last_seq: int
     token_count: int

@@ -52,6 +52,7 @@ def a_summary_of(
     summaries: Sequence[SummaryRecord] = (),
     content: str | None = None,
     item_tokens: int | None = None,
+    level: Level = Level.NORMAL,
 ) -> SummaryRecord:
     """A summary of these messages and older summaries, put in their place in the context."""
     messages = list(Message.objects.filter(conversation_id=conversation_id, seq__in=seqs).order_by("seq"))
@@ -77,6 +78,7 @@ def a_summary_of(
             source_tokens=sum(each.token_count for each in messages) + sum(each.source_tokens for each in sources),
             summary_hash=hashing.summary_hash(hashes, text).hex(),
             token_counter=store.tokens.name,
+            level=level,
         )
     )
     store.link_summary_to_messages(summary_id=record.summary_id, message_ids=[each.message_id for each in messages])

@@ -29,6 +29,7 @@ from compaction.llm.types import (
     ModelFailed,
     Prompt,
     Reply,
+    TemperatureRefused,
     Unreachable,
     Usage,
 )
@@ -47,12 +48,15 @@ class ModelClient:
     """Speaks to one endpoint.
 
     Every HTTP call is announced by `before_call`, which forbids it by raising, and reported to `after_call` with its
-    outcome and what it cost. An answer that holds one of the `secrets` is a failure.
+    outcome and what it cost. An answer that holds one of the `secrets` is a failure. A prompt's temperature is sent if
+    `takes_temperature` says so; a model that refuses it is called without, and `on_temperature_refused` records that.
     """
 
     endpoint: Endpoint
     before_call: Callable[[], None] = lambda: None
     after_call: Callable[[CallOutcome, Usage], None] = lambda outcome, usage: None
+    takes_temperature: Callable[[], bool] = lambda: True
+    on_temperature_refused: Callable[[], None] = lambda: None
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     time_of_day: Callable[[], float] = time.time
@@ -73,7 +77,19 @@ class ModelClient:
 
         may_pass = retry_if_exception(lambda failed: isinstance(failed, ModelFailed) and failed.is_transient)
         attempts = Retrying(retry=may_pass, stop=is_enough, wait=_pause, sleep=self.sleep, reraise=True)
-        return attempts(self._attempt, prompt, until)
+        if prompt.temperature is None:
+            return attempts(self._attempt, prompt, until)
+        without = replace(prompt, temperature=None)
+        if not self.takes_temperature():
+            return attempts(self._attempt, without, until)
+        try:
+            return attempts(self._attempt, prompt, until)
+        except TemperatureRefused:
+            pass
+        # Only an answer to the same prompt shows that the temperature was what the model refused.
+        reply = attempts(self._attempt, without, until)
+        self.on_temperature_refused()
+        return reply
 
     def _attempt(self, prompt: Prompt, until: float) -> Reply:
         """One call, announced and reported."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from compaction.llm.types import Endpoint, Misconfigured, Protocol
 from conversations.errors import Invalid
 from conversations.policy import Policy, Secret, knob
+from conversations.types import Level
 
 # The summarizer that needs no model. It always answers, so no summarizer after it would be called.
 EXTRACTIVE = "extractive"
@@ -19,6 +20,7 @@ MODELS = tuple(protocol.value for protocol in Protocol)
 
 _ANTHROPIC = "https://api.anthropic.com"
 _HTTP = ("http", "https")
+_HIGHEST_TEMPERATURE = 2.0
 # A key is a line. What is longer is the wrong file, and is not read to its end.
 _LONGEST_KEY_FILE = 10_000
 
@@ -53,6 +55,11 @@ class ModelsPolicy(Policy):
     model_attempts: int = 3
     model_max_output_tokens: int = knob(
         4096, "The most tokens that a model may write; thinking counts for those that think.", low=64, high=1_000_000
+    )
+    temperatures: str = knob(
+        "0.2,0.1",
+        "The temperatures that a model is given for a normal and for an aggressive summary; none for no temperature. "
+        "A model that refuses one is called without.",
     )
     # After so many failed calls in a row, calls to a model pause.
     breaker_failures: int = 5
@@ -94,6 +101,22 @@ class ModelsPolicy(Policy):
         if not (0 <= price_in < math.inf and 0 <= price_out < math.inf):
             raise Misconfigured(f"{_setting(f'{name}_prices')}: {given[:80]!r} is not two prices, such as 0.25/1.25.")
         return price_in, price_out
+
+    def temperature_by_level(self) -> dict[Level, float]:
+        """The temperature of each level that has one, or Misconfigured."""
+        given = self.temperatures
+        if given in ("", "none"):
+            return {}
+        try:
+            normal, aggressive = (float(part) for part in given.split(","))
+        except ValueError:
+            normal = aggressive = -1.0
+        if not (0 <= normal <= _HIGHEST_TEMPERATURE and 0 <= aggressive <= _HIGHEST_TEMPERATURE):
+            raise Misconfigured(
+                f"{_setting('temperatures')}: {given[:80]!r} is not two temperatures of 0 to 2, such as 0.2,0.1, or "
+                "none."
+            )
+        return {Level.NORMAL: normal, Level.AGGRESSIVE: aggressive}
 
     def keys(self) -> dict[str, Secret]:
         """The configured keys by setting, without files that cannot be read."""

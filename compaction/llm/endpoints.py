@@ -19,7 +19,10 @@ from conversations.errors import NotFound
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 
-_RESET = ("consecutive_failures", "open_until", "probing_until", "window_started_at", "window_calls", "window_tokens")
+_RESET = (
+    "consecutive_failures", "open_until", "probing_until", "temperature_refused_by",
+    "window_started_at", "window_calls", "window_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class ModelEndpoints:
     def reset_endpoint(self, *, name: str) -> EndpointRecord:
         """Close a model's breaker and reset its window; NotFound if unknown.
 
-        What it has cost in all stays counted.
+        It is sent a temperature again, too. What it has cost in all stays counted.
         """
         if name not in MODELS:
             raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(MODELS)}.")
@@ -72,6 +75,7 @@ class ModelEndpoints:
             model=self.policy.model(row.name),
             is_configured=not self.policy.missing(row.name),
             state=self._state(row),
+            refuses_temperature=row.temperature_refused_by == (self.policy.model(row.name) or None),
             window_ends_at=window_ends_at if is_running else None,
             window_calls=row.window_calls if is_running else 0,
             window_calls_limit=self.policy.spend_max_calls or None,

@@ -22,6 +22,7 @@ from compaction.llm.client import ModelClient
 from compaction.llm.configuration import MODELS, ModelsPolicy
 from compaction.llm.leaks import Secrets
 from compaction.llm.types import BreakerOpen, CallOutcome, SpendExhausted, Usage
+from compaction.models import ModelEndpoint
 from conversations import sql
 
 logger = structlog.get_logger(__name__)
@@ -91,6 +92,17 @@ class Guard:
         if open_until and open_until >= now + timedelta(seconds=self.policy.breaker_pause_seconds):
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
 
+    def takes_temperature(self) -> bool:
+        """Whether the model has not refused a temperature so far."""
+        refusing = ModelEndpoint.objects.filter(name=self.name, temperature_refused_by=self.policy.model(self.name))
+        return not refusing.exists()
+
+    def remember_temperature_refused(self) -> None:
+        """Record that the configured model refuses a temperature."""
+        model = self.policy.model(self.name)
+        _changed(_STATEMENTS["refuse_temperature"], {"name": self.name, "model": model})
+        logger.info("model_refuses_temperature", model=self.name, model_name=model)
+
 
 def callable_models(
     chain: Iterable[str], *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now
@@ -116,6 +128,8 @@ def guarded_client(
         endpoint=policy.endpoint(name),
         before_call=guard.before_call,
         after_call=guard.after_call,
+        takes_temperature=guard.takes_temperature,
+        on_temperature_refused=guard.remember_temperature_refused,
         secrets=Secrets({**settings.SECRETS, **policy.keys()}),
         **options,
     )

@@ -26,6 +26,7 @@ from compaction.llm.types import (
     RateLimited,
     Refused,
     Reply,
+    TemperatureRefused,
     Unreachable,
     Usage,
 )
@@ -65,6 +66,8 @@ _MOST_READ = 20_000
 _TOO_MANY = 429
 _DENIED = frozenset({401, 403, 404, 407})
 _TOO_LARGE = 413
+# How servers answer to a param that they do not take.
+_INVALID = frozenset({400, 422})
 
 
 def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
@@ -101,15 +104,19 @@ def _chat_request(endpoint: Endpoint, prompt: Prompt) -> Request:
     base = endpoint.base_url.rstrip("/")
     host = urlsplit(base).hostname or ""
     limit = "max_completion_tokens" if host.endswith(_NEW_LIMIT_AT) else "max_tokens"
-    # No temperature: reasoning models refuse it, and no answer is taken on trust anyway.
     body = {
         "model": endpoint.model,
         "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
         limit: endpoint.max_output_tokens,
         "stream": False,
+        **_temperature(prompt),
     }
     headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
     return base if base.endswith(_CHAT_PATH) else base + _CHAT_PATH, headers, body
+
+
+def _temperature(prompt: Prompt) -> dict[str, float]:
+    return {} if prompt.temperature is None else {"temperature": prompt.temperature}
 
 
 def _chat_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
@@ -133,6 +140,7 @@ def _anthropic_request(endpoint: Endpoint, prompt: Prompt) -> Request:
         "max_tokens": endpoint.max_output_tokens,
         "system": prompt.system,
         "messages": [{"role": "user", "content": prompt.user}],
+        **_temperature(prompt),
     }
     headers = {"anthropic-version": _ANTHROPIC_VERSION}
     if endpoint.key:
@@ -192,6 +200,8 @@ def failure_of(
         return Denied("the endpoint leads elsewhere, and redirects are not followed", status=status)
     if status in _DENIED:
         return Denied("the vendor knows no such key, model or address", status=status)
+    if status in _INVALID and "temperature" in text.lower():
+        return TemperatureRefused("the vendor refuses the temperature", status=status)
     return Refused("the vendor refuses the request", status=status)
 
 

@@ -68,12 +68,16 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """The texts to send, the tag of the reply, and the version of the templates."""
+    """The texts to send, the tag of the reply, and the version of the templates.
+
+    Without a `temperature` the model's own default holds.
+    """
 
     system: str = field(repr=False)
     user: str = field(repr=False)
     envelope: str = field(default="", repr=False)
     hash: str = ""
+    temperature: float | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,10 @@ class Refused(ModelFailed):
     """The vendor rejects this request for what it contains; a retry cannot help."""
 
     reason = CallOutcome.REFUSED
+
+
+class TemperatureRefused(Refused):
+    """The vendor rejects a request in words that name its temperature."""
 
 
 class Denied(Refused):

@@ -75,3 +75,7 @@ WHERE m.name IS NULL
             OR ((%(max_calls)s = 0 OR m.window_calls < %(max_calls)s)
                 AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s))))
 ORDER BY wanted.place
+
+-- name: refuse_temperature
+-- Record that this model refuses a temperature, until the endpoint is reset or has another model.
+UPDATE model_endpoints AS m SET temperature_refused_by = %(model)s WHERE m.name = %(name)s RETURNING m.name

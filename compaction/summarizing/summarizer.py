@@ -41,19 +41,19 @@ class SourceSummary:
 
 Source = SourceMessage | SourceSummary
 
-# An accepted text may be this much longer than its target; a model counts less well than we do.
-OVERSHOOT = 1.5
+# An accepted text may be so many times its target; a model counts less well than we do.
+TARGET_FACTOR = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryRequest:
     """What to summarize, oldest first, and how long the summary may be.
 
-    `level`, `depth` and the last four fields are for language models. The summarizers without a model are the same at
+    `level`, `depth` and the last five fields are for language models. The summarizers without a model are the same at
     every level: a smaller target makes their texts shorter.
 
     `previous` is what an earlier summary says already, `instructions` what this conversation's owner wants kept.
-    `most_tokens` is what would still be accepted (None: what `OVERSHOOT` allows), `deadline` the moment of
+    `most_tokens` is what would still be accepted (None: what `target_factor` allows), `deadline` the moment of
     time.monotonic() by which an answer must be there.
     """
 
@@ -64,12 +64,13 @@ class SummaryRequest:
     level: Level = Level.NORMAL
     previous: str = ""
     instructions: str = ""
+    target_factor: float = TARGET_FACTOR
     most_tokens: int | None = None
     deadline: float | None = None
 
     @property
     def acceptable_tokens(self) -> int:
-        return int(OVERSHOOT * self.target_tokens) if self.most_tokens is None else self.most_tokens
+        return int(self.target_factor * self.target_tokens) if self.most_tokens is None else self.most_tokens
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.utils import timezone
@@ -19,6 +19,7 @@ from compaction.summarizing.output_checks import require_substance, vet
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS, render_prompt
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from conversations.content.tokens import TokenEstimator
+from conversations.types import Level
 
 # What a prompt holds beside its source: the task, what is known already, and room for the answer's own tags.
 MOST_PROMPT_TOKENS = 4_000
@@ -47,10 +48,13 @@ def _summarizer(name: str, policy: ModelsPolicy, now: Callable[[], datetime]) ->
         return ExtractiveSummarizer()
     try:
         client = guarded_client(name, policy=policy, now=now)
+        temperatures = policy.temperature_by_level()
     except Misconfigured as wrong:
         return Uncallable(name=name, why=wrong)
     room = policy.window_tokens(name) - policy.model_max_output_tokens - MOST_PROMPT_TOKENS
-    return LanguageModelSummarizer(client=client, most_source_tokens=max(1_000, min(MOST_SOURCE_TOKENS, room)))
+    return LanguageModelSummarizer(
+        client=client, most_source_tokens=max(1_000, min(MOST_SOURCE_TOKENS, room)), temperatures=temperatures
+    )
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class LanguageModelSummarizer:
 
     client: ModelClient
     most_source_tokens: int = MOST_SOURCE_TOKENS
+    temperatures: Mapping[Level, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -109,6 +114,7 @@ class LanguageModelSummarizer:
         spent = Usage()
         for share in SHARES:
             prompt = render_prompt(request, share=share, most_source_tokens=self.most_source_tokens)
+            prompt = replace(prompt, temperature=self.temperatures.get(request.level))
             try:
                 reply = self.client.complete(prompt, deadline=request.deadline)
             except ContextLength as too_long:

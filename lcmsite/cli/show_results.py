@@ -79,8 +79,9 @@ def _(model: EndpointRecord, screen: Screen) -> None:
     failed = f", last {model.last_failure} at {cell(model.last_failure_at)}" if model.last_failure else ""
     ends = f", until {cell(model.window_ends_at)}" if model.window_ends_at else ""
     cost = "" if model.cost is None else f", cost {model.cost:,.2f}"
+    temperature = "; called without a temperature, which it refuses" if model.refuses_temperature else ""
     for line in (
-        f"{state}; {counted(model.consecutive_failures, 'failure')} in a row{failed}",
+        f"{state}; {counted(model.consecutive_failures, 'failure')} in a row{failed}{temperature}",
         f"in this window: {_of(model.window_calls, model.window_calls_limit)} calls, "
         f"{_of(model.window_tokens, model.window_tokens_limit)} tokens{ends}",
         f"in all: {counted(model.calls, 'call')} ({model.failures:,} failed), {model.tokens_in:,} tokens read, "

@@ -52,6 +52,7 @@ def summarizers_are_usable(app_configs: Sequence[AppConfig] | None, **kwargs: An
             if not models.missing(name):
                 models.endpoint(name)
                 models.prices(name)
+                models.temperature_by_level()
         except Misconfigured as misconfigured:
             hint = "A model that is configured must be one that can be called; or take its settings away."
             found.append(Error(misconfigured.detail, hint=hint, id="lcm.E006"))

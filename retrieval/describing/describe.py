@@ -79,6 +79,7 @@ def _summary(summary: Summary) -> Description:
     outlines = [outline(row[:-2]) for row in fetched]
     itself = next(each for each in outlines if each.distance == 0)
     spans, quarantined = fetched[0][-2:]
+    level = Level(summary.level)
     below = in_order(each for each in outlines if each.distance > 0)
     above = way_up(each for each in outlines if each.distance < 0)
     return Description(
@@ -87,7 +88,9 @@ def _summary(summary: Summary) -> Description:
         **_same(summary, _OF_SUMMARY),
         active=itself.active,
         summary_kind=SummaryKind(summary.kind),
-        level=Level(summary.level),
+        level=level,
+        confidence=level.confidence,
+        confidence_reason=level.confidence_reason,
         opening_tokens=itself.opening_tokens,
         message_count=summary.descendant_count,
         sources=tuple(each.summary_id for each in below if each.distance == 1),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from conversations.sql import load
+from conversations.types import Level
 from retrieval.types import SummaryOutline
 
 R = TypeVar("R")
@@ -20,10 +21,12 @@ STATEMENTS = {
     name: statement.replace("{outline}", _SQL["outline"]).replace("{derived}", _SQL["derived"])
     for name, statement in _SQL.items()
 }
+# No columns: they follow from the level.
+_OF_THE_LEVEL = ("confidence", "confidence_reason")
 _OUTLINE = TypeAdapter(SummaryOutline)
 # Of `{outline}`, and the distance that follows it.
 _COLUMNS = (
-    *(each.name for each in fields(SummaryOutline) if each.name not in ("distance", "superseded_by")),
+    *(each.name for each in fields(SummaryOutline) if each.name not in ("distance", "superseded_by", *_OF_THE_LEVEL)),
     "superseded_by",
     "distance",
 )
@@ -31,15 +34,26 @@ _COLUMNS = (
 
 def outline(row: Sequence[Any]) -> SummaryOutline:
     """Make an outline from the columns of `{outline}` and a distance."""
-    return _OUTLINE.validate_python(dict(zip(_COLUMNS, row, strict=True)))
+    return _OUTLINE.validate_python(_values(_COLUMNS, row))
 
 
 def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
-    """Make records from rows that have their fields as columns, in that order."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    """Make records from rows that have their fields as columns, in that order.
+
+    The confidence of a summary is no column: it follows from its level.
+    """
+    names = [each.name for each in fields(kind) if each.name not in _OF_THE_LEVEL]  # type: ignore[arg-type]
     adapter = _adapter(kind)  # type: ignore[arg-type]
-    found: tuple[R, ...] = adapter.validate_python([dict(zip(names, row, strict=True)) for row in rows])
+    found: tuple[R, ...] = adapter.validate_python([_values(names, row) for row in rows])
     return found
+
+
+def _values(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    values = dict(zip(names, row, strict=True))
+    if "level" in values:
+        level = Level(values["level"])
+        values |= {name: getattr(level, name) for name in _OF_THE_LEVEL}
+    return values
 
 
 @cache

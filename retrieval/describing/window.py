@@ -46,6 +46,8 @@ class WindowSummary:
     token_count: int
     source_tokens: int
     level: Level
+    confidence: float
+    confidence_reason: str
     retention: float | None
     is_degraded: bool
     active: bool

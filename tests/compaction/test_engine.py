@@ -191,3 +191,27 @@ def test_a_conversation_may_have_batches_of_its_own(engine):
         return [leaf.source_count for leaf in leaves.order_by("first_seq")]
 
     assert (sizes(own), sizes(other)) == ([10, 10], [5, 5, 5, 5])
+
+
+class Wordy:
+    """A summarizer whose texts have about twice as many tokens as their target."""
+
+    name = "wordy"
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        return SummaryDraft(text="word " * int(1.9 * request.target_tokens), model=self.name)
+
+
+def test_a_conversation_may_have_a_factor_over_the_target_of_its_own(engine):
+    own, other = a_talk(), a_talk()
+    a_store().configure_conversation(conversation_id=own.conversation_id, overrides={"target_factor": 2.0})
+    built = engine(leaf_target_tokens=100)
+    wordy = replace(built, escalation=replace(built.escalation, chain=(Wordy(),)))
+
+    for each in (own, other):
+        wordy.compact(conversation_id=each.conversation_id)
+
+    def levels(conversation: ConversationRecord) -> set[str]:
+        return set(Summary.objects.filter(conversation_id=conversation.conversation_id).values_list("level", flat=True))
+
+    assert (levels(own), levels(other)) == ({"normal"}, {"aggressive"})

@@ -34,17 +34,19 @@ class Scripted:
         return SummaryDraft(text="word " * self.words[request.level], model=self.name)
 
 
-def escalate(normal: int, aggressive: int) -> tuple[Level, list[SummaryRequest]]:
+def escalate(normal: int, aggressive: int, **options: Any) -> tuple[Level, list[SummaryRequest]]:
     model = Scripted({Level.NORMAL: normal, Level.AGGRESSIVE: aggressive})
     escalation = Escalation(chain=(model,), last_resort=TelegraphicSummarizer(), count_tokens=count_words)
-    accepted = escalation.summarize(SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words))
+    request = SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words, **options)
+    accepted = escalation.summarize(request)
     assert accepted is not None
     assert accepted.tokens == count_words(accepted.draft.text)
     return accepted.level, model.asked
 
 
-def test_a_text_of_up_to_one_and_a_half_times_the_target_is_accepted_and_no_more():
-    first, second = escalate(150, 40), escalate(151, 40)
+@pytest.mark.parametrize(("factor", "most"), [({}, 150), ({"target_factor": 1.0}, 100), ({"target_factor": 3.0}, 300)])
+def test_a_text_of_up_to_the_factor_times_the_target_is_accepted_and_no_more(factor, most):
+    first, second = escalate(most, 40, **factor), escalate(most + 1, 40, **factor)
 
     assert (first[0], second[0]) == (Level.NORMAL, Level.AGGRESSIVE)
     assert [[asked.target_tokens for asked in each[1]] for each in (first, second)] == [[100], [100, 50]]

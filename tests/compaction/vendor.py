@@ -267,6 +267,15 @@ def too_long_over(characters: int) -> Behaviour:
     return behave
 
 
+def refuses_temperature(asked: Asked) -> None:
+    """As reasoning models do; without one, good."""
+    if "temperature" in asked.body:
+        message = "Unsupported value: 'temperature' does not support 0.2 with this model."
+        asked.send(400, json.dumps({"error": {"message": message, "param": "temperature"}}).encode())
+    else:
+        good(asked)
+
+
 # What is hardly a connection.
 
 

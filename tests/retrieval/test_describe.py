@@ -11,7 +11,7 @@ from compaction.engine import CompactionEngine
 from conversations.errors import NotFound
 from conversations.models import LargeFile, Summary
 from conversations.scope import Scope
-from conversations.types import NewSummary, SummaryKind
+from conversations.types import Level, NewSummary, SummaryKind
 from retrieval.describing import describe as module
 from retrieval.engine import RetrievalEngine
 from retrieval.types import Description, ItemKind, MessageSpan
@@ -303,3 +303,30 @@ def test_what_belongs_to_somebody_else_is_not_found_either(graph):
     for id in (summary.summary_id, message.id, f"conv_{foreign.conversation_id}", foreign.session_id):
         with pytest.raises(NotFound):
             describe(id)
+
+
+@pytest.mark.parametrize(
+    ("level", "confidence", "reason"),
+    [
+        (Level.NORMAL, 0.7, "single-memory"),
+        (Level.AGGRESSIVE, 0.5, "pattern-matched"),
+        (Level.DETERMINISTIC, 0.3, "llm-uncertain"),
+    ],
+)
+def test_the_confidence_in_a_summary_follows_from_its_level_wherever_that_is_shown(level, confidence, reason):
+    number = a_conversation("The port is 5433.", "So be it.").conversation_id
+    store, reader = a_store(), engine()
+    below = a_summary_of(store, number, seqs=[1, 2], level=level)
+    above = a_summary_of(store, number, summaries=[below], level=level)
+
+    shown = [
+        reader.describe(id=below.summary_id),
+        *reader.describe(id=below.summary_id).held_by,
+        *reader.impact(id=below.summary_id).items,
+        *reader.describe(id=above.summary_id).manifest,
+        *reader.lineage(conversation_id=number).nodes,
+        *reader.lineage_window(conversation_id=number).summaries,
+    ]
+
+    assert len(shown) >= 8
+    assert {(each.level, each.confidence, each.confidence_reason) for each in shown} == {(level, confidence, reason)}

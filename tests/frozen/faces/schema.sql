@@ -2288,6 +2288,7 @@ CREATE TABLE public.model_endpoints (
     name text NOT NULL,
     open_until timestamp with time zone,
     probing_until timestamp with time zone,
+    temperature_refused_by text DEFAULT ''::text NOT NULL,
     tokens_in bigint DEFAULT 0 NOT NULL,
     tokens_out bigint DEFAULT 0 NOT NULL,
     window_calls integer DEFAULT 0 NOT NULL,

@@ -30,6 +30,8 @@ def a_summary(first: int, last: int, *, depth: int = 0, tokens: int = 100, activ
         "token_count": tokens,
         "source_tokens": 1000,
         "level": Level.NORMAL,
+        "confidence": 0.7,
+        "confidence_reason": "single-memory",
         "retention": 0.8,
         "is_degraded": False,
         "active": active,
