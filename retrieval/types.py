@@ -64,6 +64,7 @@ class Match:
     id: str
     kind: ItemKind
     conversation_id: int
+    session_id: str
     first_seq: int
     last_seq: int
     created_at: datetime

@@ -64,7 +64,9 @@ def _(changed: ReceiptDifference, screen: Screen) -> None:
 def _(found: GrepResult, screen: Screen) -> None:
     for match in found.matches:
         source = match.role or match.file_name or f"{match.kind} of"
-        screen.heading(f"[{span(match)}] {source}", match.id, f"conversation {match.conversation_id}")
+        screen.heading(
+            f"[{span(match)}] {source}", match.id, f"{cell(match.session_id, longest=None)} ({match.conversation_id})"
+        )
         # Replaced character by character, so that the highlights keep their places.
         snippet = Text(blanked(match.snippet.text))
         for start, end in match.snippet.highlights:
