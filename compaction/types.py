@@ -8,7 +8,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from conversations.types import SummaryKind
+from conversations.types import Level, SummaryKind
+
+_CONFIDENCE = {Level.NORMAL: 0.7, Level.AGGRESSIVE: 0.5, Level.DETERMINISTIC: 0.3}
+
+
+def confidence_of(level: Level) -> float:
+    """How far a summary of this level can be relied on, from 0 to 1."""
+    return _CONFIDENCE[level]
 
 
 class Reason(StrEnum):

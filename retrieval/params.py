@@ -78,6 +78,8 @@ class DescribeParams(Params):
         description="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a conversation "
         "(conv_...) or its session."
     )
+    token_cap: Tokens = optional("The most tokens of a message's text to give.")
+    cursor: Cursor | None = optional(NEXT)
 
 
 class RangeParams(ConversationParams):

@@ -64,6 +64,7 @@ class Match:
     id: str
     kind: ItemKind
     conversation_id: int
+    session_id: str
     first_seq: int
     last_seq: int
     created_at: datetime
@@ -154,7 +155,8 @@ class Description:
     everything below it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way
     up, from a message or a summary to the active summary that stands for it. A run's manifest are the summaries that it
     made; a conversation's, those in its context, beside its `raw_messages`; its `summary_count` is of all, its `run`
-    is the last one in it.
+    is the last one in it. A message has a page of its text, whole or a slice, in the fields of `ExpandedItem`; its
+    `cursor` leads on, and `slices.joined` makes the stored message of its pages.
     """
 
     id: str
@@ -195,8 +197,18 @@ class Description:
     # Of a file: the messages that need it and the summaries that stand for them.
     needed_by: tuple[str, ...] = ()
     content_hash: str | None = None
-    # The text of a summary: it is short, and expanding gives only what is below.
+    # The text of a summary, which is short, or the page of a message's.
     content: str | None = None
+    # Of a message, beside its content: where this page begins, whether it ends the message, and what it costs.
+    tokens: int | None = None
+    complete: bool | None = None
+    content_offset: int | None = None
+    content_total: int | None = None
+    parts: tuple[PartView, ...] = ()
+    parts_json: str | None = None
+    parts_offset: int | None = None
+    parts_total: int | None = None
+    cursor: Annotated[str | None, Field(serialization_alias="next_cursor")] = None
     supersedes: str | None = None
     superseded_by: str | None = None
     run_id: str | None = None

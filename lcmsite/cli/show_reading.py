@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
@@ -14,7 +15,7 @@ from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDif
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
 from retrieval.describing.lineage import Impact
 from retrieval.describing.ranges import RangeDescription, RangeExpansion
-from retrieval.types import ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
+from retrieval.types import Description, ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
 
 
 @show_one.register
@@ -64,7 +65,9 @@ def _(changed: ReceiptDifference, screen: Screen) -> None:
 def _(found: GrepResult, screen: Screen) -> None:
     for match in found.matches:
         source = match.role or match.file_name or f"{match.kind} of"
-        screen.heading(f"[{span(match)}] {source}", match.id, f"conversation {match.conversation_id}")
+        screen.heading(
+            f"[{span(match)}] {source}", match.id, f"{cell(match.session_id, longest=None)} ({match.conversation_id})"
+        )
         # Replaced character by character, so that the highlights keep their places.
         snippet = Text(blanked(match.snippet.text))
         for start, end in match.snippet.highlights:
@@ -117,6 +120,19 @@ def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: 
         screen.heading(f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
         screen.body(ERASED if item.erased else item.content or item.parts_json)
     screen.note(f"{counted(tokens, 'token')}.")
+
+
+@show_one.register
+def _(described: Description, screen: Screen) -> None:
+    if described.content is None:
+        screen.fields(described)
+        return
+    # A text is shown as it is, behind everything else; of a message, the parts say what it says.
+    screen.fields(replace(described, content=None, parts=(), parts_json=None, cursor=None))
+    screen.line()
+    screen.body(ERASED if described.erased else described.content or described.parts_json or "")
+    if described.cursor:
+        screen.line(f"There is more: lcm describe {described.id} --cursor={described.cursor}")
 
 
 @show_one.register

@@ -41,9 +41,9 @@ T = TypeVar("T")
 
 INSTRUCTIONS = (
     "LCM keeps every message of every conversation word for word. lcm_grep finds, lcm_describe explains what a hit "
-    "covers, lcm_expand opens a summary down to the messages; lcm_assemble gives what to send to a model, lcm_append "
-    "records what was said. A conversation is named by its number or by its session. Refusals are JSON: code, detail, "
-    "retryable, status."
+    "covers and reads a message, lcm_expand opens a summary down to the messages; lcm_assemble gives what to send to a "
+    "model, lcm_append records what was said. A conversation is named by its number or by its session. Refusals are "
+    "JSON: code, detail, retryable, status."
 )
 
 MESSAGE = "lcm.message"

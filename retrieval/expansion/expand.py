@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
 from retrieval.expansion.expanded_items import items_of, sliced
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
+from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.page import bad_cursor, read_cursor, write_cursor
 from retrieval.slices import as_json, slice_of
-from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
+from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
@@ -31,6 +32,11 @@ _MORE = "There is more: expand with the same arguments and this cursor."
 # In the cursor of a range, the moment whose context it goes through comes before this.
 _MOMENT = "~"
 _DIGITS = re.compile(r"[0-9]{1,17}")
+# What a description of a message takes over from the page of its text.
+_OF_A_PAGE = (
+    "tokens", "content", "complete", "content_offset", "content_total", "parts", "parts_json", "parts_offset",
+    "parts_total",
+)  # fmt: skip
 
 
 class Position(NamedTuple):
@@ -83,6 +89,18 @@ class Expansion:
     policy: RetrievalPolicy
     tokens: TokenEstimator
     scope: Scope = EVERYTHING
+
+    def description(self, described: Description, *, token_cap: int | None, cursor: str | None) -> Description:
+        """See `RetrievalEngine.describe`: a message gets a page of its text."""
+        request = Request(described.id, 0, include_messages=True)
+        position = request.position(cursor)
+        if described.kind is not ItemKind.MESSAGE:
+            return described
+        number, seq = Named(described.kind, described.id).number, described.first_seq or 0
+        entry = Entry(seq, 1, "", number, described.token_count or 0, 0, described.id)
+        [item], following = self._filled(iter([entry]), position, self._cap(token_cap))
+        given = {name: getattr(item, name) for name in _OF_A_PAGE}
+        return replace(described, **given, cursor=request.cursor(following) if following is not None else None)
 
     def page(
         self,

@@ -12,7 +12,7 @@ from django.core.signing import BadSignature, Signer
 from conversations.errors import Invalid
 from conversations.sql import array, load, rows, texts
 from conversations.types import Role
-from retrieval.search.filters import FILES, Key
+from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.types import GrepSort, ItemKind, Match, Snippet
 
@@ -22,14 +22,15 @@ LONGEST_CURSOR = 4000
 
 _SQL = load("retrieval/search_matches.sql")
 _SHOWN = {
-    ItemKind.MESSAGE: _SQL["shown_messages"],
-    ItemKind.SUMMARY: _SQL["shown_summaries"],
-    ItemKind.FILE: _SQL["shown_files"].format(seq=FILES.seq, tokens=FILES.tokens, text=FILES.text),
+    each.kind: _SQL[f"shown_{each.name}"].format(
+        session=_SQL["session"].format(of=each.name), seq=each.seq, tokens=each.tokens, text=each.text
+    )
+    for each in SEARCHABLES
 }
 # The columns of these statements.
 _COLUMNS = (
-    "id", "conversation_id", "first_seq", "last_seq", "created_at", "token_count", "content", "covered_by", "active",
-    "role", "author", "depth", "file_name",
+    "id", "conversation_id", "session_id", "first_seq", "last_seq", "created_at", "token_count", "content",
+    "covered_by", "active", "role", "author", "depth", "file_name",
 )  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], i
     """How many of the first matches fit into so many tokens; at least one."""
     room = max_tokens
     for place, match in enumerate(found):
-        shown = filter(None, (match.snippet.text, match.author, match.file_name))
+        shown = filter(None, (match.snippet.text, match.session_id, match.author, match.file_name))
         room -= FRAME_TOKENS + HIGHLIGHT_TOKENS * len(match.snippet.highlights) + sum(map(count, shown))
         if room < 0:
             return max(1, place)

@@ -1,11 +1,15 @@
--- What is shown of the rows that a search found.
+-- What is shown of the rows that a search found. `{session}` is the session of a row's conversation.
+
+-- name: session
+-- The session of a row's conversation; `{of}` is the row's table.
+(SELECT session_id FROM conversations WHERE conversations.conversation_id = {of}.conversation_id)
 
 -- name: shown_messages
 -- Messages, whether a model sees them, and if not, the summary that covers them. A summary takes the place of its first
 -- source in the context, so the item before a message that is not in it covers that message, if no message is missing
 -- from the range of its summary. To count the characters of a text takes longer than to fetch it: of most, the bytes
 -- tell that there are few enough.
-SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
+SELECT message_id::text AS id, conversation_id, {session} AS session_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
        END AS content,
@@ -28,7 +32,7 @@ WHERE message_id = ANY(%(messages)s::bigint[])
 
 -- name: shown_summaries
 -- Summaries, and whether they are the newest of what they stand for.
-SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
+SELECT summary_id, conversation_id, {session}, first_seq, last_seq, latest_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
        END,
@@ -38,9 +42,9 @@ SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
        NULL, NULL, depth, NULL
 FROM summaries WHERE summary_id = ANY(%(others)s::text[])
 
--- name: shown_files
+-- name: shown_large_files
 -- Files, by name and by what was seen in them.
-SELECT file_id, conversation_id, {seq}, {seq}, created_at, {tokens},
+SELECT file_id, conversation_id, {session}, {seq}, {seq}, created_at, {tokens},
        CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name
 FROM large_files WHERE file_id = ANY(%(others)s::text[])
 

@@ -60,7 +60,7 @@ def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(
     ("verb", "asked", "statements"),
     [
         ("describe", lambda graph, first: {"id": graph.middle.summary_id}, 2),
-        ("describe", lambda graph, first: {"id": first}, 2),
+        ("describe", lambda graph, first: {"id": first}, 4),
         ("describe_range", lambda graph, first: {"conversation_id": graph.number, "from_seq": 1, "to_seq": 9}, 6),
         ("impact", lambda graph, first: {"id": first}, 4),
         ("lineage", lambda graph, first: {"conversation_id": graph.number}, 5),

@@ -43,6 +43,21 @@ def test_a_word_finds_the_message_that_has_it_and_shows_where():
     assert match.id.startswith("msg_")
 
 
+@pytest.mark.parametrize("sort", ["relevance", "recency"])
+def test_each_match_names_its_session_with_no_statement_more(sort):
+    talks = [a_conversation("A lighthouse stands there.", *FILLER, session_id=f"talk {name}") for name in "abc"]
+    summary = a_summary_of(a_store(), talks[0].conversation_id, seqs=[1, 2], content="About a lighthouse.")
+
+    with counted_statements() as sent:
+        found = engine().grep(query="lighthouse", sort=sort).matches
+
+    assert {(match.conversation_id, match.session_id) for match in found} == {
+        (talk.conversation_id, talk.session_id) for talk in talks
+    }
+    assert summary.summary_id in [match.id for match in found]
+    assert len([statement for statement in sent if "FROM conversations WHERE conversations." in statement]) == 1
+
+
 def test_with_enough_texts_that_hold_every_word_the_others_are_left_out():
     a_conversation(*(f"docker compose file {number}" for number in range(6)), "only docker", "only compose")
 

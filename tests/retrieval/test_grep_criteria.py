@@ -227,7 +227,7 @@ def test_files_are_found_by_name_and_by_what_was_seen_in_them(way):
     for result in (by_name, inside):
         (match,) = result.matches
         assert (match.id, match.kind, match.file_name) == (stored.file_id, ItemKind.FILE, "fleet-report.csv")
-        assert match.conversation_id == conversation.conversation_id
+        assert (match.conversation_id, match.session_id) == (conversation.conversation_id, conversation.session_id)
         assert match.snippet.highlights
     assert elsewhere.matches == ()
 

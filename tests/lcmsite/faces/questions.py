@@ -68,6 +68,9 @@ OPTIONS = {
     "lcm_audit": {"act": "quarantine", "target": "msg_2", "limit": 5},
 }
 
+# What is asked about a message, too, and not only about a summary.
+OF_MESSAGES = {"lcm_describe": {"token_cap": 5}, "lcm_impact": {}}
+
 
 def questions(operation: Operation, world: World) -> Iterator[World]:
     """The params of the shortest question, and those of a fuller one."""
@@ -81,5 +84,7 @@ def questions(operation: Operation, world: World) -> Iterator[World]:
     yield short
     if operation.tool in OPTIONS:
         yield short | OPTIONS[operation.tool]
+    if operation.tool in OF_MESSAGES:
+        yield short | {"id": f"msg_{world['message_id']}"} | OF_MESSAGES[operation.tool]
     if operation.everywhere:
         yield {name: value for name, value in short.items() if fields[name].is_required()}
