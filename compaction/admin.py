@@ -15,6 +15,14 @@ from conversations.admin import conversation
 from conversations.admin_rows import RowsAdmin, offer, page_of, scope_of, service_action
 from conversations.models import Conversation
 
+
+def _page_of_run(row: CompactionRun) -> str:
+    """The lineage as the run left it; the list of runs if it made no summary."""
+    if row.leaf_summaries or row.condensed_summaries or row.redone_summaries:
+        return f"{page_of(row.conversation, 'lineage')}?run={row.run_id}"
+    return f"{page_of(row.conversation, 'conversation-runs')}#{row.run_id}"
+
+
 admin.site.register(
     CompactionRun,
     RowsAdmin,
@@ -22,7 +30,7 @@ admin.site.register(
     list_filter=("outcome", "reason"),
     search_fields=("conversation__session_id",),
     ordering=("-started_at", "-run_id"),
-    view_on_site=lambda self, obj: f"{page_of(obj.conversation, 'lineage')}?run={obj.run_id}",
+    view_on_site=lambda self, obj: _page_of_run(obj),
 )
 admin.site.register(
     CompactionJob,

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from conversations.admin_rows import RowsAdmin, link_to, links_to, page_of
+from conversations.admin_rows import RowsAdmin, RowsInline, links_to, page_in, page_of
 from conversations.models import (
     AuditEntry,
     AuditHead,
@@ -32,11 +28,14 @@ from conversations.models import (
     Workspace,
 )
 
-# Links shown of a context or of a summary's sources; the dashboard shows all.
-MOST_LISTED = 200
-
 conversation = links_to("conversation", Conversation)
 message = links_to("message", Message)
+summary = links_to("summary", Summary)
+
+
+def page_of_message(row: Message) -> str:
+    """The address of a message's place in the transcript."""
+    return f"{page_of(row.conversation)}?seq={row.seq}#m{row.seq}"
 
 
 @admin.display(description="contents")
@@ -52,43 +51,46 @@ def _contents(row: Conversation) -> SafeString:
     )
 
 
-@admin.display(description="active context")
-def _context(row: Conversation) -> SafeString | str:
-    """The active context, whose table has no page: its key has two columns."""
-    items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")[: MOST_LISTED + 1]
-    return _listed(
-        link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id) for each in items
-    )
+class ContextInline(RowsInline):
+    """The slots of a conversation's active context."""
+
+    model = ContextItem
+    verbose_name_plural = "active context"
+    fields = ("ordinal", message, summary, "token_count", "created_at")
 
 
-@admin.display(description="summarized in")
-def _summaries(row: Message) -> SafeString | str:
-    return _listed(
-        _links(Summary, SummaryMessage.objects.filter(message_id=row.pk).order_by("summary_id"), "summary_id")
-    )
+class SourceMessages(RowsInline):
+    """The messages that a leaf was made from."""
+
+    model = SummaryMessage
+    verbose_name_plural = "source messages"
+    fields = ("ordinal", message)
 
 
-@admin.display(description="sources")
-def _sources(row: Summary) -> SafeString | str:
-    of_messages = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal")
-    of_summaries = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal")
-    return _listed([*_links(Message, of_messages, "message_id"), *_links(Summary, of_summaries, "source_id")])
+class SourceSummaries(RowsInline):
+    """The summaries that a condensed summary was made from."""
+
+    model = SummaryParent
+    fk_name = "summary"
+    verbose_name_plural = "source summaries"
+    fields = ("ordinal", links_to("source", Summary))
 
 
-@admin.display(description="derived")
-def _derived(row: Summary) -> SafeString | str:
-    return _listed(_links(Summary, SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id"), "summary_id"))
+class DerivedSummaries(RowsInline):
+    """The condensed summaries that were made from a summary."""
+
+    model = SummaryParent
+    fk_name = "source"
+    verbose_name_plural = "derived summaries"
+    fields = ("ordinal", summary)
 
 
-def _links(model: Any, rows: QuerySet[Any], name: str) -> list[SafeString | str]:
-    return [link_to(model, key) for key in rows.values_list(name, flat=True)[: MOST_LISTED + 1]]
+class SummariesOfMessage(RowsInline):
+    """The leaves that were made from a message."""
 
-
-def _listed(links: Iterable[SafeString | str]) -> SafeString | str:
-    shown = list(links)
-    if len(shown) > MOST_LISTED:
-        shown[MOST_LISTED:] = ["more (see the dashboard)"]
-    return format_html_join(", ", "{}", ((each,) for each in shown)) or "–"
+    model = SummaryMessage
+    verbose_name_plural = "summarized in"
+    fields = ("ordinal", summary)
 
 
 @admin.display(description="messages")
@@ -103,7 +105,8 @@ admin.site.register(
     list_select_related=("workspace",),
     search_fields=("session_id", "title"),
     ordering=("-conversation_id",),
-    more_fields=(_contents, _context),
+    more_fields=(_contents,),
+    inlines=(ContextInline,),
     view_on_site=lambda self, obj: page_of(obj),
 )
 admin.site.register(
@@ -115,8 +118,8 @@ admin.site.register(
     search_fields=("content",),
     search_help_text="An id, or words of a message",
     ordering=("-message_id",),
-    more_fields=(_summaries,),
-    view_on_site=lambda self, obj: f"{page_of(obj.conversation)}?seq={obj.seq}#m{obj.seq}",
+    inlines=(SummariesOfMessage,),
+    view_on_site=lambda self, obj: page_of_message(obj),
 )
 admin.site.register(
     Summary,
@@ -127,8 +130,8 @@ admin.site.register(
     search_fields=("content",),
     search_help_text="An id, or words of a summary",
     ordering=("-created_at", "summary_id"),
-    more_fields=(_sources, _derived),
-    view_on_site=lambda self, obj: f"{page_of(obj.conversation, 'lineage')}?summary={obj.summary_id}",
+    inlines=(SourceMessages, SourceSummaries, DerivedSummaries),
+    view_on_site=lambda self, obj: f"{page_of(obj.conversation, 'lineage')}?node={obj.summary_id}",
 )
 admin.site.register(
     LargeFile,
@@ -137,16 +140,14 @@ admin.site.register(
     list_display=("file_id", conversation, "file_name", "mime_type", "byte_size", "created_at"),
     search_fields=("file_name",),
     ordering=("-created_at", "file_id"),
-    view_on_site=lambda self, obj: reverse(
-        "file", kwargs={"workspace": obj.conversation.workspace.name, "file_id": obj.file_id}
-    ),
+    view_on_site=lambda self, obj: page_in(obj.conversation.workspace, "file", file_id=obj.file_id),
 )
 admin.site.register(
     Workspace,
     RowsAdmin,
     list_display=("name", "workspace_id", "created_at", "cold_after_days"),
     search_fields=("name",),
-    view_on_site=lambda self, obj: reverse("overview", kwargs={"workspace": obj.name}),
+    view_on_site=lambda self, obj: page_in(obj, "overview"),
 )
 admin.site.register(
     MessagePart,
@@ -156,6 +157,7 @@ admin.site.register(
     list_filter=("part_type",),
     search_fields=("tool_name",),
     ordering=("-message_id", "ordinal"),
+    view_on_site=lambda self, obj: page_of_message(obj.message),
 )
 admin.site.register(
     FileReference,
@@ -196,4 +198,5 @@ admin.site.register(
     list_display=("quarantine_id", "target", conversation, "created_at", "released_at"),
     list_filter=(("released_at", admin.EmptyFieldListFilter),),
     search_fields=("target", "reason"),
+    view_on_site=lambda self, obj: page_in(obj.conversation.workspace, "quarantine"),
 )

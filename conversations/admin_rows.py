@@ -17,12 +17,12 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
+from unfold.admin import ModelAdmin, TabularInline
 from unfold.paginator import InfinitePaginator
 
 from conversations.errors import LcmError
 from conversations.humanize import encodable
-from conversations.models import Conversation
+from conversations.models import Conversation, Workspace
 from conversations.scope import Scope
 
 MOST_CHARACTERS = 20_000
@@ -34,7 +34,16 @@ _PAGE_ONLY = (models.JSONField,)
 Column = Callable[[Any], Any]
 
 
-class RowsAdmin(ModelAdmin):
+class ReadOnly:
+    """A table whose rows the admin cannot add, change or remove."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    has_change_permission = has_delete_permission = has_add_permission
+
+
+class RowsAdmin(ReadOnly, ModelAdmin):
     """A read-only table.
 
     `long_texts` are columns that may hold megabytes, `more_fields` what a row's page shows behind its columns.
@@ -47,11 +56,6 @@ class RowsAdmin(ModelAdmin):
     list_disable_select_all = True
     list_per_page = 50
     list_max_show_all = 50
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    has_change_permission = has_delete_permission = has_add_permission
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Whether the person may start actions: with the permission to change the table."""
@@ -105,6 +109,21 @@ class RowsAdmin(ModelAdmin):
         return field.name
 
 
+class RowsInline(ReadOnly, TabularInline):
+    """A read-only table, page by page, on the page of the row it belongs to.
+
+    For tables whose primary key has two columns: Django's admin registers none of them.
+    """
+
+    extra = 0
+    per_page = 50
+    hide_title = True
+    ordering = ("ordinal",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields
+
+
 def column(name: str, label: str, *, of: Column) -> Column:
     """A column that is computed from a row."""
     made = admin.display(description=label)(lambda row: of(row))
@@ -132,6 +151,11 @@ def page_of(conversation: Conversation, page: str = "transcript", **more: str) -
     """The address of a conversation's page in the dashboard."""
     workspace = conversation.workspace.name
     return reverse(page, kwargs={"workspace": workspace, "conversation_id": conversation.pk, **more})
+
+
+def page_in(workspace: Workspace | None, page: str, **path: Any) -> str | None:
+    """The address of a workspace's page; None for a row of the whole site."""
+    return None if workspace is None else reverse(page, kwargs={"workspace": workspace.name, **path})
 
 
 def scope_of(request: HttpRequest, workspace_id: int) -> Scope:

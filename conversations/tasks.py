@@ -10,4 +10,5 @@ from conversations.files.uploads import UploadService
 
 @db_periodic_task(crontab(minute="17"), queue="maintenance")
 def sweep_uploads() -> None:
+    """Delete uploads that have made no progress for long."""
     UploadService.from_settings().sweep()

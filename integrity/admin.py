@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from conversations.admin import conversation
-from conversations.admin_rows import RowsAdmin, links_to, offer, scope_of, service_action
+from conversations.admin_rows import RowsAdmin, links_to, offer, page_in, page_of, scope_of, service_action
 from conversations.models import Conversation
 from integrity.checker import IntegrityChecker
 from integrity.models import (
@@ -31,6 +31,7 @@ admin.site.register(
     list_filter=("is_clean", "mode"),
     search_fields=("report_id",),
     ordering=("-started_at", "-report_id"),
+    view_on_site=lambda self, obj: page_in(obj.workspace, "report", report_id=obj.pk),
 )
 admin.site.register(
     Finding,
@@ -38,6 +39,7 @@ admin.site.register(
     list_display=("finding_id", report, "code", "severity", conversation, "target"),
     list_filter=("severity",),
     search_fields=("code", "target"),
+    view_on_site=lambda self, obj: page_in(obj.report.workspace, "report", report_id=obj.report_id),
 )
 admin.site.register(
     RepairPlan,
@@ -46,6 +48,7 @@ admin.site.register(
     list_filter=("state",),
     search_fields=("report__report_id",),
     ordering=("-created_at", "plan_id"),
+    view_on_site=lambda self, obj: page_in(obj.report.workspace, "repairs", repair_id=obj.pk),
 )
 admin.site.register(
     RepairStep,
@@ -53,6 +56,7 @@ admin.site.register(
     list_display=("step_id", plan, "ordinal", "operation", "target", "risk", "state", "approved_by"),
     list_filter=("state", "risk"),
     search_fields=("target", "operation"),
+    view_on_site=lambda self, obj: page_in(obj.plan.report.workspace, "repairs", repair_id=obj.plan_id),
 )
 admin.site.register(
     IntegrityScan,
@@ -60,6 +64,7 @@ admin.site.register(
     list_display=("scan_id", conversation, "mode", "state", "requested_at", "attempts", "last_error"),
     list_filter=("state",),
     search_fields=("last_error",),
+    view_on_site=lambda self, obj: page_in(obj.workspace, "scan", scan_id=obj.pk),
 )
 admin.site.register(
     ConversationCheck,
@@ -67,6 +72,7 @@ admin.site.register(
     list_display=("conversation_id", "checked_at", "is_clean"),
     list_filter=("is_clean",),
     search_fields=("conversation__session_id",),
+    view_on_site=lambda self, obj: page_of(obj.conversation, "conversation-trust"),
 )
 admin.site.register(
     ColdProgress,
@@ -80,6 +86,7 @@ admin.site.register(
     list_display=("erasure_id", conversation, "requested_by", "requested_at", "expires_at", "is_whole"),
     search_fields=("requested_by",),
     ordering=("-requested_at", "erasure_id"),
+    view_on_site=lambda self, obj: page_in(obj.conversation.workspace, "erasures"),
 )
 
 

@@ -33,19 +33,23 @@ def wake_a_worker(*, scan_id: int, delay_seconds: float, **_: object) -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_integrity_scans() -> None:
+    """Start waiting checks, request the regular ones, remove old reports."""
     ScanWorker.from_settings().sweep()
 
 
 @db_periodic_task(crontab(minute="*/5"), queue="maintenance")
 def make_anchor_if_due() -> None:
+    """Make an anchor if the newest one is old enough."""
     AnchorService.from_settings().sweep()
 
 
 @db_periodic_task(crontab(minute="*/5"), queue="maintenance")
 def archive_what_is_due() -> None:
+    """Move conversations that were unused for long to the cold tier."""
     Retention.from_settings().sweep()
 
 
 @db_periodic_task(crontab(minute="*/5"), queue="maintenance")
 def finish_erasures() -> None:
+    """Finish erasures that were interrupted."""
     Erasures.from_settings().sweep()

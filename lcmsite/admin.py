@@ -1,21 +1,25 @@
-"""Admin tables of users, memberships and API keys; services change them."""
+"""Admin tables of users, memberships, keys and lockouts; services change them."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from axes.models import AccessAttempt
+from axes.utils import reset
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum, Window
 from django.http import HttpRequest
-from django.urls import reverse
+from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from conversations.admin_rows import RowsAdmin, scope_of, service_action
+from conversations.admin_rows import RowsAdmin, page_in, scope_of, service_action
 from lcmsite.access import keys, users
 from lcmsite.models import ApiKey, Membership
 from lcmsite.types import Role
@@ -95,7 +99,41 @@ admin.site.register(
     list_select_related=("workspace",),
     search_fields=("name", "prefix"),
     actions=(service_action("revoke", "Revoke", done="Keys revoked", act=_revoke),),
-    view_on_site=lambda self, obj: reverse("keys", kwargs={"workspace": obj.workspace.name}),
+    view_on_site=lambda self, obj: page_in(obj.workspace, "keys"),
+)
+
+
+class AttemptsAdmin(RowsAdmin):
+    """Failed logins, and who is locked out by them. What was typed is not shown."""
+
+    list_display = ("username", "ip_address", "failures_since_start", "attempt_time", "locked_until")
+    search_fields = ("username", "ip_address")
+    ordering = ("-attempt_time", "-pk")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AccessAttempt]:
+        # A name is counted for each address, whatever the browser, and each browser has a row.
+        together = Window(Sum("failures_since_start"), partition_by=["username", "ip_address"])
+        return super().get_queryset(request).annotate(failures=together)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return ["username", "ip_address", "user_agent", "path_info", "failures_since_start", "attempt_time"]
+
+    @admin.display(description="locked until", empty_value="not locked")
+    def locked_until(self, row: Any) -> datetime | None:
+        until = row.attempt_time + settings.AXES_COOLOFF_TIME
+        return until if row.failures >= settings.AXES_FAILURE_LIMIT and until > timezone.now() else None
+
+
+def _lift(request: HttpRequest, row: AccessAttempt) -> None:
+    reset(ip=row.ip_address, username=row.username)
+    # It belongs to no workspace, whose audit log could have it.
+    admin.site.get_model_admin(AccessAttempt).log_change(request, row, "Lockout lifted.")
+
+
+admin.site.register(
+    AccessAttempt,
+    AttemptsAdmin,
+    actions=(service_action("lift", "Lift the lockout", done="Lockouts lifted", act=_lift),),
 )
 admin.site.register(
     LogEntry,

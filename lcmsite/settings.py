@@ -127,6 +127,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
+# `lcmsite.admin` shows its attempts, and lifts lockouts.
 AXES_ENABLE_ADMIN = False
 # Nobody reads these, and each would keep an address and a browser for ever.
 AXES_DISABLE_ACCESS_LOG = True

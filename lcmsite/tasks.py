@@ -9,5 +9,5 @@ from huey import crontab
 
 @db_periodic_task(crontab(minute="37"), queue="maintenance")
 def forget_ended_sessions() -> None:
-    # Sessions that expire without a logout leave their rows.
+    """Delete login sessions that have expired without a logout."""
     SessionStore.clear_expired()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.urls import reverse
 
 from conversations.admin import conversation
-from conversations.admin_rows import RowsAdmin, page_of, scope_of, service_action
+from conversations.admin_rows import RowsAdmin, page_in, page_of, scope_of, service_action
 from retrieval.delegation.grants import Grants
 from retrieval.models import AssemblyReceipt, Grant
 
@@ -33,8 +32,9 @@ admin.site.register(
         "grant_id", "workspace", "tokens_used", "token_cap", "reads", "created_at", "expires_at", "revoked_at",
     ),
     list_select_related=("workspace",),
+    list_filter=(("revoked_at", admin.EmptyFieldListFilter),),
     search_fields=("grant_id",),
     ordering=("-created_at", "grant_id"),
     actions=(service_action("revoke", "Revoke", done="Grants revoked", act=_revoke),),
-    view_on_site=lambda self, obj: reverse("grants", kwargs={"workspace": obj.workspace.name}),
+    view_on_site=lambda self, obj: page_in(obj.workspace, "grants"),
 )  # fmt: skip

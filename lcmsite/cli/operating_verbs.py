@@ -14,6 +14,7 @@ from django.db import connections
 from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb, waiting
+from lcmsite.clock import read_clock
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
 from lcmsite.ops.backup.backups import back_up, restore
 from retrieval.policy import RetrievalPolicy
@@ -29,6 +30,15 @@ def show_settings(session: Session, arguments: Namespace) -> Any:
     The source is the default or the environment. Secrets are not shown. README.md says what each of them does.
     """
     return EffectiveSettings(settings_in_force())
+
+
+@verb("clock", for_operator=True)
+def show_clock(session: Session, arguments: Namespace) -> Any:
+    """Show what runs by the clock, and what waits in the queues.
+
+    Times are in UTC. Workers run these tasks; a task that waits only starts a worker on rows, which are the work.
+    """
+    return read_clock()
 
 
 @verb("mcp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -13,6 +14,7 @@ from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.cli import show_reading, show_trust
 from lcmsite.cli.terminal_layout import Screen, cell, show_one, span
+from lcmsite.clock import Clock
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey
 from retrieval.delegation.types import GrantRecord
@@ -102,6 +104,18 @@ def _(in_force: EffectiveSettings, screen: Screen) -> None:
             value = ("set" if setting.is_set else "") if setting.is_secret else cell(setting.value)
             origin = "" if setting.source is Source.DEFAULT else f"  ({setting.source})"
             screen.line(f"  {setting.name:30} {value}{origin}".rstrip())
+
+
+@show_one.register
+def _(clock: Clock, screen: Screen) -> None:
+    for task in clock.tasks:
+        screen.line((f"{task.schedule:26}", "bold"), f"  {task.does}")
+        following = f", next at {cell(task.next_at)}" if task.next_at else ""
+        screen.note(f"{'':26}  {task.name} of {task.room}{following}")
+    for queue in clock.queues:
+        screen.line(f"queue {queue.name}: {queue.waiting:,} waiting, {queue.scheduled:,} for later")
+        for name, count in Counter(queue.tasks).items():
+            screen.note(f"  {name}: {count:,}")
 
 
 @show_one.register

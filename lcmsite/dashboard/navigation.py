@@ -20,7 +20,7 @@ MENU: Mapping[str, Mapping[str, str]] = {
         "integrity": "Integrity", "quarantine": "Quarantine", "retention": "Retention", "erasures": "Erasure",
     },
     "Access": {"grants": "Grants", "keys": "API keys", "members": "Members", "workspaces": "Workspaces"},
-    "Site": {"models": "Models", "settings": "Settings", "audit": "Audit"},
+    "Site": {"models": "Models", "clock": "Clock and queues", "settings": "Settings", "audit": "Audit"},
 }  # fmt: skip
 TABS: Mapping[str, str] = {
     "transcript": "Transcript", "lineage": "Lineage", "inspector": "Context", "conversation-runs": "Runs",

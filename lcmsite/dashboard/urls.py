@@ -86,6 +86,7 @@ urlpatterns: list[URLPattern] = [
     path(W + "workspaces/", access_pages.all_workspaces, name="workspaces"),
     path(W + "workspaces/new/", access_pages.create_workspace, name="create-workspace"),
     path(W + "settings/", site_pages.configuration, name="settings"),
+    path(W + "clock/", site_pages.clock, name="clock"),
     path(W + "audit/", site_pages.audit, name="audit"),
     path(INTEGRITY, report_pages.reports, name="integrity"),
     path(INTEGRITY + "place/", report_pages.place, name="place"),

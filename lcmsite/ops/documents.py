@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parents[2]
 REFERENCE = PROJECT / "docs" / "reference.md"
 README = PROJECT / "README.md"
+DEPLOYMENT = PROJECT / "docs" / "deployment.md"
 INTEGRITY = PROJECT / "integrity" / "README.md"
 SETTINGS = re.compile(r"(?<=<!-- settings -->\n).*?(?=\n<!-- /settings -->)", re.S)
+CLOCK = re.compile(r"(?<=<!-- clock -->\n).*?(?=\n<!-- /clock -->)", re.S)
 COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
 
 
@@ -32,6 +34,7 @@ def written() -> dict[Path, str]:
     return {
         REFERENCE: reference.page(),
         README: SETTINGS.sub(lambda _: settings_table(), readme),
+        DEPLOYMENT: CLOCK.sub(lambda _: clock_table(), DEPLOYMENT.read_text(encoding="utf-8")),
         INTEGRITY: COLUMNS.sub(lambda _: columns_table(), integrity),
     }
 
@@ -57,6 +60,15 @@ def _setting_row(variable: Variable) -> str:
     star = "\\*" if about.get("per_conversation") else ""
     default = "" if variable.default in ("", None) else f"`{variable.default}`"
     return f"| `{variable.name}`{star} | {default} | {about['help']}{bounds} |"
+
+
+def clock_table() -> str:
+    """The table of what runs by the clock, as docs/deployment.md must have it."""
+    from lcmsite.clock import clock_tasks
+
+    lines = ["| when (UTC) | what | task |", "|---|---|---|"]
+    lines += [f"| {each.schedule} | {each.does} | `{each.room}`: `{each.name}` |" for each in clock_tasks()]
+    return "\n".join(lines)
 
 
 def columns_table() -> str:

@@ -1,4 +1,4 @@
-"""Pages of the site: settings, language models and the audit log."""
+"""Pages of the site: settings, models, clock, queues and the audit log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from conversations.audit import Act
+from lcmsite.clock import read_clock
 from lcmsite.dashboard.visit import POST, Visit, number_in, page
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.types import KeyScope
@@ -33,6 +34,12 @@ def configuration(visit: Visit) -> HttpResponse:
         chosen=chosen,
         conversations=conversations,
     )
+
+
+@page(KeyScope.ADMIN, of_the_site=True)
+def clock(visit: Visit) -> HttpResponse:
+    """What runs by the clock, and what waits in the queues."""
+    return visit.show("clock.html", clock=read_clock())
 
 
 @page(KeyScope.ADMIN, of_the_site=True)

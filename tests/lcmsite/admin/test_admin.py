@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from axes.models import AccessAttempt
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.admin.utils import quote
@@ -19,8 +20,9 @@ from django.urls import reverse
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
-from compaction.models import CompactionJob, CompactionPlan
+from compaction.models import CompactionJob, CompactionPlan, CompactionRun
 from compaction.plans.plan_store import CompactionPlans
+from compaction.types import Outcome
 from conversations.admin_rows import RowsAdmin
 from conversations.files.uploads import UploadService
 from conversations.models import (
@@ -50,14 +52,13 @@ from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.harbour import a_harbour
 from tests.made_once import made_once
+from tests.summaries import a_summary_of
 
 OURS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
 # As the site's paths do, which no test has asked for yet.
 admin.autodiscover()
 TABLES = [(model, table) for model, table in admin.site._registry.items()]
 ROWS = [(model, table) for model, table in TABLES if isinstance(table, RowsAdmin)]
-# What Django's admin has no pages for: their keys are of two columns. They are shown with what they belong to.
-OF_TWO_COLUMNS = {ContextItem, SummaryMessage, SummaryParent}
 # Session, person, rows, what the list says of them, and what filters offer.
 MOST_STATEMENTS = 8
 
@@ -91,6 +92,7 @@ def _a_world() -> dict[str, Any]:
     root = get_user_model().objects.create_superuser("root")
     _trust(scope, made["conversation_id"])
     _comings_and_goings(scope, made)
+    Client().post("/login/", {"username": "nobody", "password": "wrong"})
     group = Group.objects.create(name="auditors")
     LogEntry.objects.log_actions(root.pk, [group], ADDITION, single_object=True)
     with connection.cursor() as cursor:
@@ -151,8 +153,10 @@ def test_every_table_of_ours_is_there():
     from django.apps import apps
 
     missing = {model for label in OURS for model in apps.get_app_config(label).get_models()} - set(admin.site._registry)
+    inside_others = {inline.model for _, table in ROWS for inline in table.inlines}
 
-    assert missing == OF_TWO_COLUMNS
+    assert missing == inside_others == {ContextItem, SummaryMessage, SummaryParent}
+    assert all(model._meta.is_composite_pk for model in missing), "Django's admin registers any other"
 
 
 def test_the_admin_is_sound():
@@ -202,7 +206,7 @@ def test_lone_surrogates_are_shown_as_replacement_characters(root):
         assert "boats \ufffd" in page.content.decode()
 
 
-def test_what_two_columns_name_stands_on_the_pages_of_what_it_belongs_to(root):
+def test_rows_with_composite_keys_are_on_the_pages_of_what_they_belong_to(root):
     link = SummaryMessage.objects.filter(message__seq__gt=1).order_by("summary_id", "ordinal").first()
     item = ContextItem.objects.filter(summary_id=link.summary_id).first()
     of_message, of_summary, of_conversation = (
@@ -217,6 +221,86 @@ def test_what_two_columns_name_stands_on_the_pages_of_what_it_belongs_to(root):
     assert address(Summary, "change", quote(link.summary_id)) in of_message
     assert address(Message, "change", link.message_id) in of_summary
     assert address(Summary, "change", quote(link.summary_id)) in of_conversation
+
+
+def test_links_between_summaries_are_shown_from_both_ends(root):
+    store, conversation = a_store(), a_conversation(*(f"message {n} " * 40 for n in range(8)))
+    leaf, other = (
+        a_summary_of(store, conversation.conversation_id, seqs=seqs, content="short")
+        for seqs in (range(1, 4), range(4, 7))
+    )
+    top = a_summary_of(store, conversation.conversation_id, summaries=[leaf, other], content="shorter")
+
+    of_leaf, of_top = (
+        root.get(address(Summary, "change", quote(each.summary_id))).content.decode() for each in (leaf, top)
+    )
+
+    assert address(Summary, "change", quote(top.summary_id)) in of_leaf
+    assert address(Summary, "change", quote(leaf.summary_id)) in of_top
+
+
+def test_a_long_context_is_shown_page_by_page(root, django_assert_max_num_queries):
+    conversation = a_conversation(*(f"message {n}" for n in range(60)))
+    page = address(Conversation, "change", conversation.conversation_id)
+    newest = Message.objects.get(conversation_id=conversation.conversation_id, seq=60)
+
+    with django_assert_max_num_queries(12):
+        first = root.get(page).content.decode()
+    second = root.get(page, {"context_items-page": 2}).content.decode()
+
+    link = f'href="{address(Message, "change", newest.pk)}"'
+    assert link not in first and link in second
+
+
+@pytest.mark.parametrize("each", [each for each in ROWS if callable(each[1].view_on_site)], ids=named)
+def test_view_on_site_opens_the_page_of_the_row(root, each):
+    model, table = each
+
+    links = [table.get_view_on_site_url(row) for row in model._default_manager.order_by("-pk")[:20]]
+
+    opened = [link for link in links if link is not None]
+    assert opened
+    for link in opened:
+        assert root.get(link).status_code == 200, link
+
+
+def test_view_on_site_of_a_summary_and_of_a_run_opens_the_lineage_there(root):
+    summary = Summary.objects.first()
+    runs = admin.site.get_model_admin(CompactionRun)
+    made = CompactionRun.objects.filter(leaf_summaries__gt=0).first()
+    idle = CompactionRun.objects.create(
+        run_id="run_0000000000000000", conversation_id=made.conversation_id, reason=made.reason,
+        outcome=Outcome.NOTHING_TO_DO, started_at=made.started_at, finished_at=made.finished_at,
+        tokens_before=1, tokens_after=1,
+    )  # fmt: skip
+
+    of_summary = root.get(admin.site.get_model_admin(Summary).get_view_on_site_url(summary)).content.decode()
+    of_run, of_idle = (root.get(runs.get_view_on_site_url(each)).content.decode() for each in (made, idle))
+
+    assert f'data-chosen="{summary.summary_id}"' in of_summary
+    assert f'data-run="{made.run_id}"' in of_run
+    assert f'id="{idle.run_id}"' in of_idle
+
+
+def test_a_lockout_is_shown_and_lifted(root):
+    get_user_model().objects.create_superuser("ann", password="correct horse")
+    person = Client()
+    for number in range(5):
+        # Failures count together, whichever browser they come from.
+        wrong = {"username": "ann", "password": f"wrong {number}"}
+        locked = person.post("/login/", wrong, headers={"User-Agent": f"browser {number % 2}"})
+    attempts = AccessAttempt.objects.filter(username="ann")
+
+    listed = root.get(address(AccessAttempt, "changelist"), {"q": "ann"}).context["cl"].result_list
+    until = [admin.site.get_model_admin(AccessAttempt).locked_until(row) for row in listed]
+    chosen(root, AccessAttempt, "lift", attempts.first().pk)
+    right = person.post("/login/", {"username": "ann", "password": "correct horse"})
+
+    assert locked.status_code == 429
+    assert len(listed) == 2 and all(until)
+    assert not attempts.exists()
+    assert right.status_code == 302
+    assert LogEntry.objects.latest("action_time").change_message == "Lockout lifted."
 
 
 def test_words_are_found_where_a_search_would_find_them(root):

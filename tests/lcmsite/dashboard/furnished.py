@@ -103,6 +103,7 @@ class Furnished:
     def pages_of_the_site(self) -> Iterator[tuple[str, str]]:
         """Every page that superusers alone may open."""
         yield "models", self._address("models")
+        yield "clock", self._address("clock")
 
     def pieces(self) -> Iterator[tuple[str, str]]:
         """What a script on those pages asks for afterwards."""

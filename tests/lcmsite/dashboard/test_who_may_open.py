@@ -50,7 +50,12 @@ ROWS: list[tuple[str, str, Role | None]] = [
 ]
 ROWS += [("POST", name, role) for role, names in DONE.items() for name in names.split()]
 # What refuses somebody who is an admin of one workspace only: it belongs to the whole site.
-OF_SUPERUSERS = [("POST", "create-workspace", None), ("GET", "models", None), ("POST", "reset-model", None)]
+OF_SUPERUSERS = [
+    ("POST", "create-workspace", None),
+    ("GET", "models", None),
+    ("GET", "clock", None),
+    ("POST", "reset-model", None),
+]
 ROWS += OF_SUPERUSERS
 
 # Things that there are not: who may open a page is told so, who may not is told that.

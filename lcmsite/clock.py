@@ -1,0 +1,130 @@
+"""What runs by the clock, and what waits in the queues.
+
+The list is read from where the tasks are registered: the `tasks` modules of the installed apps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from itertools import pairwise
+
+from django.apps import apps
+from django.utils import timezone
+from django.utils.module_loading import module_has_submodule
+from django_huey import get_queue
+from huey.api import PeriodicTask, TaskWrapper
+
+from lcmsite.queues import QUEUES
+
+MINUTE = timedelta(minutes=1)
+MINUTES_OF_DAY = 24 * 60
+# How far ahead the next run is looked for.
+MOST_DAYS = 31
+# Tasks of a queue that are named.
+MOST_NAMED = 50
+
+
+@dataclass(frozen=True)
+class ClockTask:
+    """A task that runs by the clock (UTC), and its next run within a month."""
+
+    name: str
+    room: str
+    schedule: str
+    next_at: datetime | None
+    does: str
+
+
+@dataclass(frozen=True)
+class TaskQueue:
+    """The tasks that wait for a worker: now, or until their time comes.
+
+    `tasks` names the first of them. Every task only starts a worker on rows, so a lost one is found by the clock.
+    """
+
+    name: str
+    waiting: int
+    scheduled: int
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What runs by the clock, and what waits in the queues."""
+
+    tasks: tuple[ClockTask, ...]
+    queues: tuple[TaskQueue, ...]
+
+
+def read_clock() -> Clock:
+    """Read the periodic tasks of all rooms, and both queues."""
+    return Clock(tasks=clock_tasks(), queues=tuple(map(_queue, QUEUES)))
+
+
+def clock_tasks() -> tuple[ClockTask, ...]:
+    """Every periodic task, most frequent first."""
+    found = sorted(_registered(), key=lambda each: (-len(_due_minutes(each)), each.func.__module__, each.func.__name__))
+    return tuple(
+        ClockTask(
+            name=each.func.__name__,
+            room=each.func.__module__.partition(".")[0],
+            schedule=_schedule(_due_minutes(each)),
+            next_at=_next_run(each),
+            does=(each.func.__doc__ or each.func.__name__.replace("_", " ")).partition("\n")[0],
+        )
+        for each in found
+    )
+
+
+def _registered() -> Iterator[TaskWrapper]:
+    for app in apps.get_app_configs():
+        if app.module is not None and module_has_submodule(app.module, "tasks"):
+            module = import_module(f"{app.name}.tasks")
+            for each in vars(module).values():
+                is_its_own = isinstance(each, TaskWrapper) and each.func.__module__ == module.__name__
+                if is_its_own and issubclass(each.task_class, PeriodicTask):
+                    yield each
+
+
+def _due_minutes(task: TaskWrapper) -> list[int]:
+    """The minutes of a day at which it runs."""
+    runs_at, midnight = task.task_class().validate_datetime, datetime(2024, 1, 1)
+    return [minute for minute in range(MINUTES_OF_DAY) if runs_at(midnight + minute * MINUTE)]
+
+
+def _schedule(minutes: list[int]) -> str:
+    """The minutes of a day in words."""
+    gaps = {later - earlier for earlier, later in pairwise([*minutes, *(m + MINUTES_OF_DAY for m in minutes[:1])])}
+    if len(gaps) != 1:
+        return f"{len(minutes)} times a day" if minutes else "not every day"
+    [gap] = gaps
+    if gap == 1:
+        return "every minute"
+    if gap < 60:
+        return f"every {gap} minutes"
+    if gap == 60:
+        return f"every hour, at minute {minutes[0]}"
+    if gap == MINUTES_OF_DAY:
+        return f"every day at {minutes[0] // 60:02}:{minutes[0] % 60:02}"
+    return f"{len(minutes)} times a day"
+
+
+def _next_run(task: TaskWrapper) -> datetime | None:
+    runs_at, now = task.task_class().validate_datetime, timezone.now().astimezone(UTC)
+    first = now.replace(second=0, microsecond=0, tzinfo=None) + MINUTE
+    ahead = (first + minute * MINUTE for minute in range(MOST_DAYS * MINUTES_OF_DAY))
+    return next((moment.replace(tzinfo=UTC) for moment in ahead if runs_at(moment)), None)
+
+
+def _queue(name: str) -> TaskQueue:
+    queue = get_queue(name)
+    tasks = [*queue.pending(MOST_NAMED), *queue.scheduled(MOST_NAMED)][:MOST_NAMED]
+    return TaskQueue(
+        name=name,
+        waiting=queue.pending_count(),
+        scheduled=queue.scheduled_count(),
+        tasks=tuple(each.name for each in tasks),
+    )

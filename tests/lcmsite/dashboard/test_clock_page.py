@@ -1,0 +1,88 @@
+"""What runs by the clock is listed from where the tasks are registered, and what waits from the queues."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+from django_huey import get_queue
+from huey import crontab
+
+from compaction.tasks import compact_conversation
+from lcmsite.clock import clock_tasks, read_clock
+from lcmsite.queues import QUEUES
+from tests.lcmsite.callers import lcm
+from tests.lcmsite.operating import a_queue
+
+pytestmark = pytest.mark.django_db
+PAGE = "/w/default/clock/"
+
+
+def test_every_task_that_any_worker_runs_by_the_clock_is_listed():
+    listed = clock_tasks()
+    midnight = datetime(2026, 1, 1)
+    day = [midnight + timedelta(minutes=minute) for minute in range(24 * 60)]
+    run = {task.name for name in QUEUES for moment in day for task in get_queue(name).read_periodic(moment)}
+
+    assert {each.name for each in listed} == run and "forget_ended_sessions" in run
+    assert all(each.does.endswith(".") for each in listed)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ({}, "every minute"),
+        ({"minute": "*/5"}, "every 5 minutes"),
+        ({"minute": "17"}, "every hour, at minute 17"),
+        ({"minute": "30", "hour": "2"}, "every day at 02:30"),
+        ({"minute": "0", "hour": "*/6"}, "4 times a day"),
+        ({"minute": "0,7"}, "48 times a day"),
+        ({"minute": "0", "hour": "3", "day_of_week": "0"}, "not every day"),
+    ],
+)
+def test_a_schedule_is_shown_in_words_with_its_next_run(monkeypatch, when, words):
+    @a_queue("maintenance", redis_url="").periodic_task(crontab(**when))
+    def a_new_task() -> None:
+        """Do something new.
+
+        And more about it.
+        """
+
+    monkeypatch.setattr("lcmsite.tasks.a_new_task", a_new_task, raising=False)
+    monkeypatch.setattr(a_new_task.func, "__module__", "lcmsite.tasks")
+
+    [shown] = [each for each in clock_tasks() if each.name == "a_new_task"]
+
+    assert (shown.room, shown.schedule, shown.does) == ("lcmsite", words, "Do something new.")
+    assert shown.next_at is not None and shown.next_at > timezone.now()
+    assert crontab(**when)(shown.next_at.astimezone(UTC).replace(tzinfo=None))
+
+
+def test_tasks_that_wait_are_counted_and_named(superuser):
+    queue = get_queue("compaction")
+    queue.storage.flush_all()
+    compact_conversation(job_id=7)
+    queue.add_schedule(compact_conversation.s(job_id=8))
+    try:
+        [found] = [each for each in read_clock().queues if each.name == "compaction"]
+        shown = lcm("clock", "--json").json
+        page = superuser.get(PAGE).content.decode()
+    finally:
+        queue.storage.flush_all()
+
+    assert (found.waiting, found.scheduled, found.tasks) == (1, 1, ("compact_conversation",) * 2)
+    assert shown["queues"][0]["waiting"] == 1
+    assert "1 task waiting, 1 for later." in page and "compact_conversation" in page
+
+
+def test_the_clock_is_shown_on_the_terminal_and_on_its_page(superuser):
+    told, page = lcm("clock").out, superuser.get(PAGE).content.decode()
+
+    for each in clock_tasks():
+        assert each.does in told and each.does in page and each.schedule in told
+
+
+def test_the_clock_is_for_the_operator_and_superusers_alone(admin):
+    assert admin.get(PAGE).status_code == 403
+    assert PAGE not in admin.get("/w/default/").content.decode()
