@@ -33,7 +33,7 @@ from conversations.param_fields import (
     optional,
     path_of,
 )
-from conversations.types import NewMessage
+from conversations.types import NewMessage, ParentLink
 
 _KEY = "idempotency_key"
 # Whose contents may be lists that look the same.
@@ -52,6 +52,13 @@ class OpenConversationParams(Params):
     title: Name | None = optional(f"What people see. {_OF_A_NEW_ONE}")
     metadata: JsonObject | None = optional(f"Anything of yours. {_OF_A_NEW_ONE}")
     overrides: Overrides | None = optional(f"Settings of its own, such as fresh_tail_count. {_OF_A_NEW_ONE}")
+    project: Name | None = optional(
+        "The project that the conversation belongs to; created by its first use. It cannot be changed later."
+    )
+    parent_session_id: Name | None = optional("The conversation that this one was opened from.")
+    parent_link: Annotated[ParentLink, OneOf] | None = optional(
+        "What it is to its parent: a subagent, which is the default, or a fork."
+    )
 
 
 class ConversationParams(Params):

@@ -112,10 +112,12 @@ class Transcript(NamedTuple):
     session_of: Callable[[Row], str]
     # None for a line without a message; ValueError, which names the field, for a wrong one.
     message_of: Callable[[Row], NewMessage | None]
+    # The session that opened the one of this line for a sub-agent; empty without one.
+    parent_of: Callable[[Row], str] = lambda line: ""
 
 
 TRANSCRIPTS = (
-    Transcript(claude_code.is_line, claude_code.session_of, claude_code.from_claude_code),
+    Transcript(claude_code.is_line, claude_code.session_of, claude_code.from_claude_code, claude_code.parent_of),
     Transcript(codex.is_line, codex.session_of, codex.from_codex),
     Transcript(pi.is_line, pi.session_of, pi.from_pi),
 )

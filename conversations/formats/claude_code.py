@@ -38,6 +38,12 @@ def session_of(line: Mapping[str, Any]) -> str:
     return f"{named}:{agent if isinstance(agent, str) and agent else _SIDE}"
 
 
+def parent_of(line: Mapping[str, Any]) -> str:
+    """Return the session whose sub-agent wrote the line, if one did."""
+    session = line.get("sessionId")
+    return session if line.get("isSidechain") is True and isinstance(session, str) else ""
+
+
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
     if not isinstance(line.get("message"), Mapping) or "role" not in line["message"]:

@@ -20,6 +20,7 @@ from conversations.policy import check_overrides
 from conversations.sql import array, first_row
 from conversations.store.messages import as_json, part_row_of
 from conversations.store.pages import Page, fitting
+from conversations.store.projects import place_conversation
 from conversations.store.spec_api import SpecificationStore, ordinal_of
 from conversations.types import (
     ContextItemRecord,
@@ -28,6 +29,7 @@ from conversations.types import (
     NewPart,
     NewSummary,
     OpenedConversation,
+    ParentLink,
 )
 
 _WRITE_SUMMARY = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigint[], %s::text[], %s, %s)"
@@ -45,11 +47,15 @@ class ConversationStore(SpecificationStore):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         overrides: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        parent_session_id: str | None = None,
+        parent_link: ParentLink | None = None,
     ) -> OpenedConversation:
         """The conversation of this name in the workspace: the one there is, or a new one.
 
         Title, metadata and overrides are those of a new one; an existing conversation is left as it is, and the answer
-        says of which of them it has others.
+        says of which of them it has others. A project is created by its first use. Project and parent are given to a
+        conversation that has none yet; Conflict where it has another.
         """
         if self.scope.workspace_id is None:
             raise Invalid("A conversation belongs to a workspace; say to which.")
@@ -65,6 +71,7 @@ class ConversationStore(SpecificationStore):
             workspace_id=self.scope.workspace_id, session_id=session_id, defaults=given
         )
         conversation.refresh_from_db()
+        place_conversation(conversation, project=project, parent_session_id=parent_session_id, parent_link=parent_link)
         wanted = {"title": title, "metadata": metadata, "overrides": overrides}
         left = [name for name in wanted if wanted[name] is not None and given[name] != getattr(conversation, name)]
         return OpenedConversation(**vars(conversation.as_record()), created=created, left_as_it_was=tuple(left))
@@ -75,7 +82,7 @@ class ConversationStore(SpecificationStore):
 
     def find_conversation(self, *, session_id: str) -> ConversationRecord:
         """The conversation of this name; NotFound if the workspace has none."""
-        rows = self.scope.narrow(Conversation.objects.all())
+        rows = self.scope.narrow(Conversation.objects.select_related("project"))
         found = rows.filter(session_id=session_id).first() if is_storable(session_id) else None
         if found is None:
             raise NotFound(f"There is no conversation {session_id[:80]!r} that you may see.")
@@ -85,7 +92,8 @@ class ConversationStore(SpecificationStore):
         """List conversations, oldest first; a page has 8 MiB at most."""
         page = {"workspace_id": self.scope.workspace_id, "after_id": after_id, "limit": limit}
         fit, more = fitting("conversations_that_fit", **page)
-        rows = self.scope.narrow(Conversation.objects.filter(conversation_id__gt=after_id)).order_by("conversation_id")
+        found = Conversation.objects.select_related("project").filter(conversation_id__gt=after_id)
+        rows = self.scope.narrow(found).order_by("conversation_id")
         return Page([conversation.as_record() for conversation in rows[: min(limit, fit)]], more=more)
 
     @transaction.atomic

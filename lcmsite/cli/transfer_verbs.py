@@ -52,6 +52,11 @@ class ImportReport:
         help="Store everything in this session. Default: the session in the messages, or the file's name.",
     ),
     argument("--format", choices=list(READERS), help="The format of the messages. Default: detected."),
+    argument(
+        "--project",
+        metavar="NAME",
+        help="The project of all conversations. Default: what a transcript says, its git remote or its directory.",
+    ),
     argument("--compact", action="store_true", help="Compact each conversation after the import."),
 )
 def import_history(session: Session, arguments: Namespace) -> ImportReport:
@@ -65,7 +70,8 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport:
     history = History(path=Path(arguments.file), session=arguments.session or "", format=arguments.format or "")
     with progress_bar() as progress:
         history.opener = lambda path: progress.open(path, "rb", description="Reading")
-        conversations = Importer(ConversationStore.from_settings(scope), history).run()
+        store = ConversationStore.from_settings(scope)
+        conversations = Importer(store, history, project=arguments.project or "").run()
         compactions = []
         if arguments.compact:
             engine = CompactionEngine.from_settings(scope)

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
 from conversations.formats import READERS, Format, Transcript, detect, transcript_of
+from conversations.formats.origin import project_of
 from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 
@@ -36,6 +37,9 @@ class Entry:
     session_id: str
     message: NewMessage
     key: str
+    # What the host says of its session; empty where it says nothing.
+    project: str = ""
+    parent_session_id: str = ""
 
 
 @dataclass
@@ -52,6 +56,8 @@ class History:
     passed_over: Counter[str] = field(default_factory=Counter)
     # The session that a line of a transcript named for all lines that do not name their own.
     _named: str = field(default="", repr=False)
+    # The project that a line of a transcript named, for all lines that do not name their own.
+    _project: str = field(default="", repr=False)
     # Opens the file; the command line shows how far it is read.
     opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb")
 
@@ -111,6 +117,7 @@ class History:
 
     def _of_transcript(self, where: str, line: dict[str, Any], transcript: Transcript) -> Iterator[Entry]:
         named = transcript.session_of(line)
+        project = project_of(line)
         try:
             message = transcript.message_of(line)
         except ValueError as wrong:
@@ -119,9 +126,13 @@ class History:
             self.passed_over[line["type"]] += 1
             # The first name counts: a session that continues another may repeat the lines of that one.
             self._named = self._named or named
+            self._project = self._project or project
             return
         session_id = self.session or named or self._named or self._stem
-        yield Entry(where, session_id, message, key=_key(session_id, where, line))
+        key = _key(session_id, where, line)
+        # Where all go into one session, none of them is another's.
+        parent = "" if self.session else transcript.parent_of(line)
+        yield Entry(where, session_id, message, key, project=project or self._project, parent_session_id=parent)
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:

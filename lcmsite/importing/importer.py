@@ -8,7 +8,9 @@ from itertools import islice
 from django.db import transaction
 
 from conversations.errors import Conflict, Invalid
+from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
+from conversations.types import ConversationRecord
 from lcmsite.importing.history import Entry, History
 from lcmsite.importing.resume_check import require_continued
 
@@ -31,6 +33,8 @@ class Importer:
 
     store: ConversationStore
     history: History
+    # Of all conversations; empty to take from each session what its host says of it.
+    project: str = ""
     _found: dict[str, ImportedConversation] = field(default_factory=dict)
     _is_compared: bool = False
 
@@ -52,7 +56,7 @@ class Importer:
         for entry in batch:
             by_session.setdefault(entry.session_id, []).append(entry)
         for session_id, entries in by_session.items():
-            conversation = self._conversation(session_id)
+            conversation = self._conversation(session_id, entries[0])
             messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries]
             try:
                 appended = self.store.append_messages(
@@ -64,13 +68,25 @@ class Importer:
             conversation.created += sum(message.created for message in appended)
             conversation.stored_before += sum(not message.created for message in appended)
 
-    def _conversation(self, session_id: str) -> ImportedConversation:
+    def _conversation(self, session_id: str, entry: Entry) -> ImportedConversation:
         if session_id not in self._found:
-            record = self.store.open_conversation(session_id=session_id)
+            record = self.store.open_conversation(session_id=session_id, project=self.project or None)
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported something: the whole file is compared with it, once.
                 self._is_compared = True
                 again = History(self.history.path, self.history.session, self.history.format)
                 require_continued(again.entries(), self.store.scope)
+            self._place(record, entry)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]
+
+    def _place(self, record: ConversationRecord, entry: Entry) -> None:
+        """Give a conversation without project or parent those that its host says."""
+        project = entry.project if record.project is None else ""
+        # Only of a parent that is there: a transcript may be imported without that of its parent.
+        parents = self.store.scope.narrow(Conversation.objects.filter(session_id=entry.parent_session_id))
+        parent = entry.parent_session_id if record.parent_id is None and parents.exists() else ""
+        if project or parent:
+            self.store.open_conversation(
+                session_id=record.session_id, project=project or None, parent_session_id=parent or None
+            )

@@ -1,0 +1,44 @@
+"""The project that a line of a transcript names: its git remote, or its directory.
+
+Codex and pi say it once, in the line that begins a session; Claude Code says the directory in every line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from conversations.content.lossless_values import is_name
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+# `git@github.com:a/b.git`, as ssh has it without a scheme.
+_SHORT = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!\d+/)(.+)$")
+
+
+def project_of(line: Mapping[str, Any]) -> str:
+    """The project of the session that this line is of; empty if it names none."""
+    of_session = line
+    if isinstance(payload := line.get("payload"), Mapping):
+        of_session = payload if line.get("type") == "session_meta" else {}
+    git = of_session.get("git")
+    remote = git.get("repository_url") if isinstance(git, Mapping) else None
+    directory = of_session.get("cwd")
+    found = ""
+    if isinstance(remote, str):
+        found = normal_remote(remote)
+    if not found and isinstance(directory, str):
+        found = directory.rstrip("/\\") or directory
+    return found if is_name(found) else ""
+
+
+def normal_remote(remote: str) -> str:
+    """A git remote as host/path, without scheme, user, port and `.git`."""
+    remote = remote.strip()
+    short = None if _SCHEME.match(remote) else _SHORT.match(remote)
+    if short:
+        remote = f"{short[1]}/{short[2]}"
+    host, slash, path = _SCHEME.sub("", remote).partition("/")
+    host = host.rpartition("@")[2].partition(":")[0].lower()
+    path = path.strip("/").removesuffix(".git").strip("/")
+    return f"{host}{slash}{path}" if host and path else ""

@@ -1,0 +1,61 @@
+"""Give conversations their project and their parent, once each."""
+
+from __future__ import annotations
+
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
+
+from conversations.content.lossless_values import require_names
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import Conversation, Project
+from conversations.types import ParentLink
+
+
+def place_conversation(
+    conversation: Conversation, *, project: str | None, parent_session_id: str | None, parent_link: ParentLink | None
+) -> None:
+    """Set the project and the parent that are given; Conflict where it has others.
+
+    The project of this name is created by its first use; NotFound if the workspace has no such parent. Without a link,
+    the conversation is its parent's subagent.
+    """
+    require_names(project=project, parent_session_id=parent_session_id)
+    if parent_link is not None and parent_session_id is None:
+        raise Invalid("A parent_link needs the parent_session_id that it is about.")
+    if project is None and parent_session_id is None:
+        return
+    # Held, so that of two callers with different values one is refused.
+    held = Conversation.objects.select_for_update(no_key=True, of=("self",)).select_related("project", "parent")
+    now = held.get(pk=conversation.pk)
+    if project is not None:
+        _set_project(now, project)
+    if parent_session_id is not None:
+        _set_parent(now, parent_session_id, parent_link)
+    now.updated_at = Greatest(F("updated_at"), Now())
+    now.save(update_fields=["project", "parent", "parent_link", "updated_at"])
+    conversation.refresh_from_db()
+
+
+def _set_project(conversation: Conversation, name: str) -> None:
+    if conversation.project is not None and conversation.project.name != name:
+        raise Conflict(
+            f"This conversation belongs to the project {conversation.project.name[:80]!r} already. Open it without a"
+            " project, or with that one.",
+            code="other_project",
+        )
+    conversation.project, _ = Project.objects.get_or_create(workspace_id=conversation.workspace_id, name=name)
+
+
+def _set_parent(conversation: Conversation, session_id: str, given: ParentLink | None) -> None:
+    link = ParentLink(given or conversation.parent_link or ParentLink.SUBAGENT)
+    parent = Conversation.objects.filter(workspace_id=conversation.workspace_id, session_id=session_id).first()
+    if parent is None:
+        raise NotFound(f"There is no conversation {session_id[:80]!r} that you may see.")
+    if conversation.parent_id is not None and (conversation.parent_id, conversation.parent_link) != (parent.pk, link):
+        raise Conflict("This conversation has another parent already. Open it without one.", code="other_parent")
+    above: Conversation | None = parent
+    while above is not None:
+        if above.pk == conversation.pk:
+            raise Invalid("A conversation cannot be its own parent, directly or through others.")
+        above = above.parent
+    conversation.parent, conversation.parent_link = parent, link
