@@ -76,12 +76,13 @@ def _element(summary: Shown, summary_id: str) -> str:
     return (
         f'<summary id={quoteattr(summary_id)} kind="{summary.kind}" depth="{summary.depth}"'
         f' messages="{summary.first_seq}-{summary.last_seq}"'
-        f' from="{_time(summary.earliest_at)}" to="{_time(summary.latest_at)}" trust="untrusted">\n'
+        f' from="{minute_of(summary.earliest_at)}" to="{minute_of(summary.latest_at)}" trust="untrusted">\n'
         f"{ERASED if erased else escape(summary.content)}\n</summary>"
     )
 
 
-def _time(moment: datetime) -> str:
+def minute_of(moment: datetime) -> str:
+    """A time as models see it, in UTC."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='minutes')}Z"
 
 

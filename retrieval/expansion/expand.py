@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
+from conversations.content.tokens import TokenEstimator
 from conversations.humanize import counted
 from conversations.models import Conversation, Summary
 from conversations.models.conversation import today
@@ -16,18 +15,16 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
-from retrieval.expansion.expanded_items import items_of, sliced
+from retrieval.expansion.expanded_items import items_of
+from retrieval.expansion.filling import READ_AT_ONCE, Filling, Position
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.page import bad_cursor, read_cursor, write_cursor
-from retrieval.slices import as_json, slice_of
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
-# How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
-READ_AT_ONCE = 1000
 _MORE = "There is more: expand with the same arguments and this cursor."
 # In the cursor of a range, the moment whose context it goes through comes before this.
 _MOMENT = "~"
@@ -39,19 +36,8 @@ _OF_A_PAGE = (
 )  # fmt: skip
 
 
-class Position(NamedTuple):
-    """The item to go on with, and how much of it has been given."""
-
-    key: Key
-    content_offset: int = 0
-    parts_offset: int = 0
-
-    @property
-    def is_inside(self) -> bool:
-        return self.content_offset > 0 or self.parts_offset > 0
-
-
-_BEGINNING = Position(Key(0, -(2**31)))
+# Where an expansion begins.
+BEGINNING = Position(Key(0, -(2**31)))
 
 
 class Request(NamedTuple):
@@ -61,14 +47,14 @@ class Request(NamedTuple):
     depth: int
     include_messages: bool
 
-    def cursor(self, position: Position) -> str:
+    def cursor(self, position: Position[Key]) -> str:
         """The cursor for this position in this expansion."""
         return write_cursor(list(self), [*position.key, *position[1:]], of="expand")
 
-    def position(self, cursor: str | None) -> Position:
+    def position(self, cursor: str | None) -> Position[Key]:
         """The position of a cursor; Invalid (`bad_cursor`) if not of this request."""
         if cursor is None:
-            return _BEGINNING
+            return BEGINNING
         mismatch = "This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed"
         *key, content_offset, parts_offset = read_cursor(cursor, list(self), of="expand", mismatch=mismatch)
         return Position(Key(*key), content_offset, parts_offset)
@@ -78,7 +64,7 @@ class _Page(NamedTuple):
     """The items of a page, where the next one begins, and the gap, if any."""
 
     items: list[ExpandedItem]
-    following: Position | None
+    following: Position[Key] | None
     gap: MessageSpan | None = None
 
 
@@ -98,7 +84,7 @@ class Expansion:
             return described
         number, seq = Named(described.kind, described.id).number, described.first_seq or 0
         entry = Entry(seq, 1, "", number, described.token_count or 0, 0, described.id)
-        [item], following = self._filled(iter([entry]), position, self._cap(token_cap))
+        [item], following = Filling(self.tokens, items_of).filled(iter([entry]), position, self._cap(token_cap))
         given = {name: getattr(item, name) for name in _OF_A_PAGE}
         return replace(described, **given, cursor=request.cursor(following) if following is not None else None)
 
@@ -177,86 +163,23 @@ class Expansion:
     def _cap(self, token_cap: int | None) -> int:
         return min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
 
-    def _page(self, outline: Outline, position: Position, cap: int, keep_ends: bool) -> _Page:
+    def _page(self, outline: Outline, position: Position[Key], cap: int, keep_ends: bool) -> _Page:
         at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
         if not outline.is_shallow:
             at_once = min(at_once, READ_AT_ONCE)
-        items, following = self._filled(outline.entries(start=position.key, at_once=at_once), position, cap)
+        filling = Filling(self.tokens, items_of)
+        items, following = filling.filled(outline.entries(start=position.key, at_once=at_once), position, cap)
         last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:
             # Nothing is left out, or what is left out is of the last item alone.
             return _Page(items, following)
-        end = self._beginning_of(last, cap // 2)
-        items, following = self._filled(
+        end = filling.beginning_of(last, cap // 2)
+        items, following = filling.filled(
             outline.entries(start=position.key, at_once=at_once), position, cap - end.tokens
         )
         # With less room it stops no later than before.
         begins = following.key.seq if following is not None else last.seq
         return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
-
-    def _beginning_of(self, entry: Entry, room: int) -> ExpandedItem:
-        """The item whole, or as much of its beginning as the room holds."""
-        [whole] = items_of([entry])
-        return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
-
-    def _filled(
-        self, entries: Iterator[Entry], position: Position, cap: int
-    ) -> tuple[list[ExpandedItem], Position | None]:
-        """The items of a page, and where the next one begins."""
-        items: list[ExpandedItem] = []
-        room = cap
-        # The one that is being sliced is the first; what is left of it is not known yet.
-        begun = position.key if position.is_inside else None
-        for entry, whole in _read_ahead(entries, cap, begun):
-            if whole is not None and whole.tokens <= room and entry.key != begun:
-                items.append(whole)
-            elif items or whole is None:
-                return items, Position(entry.key)
-            else:
-                item, following = self._sliced(whole, position if begun else Position(entry.key), room)
-                items.append(item)
-                if following is not None:
-                    return items, following
-            room -= items[-1].tokens
-        return items, None
-
-    def _sliced(self, whole: ExpandedItem, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
-        """The next slice of an item that does not fit, and where to go on with it."""
-        parts_json = as_json(whole.parts)
-        piece = slice_of(
-            whole.content,
-            parts_json,
-            content_offset=begins.content_offset,
-            parts_offset=begins.parts_offset,
-            budget=room,
-            count=self.tokens.count,
-        )
-        given = Position(
-            begins.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
-        )
-        return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
-
-
-def _read_ahead(entries: Iterator[Entry], cap: int, begun: Key | None) -> Iterator[tuple[Entry, ExpandedItem | None]]:
-    """Each entry with its item, many of them read at once.
-
-    The first behind the cap ends them and comes unread, unless it is alone.
-    """
-    batch: list[Entry] = []
-    total = 0
-    for place, entry in enumerate(entries):
-        if entry.key != begun:
-            total += entry.tokens + MESSAGE_OVERHEAD_TOKENS
-        is_behind = total > cap and place > 0
-        if is_behind or len(batch) == READ_AT_ONCE:
-            yield from zip(batch, items_of(batch), strict=True)
-            batch = []
-        if is_behind:
-            yield entry, None
-            return
-        batch.append(entry)
-    if batch:
-        yield from zip(batch, items_of(batch), strict=True)
 
 
 def _given(page: _Page) -> dict[str, Any]:

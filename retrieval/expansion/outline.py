@@ -14,7 +14,7 @@ from retrieval.describing.ranges import Range
 
 # How a window grows where it holds much less than is wanted.
 _WIDENING = 4
-_UNLIMITED = 2**30
+UNLIMITED = 2**30
 _SQL = load("retrieval/expand.sql")
 
 
@@ -74,7 +74,7 @@ class Outline:
         `at_once`: how many messages are worth looking up in one go.
         """
         # No wider than what is wanted, where each message is below: all that lies in a window is gone through for it.
-        window = _UNLIMITED if self.is_shallow else at_once
+        window = UNLIMITED if self.is_shallow else at_once
         begin = max(start.seq, self.first_seq)
         while begin <= self.last_seq:
             upto = min(self.last_seq, begin + window - 1)
@@ -139,4 +139,4 @@ def _of_range(stretch: Range, name: str, statement: str, values: Mapping[str, An
 
 def _levels(depth: int) -> int:
     """The depth as a number that every level is compared with."""
-    return _UNLIMITED if depth < 0 else depth
+    return UNLIMITED if depth < 0 else depth

@@ -1,0 +1,173 @@
+"""Remember across the conversations of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compaction.history.types import HistoryKind
+from conversations.content.tokens import TokenEstimator
+from conversations.errors import Invalid, NotFound
+from conversations.humanize import counted
+from conversations.models import Project
+from conversations.scope import EVERYTHING, Scope
+from conversations.sql import snapshot
+from retrieval.history import session_search
+from retrieval.history.session_expansion import SessionOpening
+from retrieval.history.timelines import entries, project_named, projects_of, session_before
+from retrieval.history.types import ProjectOutline, SessionAgo, SessionExpansion, SessionMatches, TimelineEntry
+from retrieval.policy import RetrievalPolicy
+
+
+@dataclass(frozen=True)
+class ProjectHistory:
+    """Reads what the sessions of a project came to: sessions, arcs and epochs."""
+
+    policy: RetrievalPolicy
+    tokens: TokenEstimator
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> ProjectHistory:
+        return cls(policy=RetrievalPolicy.from_settings(), tokens=TokenEstimator.from_settings(), scope=scope)
+
+    def list_projects(self, *, after_name: str | None = None, limit: int = 100) -> list[ProjectOutline]:
+        """List projects by name, each with how many sessions, arcs and epochs it has."""
+        return projects_of(self.scope, after_name=after_name, limit=limit)
+
+    def timeline(
+        self,
+        *,
+        project: str | None = None,
+        conversation_id: int | None = None,
+        kind: HistoryKind | str | None = None,
+        after: Sequence[Any] | None = None,
+        limit: int = 20,
+    ) -> list[TimelineEntry]:
+        """List the sessions, arcs and epochs of a project, newest first.
+
+        The project is named, or that of a conversation; without either, those of all projects. A session has the text
+        of its summary, an arc stands for several sessions, an epoch for several arcs; `part_of` names what stands for
+        it. A session without an id has no summary yet. Texts come for the first entries of a page, as many as
+        LCM_MAX_EXPAND_TOKENS holds; lcm_expand_session opens any of them by its id. Raises NotFound; Invalid for a
+        conversation without a project.
+        """
+        with snapshot():
+            found = entries(
+                self._project(project, conversation_id),
+                scope=self.scope,
+                kind=None if kind is None else HistoryKind(kind),
+                behind=after,
+                limit=limit,
+            )
+        return _with_first_texts(found, self.policy.max_expand_tokens)
+
+    def expand_session(
+        self,
+        *,
+        summary_id: str,
+        depth: int = 1,
+        include_messages: bool = False,
+        token_cap: int | None = None,
+        cursor: str | None = None,
+    ) -> SessionExpansion:
+        """Open a session, arc or epoch summary: a page of what it rests on, in order.
+
+        One level down: an epoch's arcs, an arc's sessions, a session's summaries and the messages that no summary
+        stands for. `depth` levels are opened, all of them with -1; with `include_messages` all messages below come,
+        too, byte for byte. A page holds `token_cap` tokens at most, and its cursor continues exactly where it stopped.
+        Raises NotFound; Invalid, with `bad_cursor` for a cursor of another expansion.
+        """
+        return SessionOpening(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
+            summary_id=summary_id,
+            depth=depth,
+            include_messages=include_messages,
+            token_cap=token_cap,
+            cursor=cursor,
+        )
+
+    def session_ago(self, *, conversation_id: int, sessions_ago: int = 1) -> SessionAgo:
+        """Get the session so many sessions before a conversation in its project.
+
+        Sessions count in the order in which they were opened, without those of subagents and those without a message.
+        It comes with its summary, if it has one by now, and with the calls that read more of it. Raises NotFound;
+        Invalid for a conversation without a project.
+        """
+        with snapshot():
+            project = self._project_of(conversation_id)
+            before = session_before(conversation_id, sessions_ago=sessions_ago)
+            if before is None:
+                sessions = counted(sessions_ago, "session")
+                raise NotFound(f"There are fewer than {sessions} before this one in its project.")
+            [session] = entries(project, scope=self.scope, kind=HistoryKind.SESSION, conversation_id=before, limit=1)
+        return SessionAgo(
+            conversation_id=conversation_id,
+            sessions_ago=sessions_ago,
+            project=project.name,
+            session=session,
+            calls=_calls(session),
+        )
+
+    def grep_sessions(
+        self,
+        *,
+        query: str,
+        project: str | None = None,
+        kind: HistoryKind | str | None = None,
+        offset: int = 0,
+        limit: int = 20,
+    ) -> SessionMatches:
+        """Search the current session, arc and epoch summaries, best match first.
+
+        The query is words, "phrases", `or` and -exclusions, as of grep; in one project, or in all of them. If too few
+        summaries hold every word, those with any of them are given, and the answer says so. Raises Invalid for a query
+        without a word, NotFound for a project.
+        """
+        return session_search.search(
+            query,
+            scope=self.scope,
+            project=None if project is None else project_named(project, self.scope),
+            kind=None if kind is None else HistoryKind(kind),
+            offset=offset,
+            limit=limit,
+            policy=self.policy,
+        )
+
+    def _project(self, name: str | None, conversation_id: int | None) -> Project | None:
+        """The project that is named, or the conversation's; None if neither is given."""
+        if name is not None and conversation_id is not None:
+            raise Invalid("project: give a project or a conversation of it, not both.", code="invalid_params")
+        if conversation_id is not None:
+            return self._project_of(conversation_id)
+        return None if name is None else project_named(name, self.scope)
+
+    def _project_of(self, conversation_id: int) -> Project:
+        project = self.scope.conversation(conversation_id).project
+        if project is None:
+            raise Invalid(
+                f"conversation_id: conversation {conversation_id} belongs to no project; open it again with one."
+            )
+        return project
+
+
+def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[TimelineEntry]:
+    """The entries, with the texts of the first that cost no more than this together."""
+    shown = []
+    for entry in found:
+        if entry.content is not None:
+            most_tokens -= entry.token_count or 0
+        shown.append(entry if most_tokens >= 0 else replace(entry, content=None))
+    return shown
+
+
+def _calls(session: TimelineEntry) -> tuple[str, ...]:
+    """How to read more of a session."""
+    number, last = session.conversation_id, session.message_count
+    calls = (
+        f"lcm_expand_range(conversation_id={number}, from_seq=1, to_seq={last})",
+        f"lcm_grep(conversation_id={number}, query=...)",
+    )
+    if session.id is None:
+        return calls
+    return (f'lcm_expand_session(summary_id="{session.id}", depth=-1, include_messages=true)', *calls)

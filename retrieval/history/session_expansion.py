@@ -1,0 +1,215 @@
+"""Open a session, arc or epoch summary, level by level, down to every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compaction.history.types import HistoryKind
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
+from conversations.models import Conversation
+from conversations.scope import EVERYTHING, Scope, unseen
+from conversations.sql import load, rows, snapshot, texts
+from retrieval.expansion.expand import FEWEST_AT_ONCE, TOKENS_A_MESSAGE
+from retrieval.expansion.expanded_items import items_of
+from retrieval.expansion.filling import READ_AT_ONCE, Filling, Position
+from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline
+from retrieval.history.timelines import quarantined_in
+from retrieval.history.types import HistoryItem, SessionExpansion
+from retrieval.policy import RetrievalPolicy
+from retrieval.search.page import read_cursor, write_cursor
+from retrieval.types import ExpandedItem, ItemKind
+
+_SQL = load("retrieval/history/expansion.sql")
+_KINDS = tuple(HistoryKind)
+_MORE = "There is more: expand with the same arguments and this cursor."
+_MISMATCH = "This cursor belongs to another expansion, or to one with other arguments"
+_FIRST = Key(0, -(2**31))
+
+
+class PastKey(NamedTuple):
+    """The place of an item: which session, arc or epoch summary, and where below a session.
+
+    The summary itself comes before all that it rests on.
+    """
+
+    step: int
+    seq: int = -1
+    rank: int = 0
+    summary_id: str = ""
+
+    @property
+    def below(self) -> Key:
+        """The place below the session of this step."""
+        return _FIRST if self.seq < 0 else Key(*self[1:])
+
+
+class Root(NamedTuple):
+    """The summary that is opened."""
+
+    summary_id: str
+    depth: int
+    workspace_id: int
+    conversation_id: int | None
+    project: str | None
+    superseded_by: str | None
+    messages: int
+
+
+class Node(NamedTuple):
+    """A session, arc or epoch summary on the way down, and its level below the root."""
+
+    summary_id: str
+    level: int
+    of: str | None
+    depth: int
+    token_count: int
+    conversation_id: int | None
+    first_seq: int
+    last_seq: int
+
+
+class PastEntry(NamedTuple):
+    """An item of the past: a node itself, or what lies below a session."""
+
+    key: PastKey
+    tokens: int
+    node: Node
+    entry: Entry | None = None
+
+
+@dataclass(frozen=True)
+class Walk:
+    """All items below a root, in the order of the past."""
+
+    nodes: Sequence[Node]
+    depth: int
+    include_messages: bool
+    at_once: int
+
+    def entries(self, start: PastKey) -> Iterator[PastEntry]:
+        """What is to be given from `start` on, read as it is taken."""
+        for step, node in enumerate(self.nodes):
+            if step < start.step:
+                continue
+            key = PastKey(step)
+            if step > 0 and start <= key:
+                yield PastEntry(key, node.token_count, node)
+            if node.depth == 0 and node.level < self.depth:
+                begins = start.below if step == start.step else _FIRST
+                outline = self._outline(node)
+                at_once = self.at_once if outline.is_shallow else min(self.at_once, READ_AT_ONCE)
+                for entry in outline.entries(start=begins, at_once=at_once):
+                    yield PastEntry(PastKey(step, *entry.key), entry.tokens, node, entry)
+
+    def _outline(self, session: Node) -> Outline:
+        """What lies below a session summary."""
+        values = {
+            "session": session.summary_id,
+            "conversation_id": session.conversation_id,
+            "depth": self.depth - session.level,
+            "include_messages": self.include_messages,
+        }
+        is_shallow = self.depth - session.level == 1
+        return Outline(session.summary_id, 1, session.last_seq, is_shallow, _SQL["below_session"], values)
+
+
+@dataclass(frozen=True)
+class SessionOpening:
+    """Reads what a session, arc or epoch summary rests on."""
+
+    policy: RetrievalPolicy
+    tokens: TokenEstimator
+    scope: Scope = EVERYTHING
+
+    def page(
+        self, *, summary_id: str, depth: int, include_messages: bool, token_cap: int | None, cursor: str | None
+    ) -> SessionExpansion:
+        """See `ProjectHistory.expand_session`."""
+        cap = min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
+        request = [summary_id, depth, include_messages]
+        position = _position(cursor, request)
+        with snapshot():
+            root = _root(summary_id, self.scope)
+            levels = UNLIMITED if depth < 0 else depth
+            nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
+            walk = Walk(nodes, levels, include_messages, max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE))
+            hidden = quarantined_in(scope=Scope(root.workspace_id))
+            filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden))
+            items, following = filling.filled(walk.entries(position.key), position, cap)
+        given = tuple(item for item in items if isinstance(item, HistoryItem))
+        used = {item.conversation_id for item in given if item.conversation_id is not None}
+        Conversation.objects.filter(pk__in=used).mark_used()
+        after = None if following is None else [*following.key, following.content_offset, following.parts_offset]
+        return SessionExpansion(
+            summary_id=summary_id,
+            kind=_KINDS[root.depth],
+            project=root.project,
+            depth=depth,
+            include_messages=include_messages,
+            items=given,
+            tokens=sum(item.tokens for item in given),
+            token_cap=cap,
+            truncated=following is not None,
+            cursor=None if after is None else write_cursor(request, after, of="expand_session"),
+            superseded_by=root.superseded_by,
+            note=_MORE if following is not None else None,
+        )
+
+
+def _root(summary_id: str, scope: Scope) -> Root:
+    owned = "true" if scope.workspace_id is None else "s.workspace_id = %(workspace_id)s"
+    values = {"summary_id": summary_id, "workspace_id": scope.workspace_id}
+    found = rows(_SQL["root"].format(owned=owned), values) if summary_id.isprintable() else []
+    if not found:
+        raise unseen("session summary", summary_id)
+    return Root(*found[0])
+
+
+def _position(cursor: str | None, request: list[object]) -> Position[PastKey]:
+    if cursor is None:
+        return Position(PastKey(0))
+    *key, content_offset, parts_offset = read_cursor(cursor, request, of="expand_session", mismatch=_MISMATCH)
+    return Position(PastKey(*key), content_offset, parts_offset)
+
+
+def _items_of(batch: Sequence[PastEntry], hidden: frozenset[str]) -> list[ExpandedItem]:
+    """Read one item for each entry."""
+    ids = [each.node.summary_id for each in batch if each.entry is None]
+    summaries = {row[0]: row for row in rows(_SQL["summaries"], [texts(ids)])} if ids else {}
+    below = iter(items_of([each.entry for each in batch if each.entry is not None]))
+    return [
+        _summary(each.node, summaries[each.node.summary_id], hidden)
+        if each.entry is None
+        else _below(next(below), each.node)
+        for each in batch
+    ]
+
+
+def _below(item: ExpandedItem, session: Node) -> HistoryItem:
+    values = {**vars(item), "level": item.level + session.level}
+    return HistoryItem(**values, conversation_id=session.conversation_id)
+
+
+def _summary(node: Node, row: tuple[object, ...], hidden: frozenset[str]) -> HistoryItem:
+    _, depth, content, created_at, conversation_id, erased = row
+    is_hidden = node.summary_id in hidden
+    text = "" if is_hidden or erased else str(content)
+    return HistoryItem(
+        id=node.summary_id,
+        kind=ItemKind.SUMMARY,
+        of=node.of or "",
+        level=node.level,
+        first_seq=node.first_seq,
+        last_seq=node.last_seq,
+        tokens=node.token_count + MESSAGE_OVERHEAD_TOKENS if text else MESSAGE_OVERHEAD_TOKENS,
+        content=text,
+        created_at=created_at,  # type: ignore[arg-type]
+        content_total=len(text),
+        depth=node.depth,
+        erased=bool(erased),
+        conversation_id=node.conversation_id,
+        history_kind=_KINDS[node.depth],
+        quarantined=is_hidden,
+    )

@@ -1,0 +1,157 @@
+"""Search session, arc and epoch summaries by their words, best first."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from compaction.history.models import SessionSummary
+from compaction.history.types import HistoryKind
+from conversations.content.lossless_values import storable
+from conversations.models import Project
+from conversations.scope import Scope
+from conversations.sql import load, rows, snapshot, texts
+from retrieval.history.timelines import quarantined_in
+from retrieval.history.types import SessionMatch, SessionMatches
+from retrieval.policy import RetrievalPolicy
+from retrieval.search.prepare import lexed_terms
+from retrieval.search.query.compiled_query import LexedTerm, lexeme_query
+from retrieval.search.query.parser import ParsedQuery, parse
+from retrieval.search.request import wrong
+from retrieval.search.snippets import Needles, snippet
+
+# So many matches may be paged through.
+MOST_RANKED = 1000
+# Fewer texts than this with every word in them, and those with any of the words are given too.
+A_HANDFUL = 5
+
+_SQL = load("retrieval/history/search.sql")
+_KINDS = tuple(HistoryKind)
+
+
+class Found(NamedTuple):
+    """A summary that matches, as the statement has it."""
+
+    summary_id: str
+    depth: int
+    project: str | None
+    conversation_id: int | None
+    session_id: str | None
+    earliest_at: Any
+    latest_at: Any
+    token_count: int
+    worth: float
+    is_complete: bool
+    complete: int
+
+
+class Words(NamedTuple):
+    """A query as the index can answer it: terms to hold, terms not to hold, lexemes."""
+
+    terms: tuple[str, ...]
+    excluded: tuple[str, ...]
+    lexemes: tuple[str, ...]
+
+
+def words_of(query: str) -> Words:
+    """The words of a query; no terms if the index knows none of them."""
+    parsed = parse(query)
+    lexed = lexed_terms([parsed])
+    clauses = [[lexed[term, False] for term in clause if lexed[term, False].lexemes] for clause in parsed.clauses]
+    terms = tuple(" | ".join(_as_query(term, parsed) for term in clause) for clause in clauses if clause)
+    excluded = (lexed[term, True].as_query for term in parsed.excluded)
+    lexemes = dict.fromkeys(lexeme for clause in clauses for term in clause for lexeme in term.lexemes)
+    return Words(tuple(dict.fromkeys(terms)), tuple(filter(None, excluded)), tuple(lexemes))
+
+
+def best(
+    query: str,
+    *,
+    scope: Scope,
+    project: Project | None = None,
+    kind: HistoryKind | None = None,
+    offset: int = 0,
+    limit: int,
+) -> list[Found]:
+    """The best matches; none if the index knows no word of the query."""
+    words = words_of(query)
+    if not words.terms:
+        return []
+    project_id = None if project is None else project.project_id
+    hidden = quarantined_in(project=project, scope=scope)
+    conditions = {
+        "s.workspace_id = %(workspace_id)s": scope.workspace_id is not None,
+        "p.project_id = %(project_id)s": project is not None,
+        "s.depth = %(depth)s": kind is not None,
+    }
+    values = {
+        "workspace_id": scope.workspace_id,
+        "project_id": project_id,
+        "depth": None if kind is None else kind.depth,
+        "terms": texts(words.terms),
+        "hidden": texts(hidden),
+        "excluded": " | ".join(f"({each})" for each in words.excluded),
+        "offset": offset,
+        "limit": limit,
+    }
+    statement = _SQL["best"].format(
+        conditions=" AND ".join(each for each, is_set in conditions.items() if is_set) or "true",
+        excluding="NOT content_tsv @@ %(excluded)s::tsquery" if words.excluded else "true",
+    )
+    return [Found(*row) for row in rows(statement, values)]
+
+
+def search(
+    query: str,
+    *,
+    scope: Scope,
+    project: Project | None,
+    kind: HistoryKind | None,
+    offset: int,
+    limit: int,
+    policy: RetrievalPolicy,
+) -> SessionMatches:
+    """See `ProjectHistory.grep_sessions`."""
+    query = storable(query)
+    if len(query) > policy.max_query_length:
+        raise wrong("query", f"A query may have {policy.max_query_length:,} characters at most.")
+    with snapshot():
+        words = words_of(query)
+        if not words.terms:
+            raise wrong("query", "There is no word to search for in this; give at least one that is not excluded.")
+        found = best(query, scope=scope, project=project, kind=kind, offset=offset, limit=limit + 1)
+        is_relaxed = not found or found[0].complete < A_HANDFUL
+        if not is_relaxed:
+            found = [each for each in found if each.is_complete]
+        contents = dict(
+            SessionSummary.objects.filter(pk__in=[each.summary_id for each in found]).values_list("pk", "content")
+        )
+    needles = Needles.of(dict.fromkeys(words.lexemes, 1.0))
+    following = offset + limit
+    return SessionMatches(
+        query=query,
+        project=None if project is None else project.name,
+        matches=tuple(_match(each, contents[each.summary_id], needles) for each in found[:limit]),
+        relaxed=is_relaxed and any(not each.is_complete for each in found),
+        next_offset=following if len(found) > limit and following < MOST_RANKED else None,
+    )
+
+
+def _as_query(term: LexedTerm, parsed: ParsedQuery) -> str:
+    """The tsquery of a term; in a sentence a word is found in its other forms, too."""
+    forms = map(lexeme_query, term.forms) if parsed.is_sentence else ()
+    return " | ".join((f"({term.as_query})", *forms))
+
+
+def _match(found: Found, content: str, needles: Needles) -> SessionMatch:
+    return SessionMatch(
+        id=found.summary_id,
+        kind=_KINDS[found.depth],
+        project=found.project,
+        conversation_id=found.conversation_id,
+        session_id=found.session_id,
+        earliest_at=found.earliest_at,
+        latest_at=found.latest_at,
+        token_count=found.token_count,
+        score=found.worth,
+        snippet=snippet(content, needles),
+    )

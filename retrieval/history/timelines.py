@@ -1,0 +1,121 @@
+"""Read the time line of a project: epochs, arcs and sessions, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from compaction.history.types import HistoryKind
+from conversations.errors import Invalid
+from conversations.models import Project
+from conversations.scope import Scope, unseen
+from conversations.sql import load, rows, texts
+from conversations.types import Level, ParentLink
+from retrieval.history.types import ProjectOutline, TimelineEntry
+
+_SQL = load("retrieval/history/timeline.sql")
+_COLUMNS = (
+    "id", "depth", "project", "earliest_at", "latest_at", "token_count", "content", "part_of", "conversation_id",
+    "session_id", "title", "parent_id", "parent_link", "message_count", "behind", "children", "sessions", "level",
+    "confidence", "is_degraded", "erased",
+)  # fmt: skip
+_KINDS = tuple(HistoryKind)
+# Conditions of `entries`.
+_OF_KIND = "depth = %(depth_asked)s"
+_OF_CONVERSATION = "conversation_id = %(conversation_id)s"
+_OF_IDS = "id = ANY(%(ids)s::text[])"
+
+
+def project_named(name: str, scope: Scope) -> Project:
+    """The project of this name; NotFound, and Invalid where several workspaces have one."""
+    found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
+    if len(found) > 1:
+        raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
+    if not found:
+        raise unseen("project", name)
+    return found[0]
+
+
+def projects_of(scope: Scope, *, after_name: str | None, limit: int) -> list[ProjectOutline]:
+    """The projects of a scope by name."""
+    owned = "true" if scope.workspace_id is None else "p.workspace_id = %(workspace_id)s"
+    values = {"workspace_id": scope.workspace_id, "after_name": after_name, "limit": limit}
+    return [ProjectOutline(*row) for row in rows(_SQL["projects"].format(owned=owned), values)]
+
+
+def entries(
+    project: Project | None,
+    *,
+    scope: Scope,
+    kind: HistoryKind | None = None,
+    conversation_id: int | None = None,
+    ids: Sequence[str] = (),
+    behind: Sequence[Any] | None = None,
+    limit: int,
+) -> list[TimelineEntry]:
+    """The entries of a time line behind a place, of a project or of the scope.
+
+    What is erased or quarantined has no text.
+    """
+    latest_at, depth, key = behind if behind is not None else (None, None, None)
+    project_id = None if project is None else project.project_id
+    values = {
+        "workspace_id": scope.workspace_id,
+        "project_id": project_id,
+        "depth_asked": None if kind is None else kind.depth,
+        "conversation_id": conversation_id,
+        "ids": texts(ids),
+        "latest_at": None if latest_at is None else datetime.fromisoformat(latest_at),
+        "depth": depth,
+        "key": key,
+        "limit": limit,
+    }
+    conditions = {
+        _OF_KIND: kind is not None,
+        _OF_CONVERSATION: conversation_id is not None,
+        _OF_IDS: bool(ids),
+        _SQL["behind"]: behind is not None,
+    }
+    owner = _owner(project_id=project_id, workspace_id=scope.workspace_id)
+    statement = _SQL["entries"].format(
+        of_summaries=owner.format("s"),
+        of_conversations=owner.format("c"),
+        conditions=" AND ".join(each for each, is_set in conditions.items() if is_set) or "true",
+    )
+    found = rows(statement, values)
+    hidden = quarantined_in(project=project, scope=scope)
+    return [_entry(dict(zip(_COLUMNS, row, strict=True)), hidden) for row in found]
+
+
+def quarantined_in(*, project: Project | None = None, scope: Scope) -> frozenset[str]:
+    """The summaries of a project or scope that rest on quarantined content, so that their text is withheld."""
+    project_id = None if project is None else project.project_id
+    owner = _owner(project_id=project_id, workspace_id=scope.workspace_id).format("c")
+    values = {"project_id": project_id, "workspace_id": scope.workspace_id}
+    return frozenset(id for (id,) in rows(_SQL["quarantined"].format(hidden_in=owner), values))
+
+
+def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
+    """The conversation so many sessions before this one in its project; None if there is none."""
+    values = {"conversation_id": conversation_id, "back": sessions_ago - 1}
+    return next((int(found) for (found,) in rows(_SQL["session_ago"], values)), None)
+
+
+def _owner(*, project_id: int | None, workspace_id: int | None) -> str:
+    """The condition on the rows of a table, to be filled with its name."""
+    if project_id is not None:
+        return "{}.project_id = %(project_id)s"
+    return "true" if workspace_id is None else "{}.workspace_id = %(workspace_id)s"
+
+
+def _entry(row: dict[str, Any], hidden: frozenset[str]) -> TimelineEntry:
+    kind = _KINDS[row.pop("depth")]
+    is_quarantined = row["id"] in hidden
+    if is_quarantined or row["erased"]:
+        row["content"] = None
+    if kind is HistoryKind.SESSION:
+        row |= {"children": None, "sessions": None}
+    row["level"] = None if row["level"] is None else Level(row["level"])
+    row["parent_link"] = None if row["parent_link"] is None else ParentLink(row["parent_link"])
+    return TimelineEntry(kind=kind, quarantined=is_quarantined, **row)

@@ -1,0 +1,118 @@
+-- The past of projects. A session is a conversation; its place among those of its project is when it was opened.
+-- Of summaries, the current ones are read: those that no other supersedes.
+
+-- name: projects
+-- Projects by name, each with the figures of its past.
+SELECT p.project_id, p.name, p.created_at,
+       (SELECT count(*) FROM conversations c WHERE c.project_id = p.project_id),
+       (SELECT count(*) FROM conversations c
+        WHERE c.project_id = p.project_id
+          AND EXISTS (SELECT FROM session_summaries s WHERE s.conversation_id = c.conversation_id)),
+       (SELECT count(*) FROM session_summaries s
+        WHERE s.project_id = p.project_id AND s.depth = 1
+          AND NOT EXISTS (SELECT FROM session_summaries n WHERE n.supersedes_id = s.summary_id)),
+       (SELECT count(*) FROM session_summaries s
+        WHERE s.project_id = p.project_id AND s.depth = 2
+          AND NOT EXISTS (SELECT FROM session_summaries n WHERE n.supersedes_id = s.summary_id)),
+       (SELECT max(c.updated_at) FROM conversations c WHERE c.project_id = p.project_id)
+FROM projects p
+WHERE {owned} AND (%(after_name)s::text IS NULL OR p.name > %(after_name)s)
+ORDER BY p.name LIMIT %(limit)s
+
+-- name: entries
+-- The entries of a time line, of a project or of all: current summaries, and conversations that have none.
+-- The project of a session is its conversation's, which may have been given one after its summary was made.
+WITH superseded AS MATERIALIZED (
+    SELECT supersedes_id AS id FROM session_summaries WHERE supersedes_id IS NOT NULL
+), current AS MATERIALIZED (
+    SELECT s.* FROM session_summaries s
+    WHERE s.depth > 0 AND {of_summaries} AND s.summary_id NOT IN (SELECT id FROM superseded)
+), sessions AS MATERIALIZED (
+    SELECT c.project_id, c.conversation_id, c.session_id, c.title, c.parent_id, c.parent_link, c.next_seq - 1 AS message_count,
+           s.summary_id, s.token_count, s.content, s.first_seq, s.last_seq, s.level, s.confidence, s.is_degraded,
+           s.erased_by_id,
+           coalesce(s.earliest_at, first.created_at, c.created_at) AS earliest_at,
+           coalesce(s.latest_at, last.created_at, c.created_at) AS latest_at
+    FROM conversations c
+    LEFT JOIN session_summaries s
+        ON s.conversation_id = c.conversation_id AND s.summary_id NOT IN (SELECT id FROM superseded)
+    LEFT JOIN messages first ON s.summary_id IS NULL AND first.conversation_id = c.conversation_id AND first.seq = 1
+    LEFT JOIN messages last
+        ON s.summary_id IS NULL AND last.conversation_id = c.conversation_id AND last.seq = c.next_seq - 1
+    WHERE {of_conversations}
+)
+SELECT id, depth, (SELECT p.name FROM projects p WHERE p.project_id = entries.project_id), earliest_at, latest_at, token_count, content, (
+           SELECT k.parent_id FROM session_summary_children k JOIN current p ON p.summary_id = k.parent_id
+           WHERE k.child_id = id LIMIT 1
+       ),
+       conversation_id, session_id, title, parent_id, parent_link, message_count, behind, (
+           SELECT count(*) FROM session_summary_children k WHERE k.parent_id = id AND depth > 0
+       ), (
+           WITH RECURSIVE below AS (
+               SELECT k.child_id FROM session_summary_children k WHERE k.parent_id = id AND depth > 0
+               UNION ALL
+               SELECT k.child_id FROM below JOIN session_summary_children k ON k.parent_id = below.child_id
+           )
+           SELECT count(*) FROM below JOIN session_summaries s ON s.summary_id = below.child_id WHERE s.depth = 0
+       ), level, confidence, is_degraded, erased
+FROM (
+    SELECT summary_id AS id, 0 AS depth, project_id, earliest_at, latest_at, token_count, content, conversation_id, session_id,
+           title, parent_id, parent_link, message_count,
+           CASE WHEN summary_id IS NULL THEN 0 ELSE greatest(0, message_count - last_seq) END AS behind,
+           level, confidence, coalesce(is_degraded, false) AS is_degraded, erased_by_id IS NOT NULL AS erased
+    FROM sessions
+    UNION ALL
+    SELECT summary_id, depth, project_id, earliest_at, latest_at, token_count, content, NULL, NULL, NULL, NULL, NULL, NULL, 0,
+           level, confidence, is_degraded, erased_by_id IS NOT NULL
+    FROM current
+) AS entries
+WHERE {conditions}
+ORDER BY latest_at DESC, depth DESC, coalesce(id, 'conv_' || conversation_id) COLLATE "C" DESC
+LIMIT %(limit)s
+
+-- name: behind
+-- The condition for entries behind a place.
+(latest_at, depth, coalesce(id, 'conv_' || conversation_id) COLLATE "C")
+    < (%(latest_at)s::timestamptz, %(depth)s::integer, %(key)s::text)
+
+-- name: quarantined
+-- The session, arc and epoch summaries that rest on content which was quarantined after they were made.
+-- From each quarantined thing it goes up: summaries are many, and what is quarantined are a few.
+WITH RECURSIVE hidden AS MATERIALIZED (
+    SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at
+    FROM conversations c JOIN quarantines q ON q.conversation_id = c.conversation_id
+    LEFT JOIN message_parts p ON p.part_id = q.target
+    WHERE {hidden_in} AND c.quarantined > 0 AND q.released_at IS NULL
+), holding AS (
+    SELECT target, target AS id, created_at FROM hidden WHERE target LIKE 'sum\_%%'
+    UNION
+    SELECT target, l.summary_id, hidden.created_at
+    FROM hidden JOIN summary_messages l ON 'msg_' || l.message_id = target
+    WHERE target LIKE 'msg\_%%'
+    UNION
+    SELECT holding.target, p.summary_id, holding.created_at
+    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.id
+), resting AS (
+    SELECT k.summary_id AS id, holding.created_at
+    FROM holding JOIN session_summary_memories k ON k.memory_summary_id = holding.id
+    UNION
+    SELECT k.summary_id, hidden.created_at
+    FROM hidden JOIN session_summary_memories k ON 'msg_' || k.message_id = target
+    WHERE target LIKE 'msg\_%%'
+    UNION
+    SELECT k.parent_id, resting.created_at
+    FROM resting JOIN session_summary_children k ON k.child_id = resting.id
+)
+SELECT DISTINCT s.summary_id
+FROM resting JOIN session_summaries s ON s.summary_id = resting.id
+WHERE s.created_at < resting.created_at
+
+-- name: session_ago
+-- The conversation so many sessions before one in its project; without subagents, and without those that are empty.
+SELECT c.conversation_id
+FROM conversations here JOIN conversations c ON c.project_id = here.project_id
+WHERE here.conversation_id = %(conversation_id)s
+  AND (c.created_at, c.conversation_id) < (here.created_at, here.conversation_id)
+  AND c.next_seq > 1 AND c.parent_link IS DISTINCT FROM 'subagent'
+ORDER BY c.created_at DESC, c.conversation_id DESC
+OFFSET %(back)s LIMIT 1
