@@ -21,6 +21,7 @@ _KINDS = {
     "msg_": "message",
     "file_": "file",
     "run_": "run",
+    "map_": "map run",
     "conv_": "conversation",
 }
 # Which way from a model to its workspace.
@@ -31,6 +32,9 @@ _PATHS = {
     "SessionSummary": "workspace_id",
     "HistoryJob": "workspace_id",
     "Grant": "workspace_id",
+    "MapRun": "workspace_id",
+    "MapItem": "run__workspace_id",
+    "MapEvent": "workspace_id",
     "AuditEntry": "workspace_id",
     "IntegrityReport": "workspace_id",
     "IntegrityScan": "workspace_id",
