@@ -1,4 +1,4 @@
-"""Admin tables of receipts and grants; grants can be revoked."""
+"""Admin tables of receipts, map runs and grants; grants can be revoked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.urls import reverse
 from conversations.admin import conversation
 from conversations.admin_rows import RowsAdmin, page_of, scope_of, service_action
 from retrieval.delegation.grants import Grants
-from retrieval.models import AssemblyReceipt, Grant
+from retrieval.models import AssemblyReceipt, Grant, MapEvent, MapItem, MapRun
 
 admin.site.register(
     AssemblyReceipt,
@@ -38,3 +38,28 @@ admin.site.register(
     actions=(service_action("revoke", "Revoke", done="Grants revoked", act=_revoke),),
     view_on_site=lambda self, obj: reverse("grants", kwargs={"workspace": obj.workspace.name}),
 )  # fmt: skip
+
+admin.site.register(
+    MapRun,
+    RowsAdmin,
+    long_texts=("prompt",),
+    list_display=("run_id", "workspace", "kind", "state", "pause_reason", "total", "created_at", "finished_at"),
+    list_select_related=("workspace",),
+    search_fields=("run_id",),
+    ordering=("-created_at", "run_id"),
+)
+admin.site.register(
+    MapItem,
+    RowsAdmin,
+    long_texts=("input", "output", "validation_errors"),
+    list_display=("item_id", "run_id", "position", "state", "error_kind", "refused_answers", "finished_at"),
+    search_fields=("run__run_id",),
+    ordering=("-item_id",),
+)
+admin.site.register(
+    MapEvent,
+    RowsAdmin,
+    list_display=("event_id", "run_id", "seq", "at", "actor", "event", "position"),
+    search_fields=("run__run_id",),
+    ordering=("-event_id",),
+)

@@ -1,4 +1,4 @@
-"""Receipts of what models were shown, and grants to read."""
+"""Receipts of what models were shown, grants to read, and map runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 
 from conversations.models import Conversation, Workspace
+from retrieval.map.models import MapEvent as MapEvent
+from retrieval.map.models import MapItem as MapItem
+from retrieval.map.models import MapRun as MapRun
 
 
 class AssemblyReceipt(models.Model):
