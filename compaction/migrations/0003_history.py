@@ -14,7 +14,7 @@ from conversations.run_sql import RunSQLFile, SealRows
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("compaction", "0001_initial"),
+        ("compaction", "0002_endpoint_temperature"),
         ("conversations", "0002_projects"),
     ]
 

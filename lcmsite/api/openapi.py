@@ -21,7 +21,6 @@ from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
 
-PREFIX = "/api/v1/"
 # Paths beside the catalogue's.
 DOWNLOAD = "files/{file_id}/download/"
 LEDGER = "conversations/{conversation_id}/ledger/"

@@ -30,13 +30,13 @@ from rest_framework.viewsets import ViewSet
 
 from conversations.errors import Invalid, NotFound
 from lcmsite.access.keys import BearerKey
-from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX, CompletedSchema, OperationSchema
+from lcmsite.api.openapi import DOWNLOAD, LEDGER, CompletedSchema, OperationSchema
 from lcmsite.api.responses import JSON, problem_response
 from lcmsite.api.streams import OCTETS, download, ledger
 from lcmsite.api.throttling import KeyThrottle
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_schema import fields_of, is_bytes
-from lcmsite.catalogue.operation import Operation, metric_name
+from lcmsite.catalogue.operation import PREFIX, Operation, metric_name
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import LengthRequired, UnsupportedMediaType
 

@@ -5,6 +5,8 @@ Records become named components: a reader of the OpenAPI document meets each of 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, get_args, get_origin
@@ -19,6 +21,8 @@ Schema = dict[str, Any]
 
 COMPONENTS = "#/components/schemas/"
 _REF = COMPONENTS + "{model}"
+_OWN = "#/$defs/"
+_REFERENCE = re.compile(rf'"\$ref": "{COMPONENTS}([^"]+)"')
 
 
 class Problem(BaseModel):
@@ -129,6 +133,23 @@ def of_results(hints: Sequence[Any]) -> tuple[list[Schema], dict[str, Schema]]:
     return [_untitled(schemas[place, "serialization"]) for place in range(len(hints))], _untitled(
         whole.get("$defs", {})
     )
+
+
+def self_contained(whole: Schema, known: Mapping[str, Schema]) -> Schema:
+    """The schema as an object with its components, for a place without a document."""
+    if "$ref" in whole:
+        # It has to be an object itself, not a reference to one.
+        whole = known[whole["$ref"].removeprefix(COMPONENTS)]
+    named: dict[str, Schema] = {}
+    waiting = [whole]
+    while waiting:
+        for name in _REFERENCE.findall(json.dumps(waiting.pop())):
+            if name not in named:
+                named[name] = known[name]
+                waiting.append(known[name])
+    complete = {"type": "object", **whole, **({"$defs": named} if named else {})}
+    alone: Schema = json.loads(json.dumps(complete).replace(COMPONENTS, _OWN))
+    return alone
 
 
 class FileContent(BaseModel):

@@ -16,6 +16,8 @@ from lcmsite.api.concurrency import cancelled_with_client, gate
 from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
 
+# Before every path of the REST API.
+PREFIX = "/api/v1/"
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _OF_ONE = "conversations/{conversation_id}/"
 _WITHIN = re.compile(r"(?<=[a-z])([A-Z])")

@@ -5,7 +5,7 @@ REST, OpenAPI, the command line and the tools of agents are generated from this 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from compaction import params as compaction
 from compaction.background.statistics import CompactionActivity
@@ -25,6 +25,7 @@ from integrity.repairs.applying import Repairs
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention, StorageReport
+from lcmsite.catalogue.capabilities import CapabilityList, CapabilityParams
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
@@ -39,7 +40,18 @@ ADMIN = KeyScope.ADMIN
 ALL = "conversations/"
 ONE = ALL + "{conversation_id}/"
 
+
+class Capabilities(CapabilityList):
+    """What this LCM can do, level by level."""
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        return CATALOGUE
+
+
 CATALOGUE: tuple[Operation, ...] = (
+    # Discovery.
+    Operation(Capabilities, "schema", CapabilityParams, "GET", "capabilities/", "lcm_schema", for_agents=True),
     # Conversations and their messages.
     Operation(ConversationStore, "open_conversation", conversations.OpenConversationParams, "POST", ALL, "lcm_open",
         scope=WRITE, for_agents=True),

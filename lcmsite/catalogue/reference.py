@@ -13,9 +13,9 @@ from typing import Any, get_args, get_origin
 from django.template.loader import render_to_string
 
 from conversations.content.lossless_values import NO_NUL
-from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX
+from lcmsite.api.openapi import DOWNLOAD, LEDGER
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
-from lcmsite.catalogue.operation import Operation, placeholders
+from lcmsite.catalogue.operation import PREFIX, Operation, placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, KINDS
 from lcmsite.cli.program import MANAGEMENT, verbs

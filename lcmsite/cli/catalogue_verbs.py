@@ -38,8 +38,8 @@ def from_operation(operation: Operation) -> Verb:
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
         if fields.keys() >= {"file_name", "content"} and arguments.content != STDIO:
             given.setdefault("file_name", Path(arguments.content).name)
-        # Opening a conversation is how people begin, and what is of the site has no workspace: none has to exist yet.
-        is_founding = operation.method == "open_conversation" or operation.of_the_site
+        # Discovering and opening are how people begin, and what is of the site has no workspace: none has to exist yet.
+        is_founding = operation.tool in ("lcm_schema", "lcm_open") or operation.of_the_site
         caller = session.founding_caller if is_founding else session.caller
         with waiting(f"{operation.command} ..."):
             result = operation.perform(caller, given, in_text=given).result

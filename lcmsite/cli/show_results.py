@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -12,6 +13,8 @@ from compaction.rendering import ERASED
 from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
+from lcmsite.catalogue.capabilities import CapabilitySummary
+from lcmsite.catalogue.json_text import as_json
 from lcmsite.cli import show_reading, show_trust
 from lcmsite.cli.terminal_layout import Screen, cell, show_one, span
 from lcmsite.clock import Clock
@@ -180,3 +183,9 @@ def _(coverage: Coverage, screen: Screen) -> None:
         f"{coverage.raw:,} raw, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
         f"{'Everything can be recovered.' if coverage.is_complete else 'Not everything can be recovered.'}"
     )
+
+
+@show_one.register
+def _(capabilities: CapabilitySummary, screen: Screen) -> None:
+    # Programs read it, so it is JSON with or without --json.
+    screen.body(json.dumps(json.loads(as_json(capabilities)), indent=2))

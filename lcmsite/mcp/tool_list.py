@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from functools import cache
 
 from mcp_types import Tool, ToolAnnotations
 
 from lcmsite.catalogue import json_schema
-from lcmsite.catalogue.json_schema import COMPONENTS, Schema
+from lcmsite.catalogue.json_schema import Schema
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 
 TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if each.for_agents}
 
-_OWN = "#/$defs/"
-_REFERENCE = re.compile(rf'"\$ref": "{COMPONENTS}([^"]+)"')
 _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
@@ -27,7 +23,7 @@ def tools() -> tuple[Tool, ...]:
     """Every tool, as agents see it."""
     answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
-        _tool(name, operation, _alone(answer, records))
+        _tool(name, operation, json_schema.self_contained(answer, records))
         for (name, operation), answer in zip(TOOLS.items(), answers, strict=True)
     )
 
@@ -60,21 +56,4 @@ def _of_params(operation: Operation) -> Schema:
             }
         elif json_schema.is_conversation(schema.get("items", {})):
             whole["properties"][name]["items"] = _CONVERSATION
-    return _alone(whole, json_schema.components_of([operation.params]))
-
-
-def _alone(whole: Schema, known: Mapping[str, Schema]) -> Schema:
-    """The schema with its components: a tool's schema has no document."""
-    if "$ref" in whole:
-        # A tool's schema is an object itself.
-        whole = known[whole["$ref"].removeprefix(COMPONENTS)]
-    named: dict[str, Schema] = {}
-    waiting = [whole]
-    while waiting:
-        for name in _REFERENCE.findall(json.dumps(waiting.pop())):
-            if name not in named:
-                named[name] = known[name]
-                waiting.append(known[name])
-    complete = {"type": "object", **whole, **({"$defs": named} if named else {})}
-    alone: Schema = json.loads(json.dumps(complete).replace(COMPONENTS, _OWN))
-    return alone
+    return json_schema.self_contained(whole, json_schema.components_of([operation.params]))

@@ -29,6 +29,7 @@ from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result,
 from tests.integrity.breaking import a_compacted_conversation, breaking
 from tests.integrity.erasing import a_secret_conversation, erased
 from tests.integrity.repairing import ADMIN, a_plan, applied
+from tests.maps import a_map_run, completed
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(3000))
 WORDS = "There was some talk about the harbour and its boats. " * 12
@@ -43,6 +44,8 @@ def make_everything() -> None:
     compacted = a_compacted_conversation().id
     said = _a_conversation_with_everything_said()
     _use(said, scope)
+    completed(a_map_run(conversation_id=said))
+    a_map_run(conversation_id=said, kind="agentic", prompt="Read {{item}}.")
     for secret, first, last in ((a_secret_conversation(), 20, 22), (a_secret_conversation(compacted=False), 5, 21)):
         erased(Erasures.from_settings(scope), secret, from_seq=first, to_seq=last)
         CompactionEngine.from_settings().compact(conversation_id=secret)

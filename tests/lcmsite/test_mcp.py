@@ -25,7 +25,8 @@ WRITES = [name for name, operation in TOOLS.items() if operation.scope is not Ke
 
 
 # What is another every time it is asked: a grant is given anew, and the cursor of a search tells when it began.
-FLEETING = {"updated_at", "grant", "next_cursor"}
+# The limits of a request are those of the process that is asked.
+FLEETING = {"updated_at", "grant", "next_cursor", "limits"}
 
 
 def _lasting(answer):

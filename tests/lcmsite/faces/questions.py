@@ -17,6 +17,7 @@ INSTEAD = {"lcm_undo_repairs": {"repair_id": "applied"}}
 
 # What is said beyond what has to be said, so that options are asked through every face, too.
 OPTIONS = {
+    "lcm_schema": {"level": 1, "full": True},
     "lcm_list": {"limit": 5},
     "lcm_messages": {"after_seq": 38, "limit": 3},
     "lcm_runs": {"limit": 1, "outcome": "compacted", "reason": "manual"},

@@ -1,0 +1,146 @@
+"""What this LCM can do, in one answer: operations by level, limits, settings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from django.conf import settings
+from pydantic import Field
+
+from conversations.files.large_files import LargeFileService
+from conversations.files.uploads import UploadService
+from conversations.param_fields import WHOLE, Flag, Params, optional
+from conversations.scope import Scoped
+from conversations.store.conversations import ConversationStore
+from lcmsite.catalogue import json_schema
+from lcmsite.catalogue.operation import PREFIX, Operation
+from lcmsite.effective_settings import settings_in_force
+from retrieval.delegation.expand_query import Delegation
+from retrieval.delegation.grants import Grants
+
+DISCOVER, STORE, SUMMARIZE, DELEGATE = range(4)
+PURPOSES: Mapping[int, str] = {
+    DISCOVER: "Find out what there is.",
+    STORE: "Store originals, and list them.",
+    SUMMARIZE: "Make summaries, read by them, and verify both.",
+    DELEGATE: "Let other models and agents do work over many items.",
+}
+# Level 2 is of all services that are not named here.
+_LEVELS: Mapping[type, int] = {
+    ConversationStore: STORE,
+    LargeFileService: STORE,
+    UploadService: STORE,
+    Delegation: DELEGATE,
+    Grants: DELEGATE,
+}
+_LIMITS = ("max_request_bytes", "request_timeout_seconds", "rate_limit")
+
+
+class CapabilityParams(Params):
+    """Which level, and how much of each operation."""
+
+    level: Annotated[int, Field(ge=DISCOVER, le=DELEGATE), WHOLE] = optional("Only the operations of this level.")
+    full: Flag = optional("Whether to give the whole schema of each operation's params, not only its name.")
+
+
+@dataclass(frozen=True)
+class CapableOperation:
+    """An operation: its name on each face, who may call it, and what it takes.
+
+    `path` is that of the REST API, `everywhere` its second path for all of the workspace, `tool` its name for agents
+    over MCP, if it is one of their tools. `needs` is the scope of an API key, or `operator`: no key, but the operator.
+    """
+
+    name: str
+    command: str
+    verb: str
+    path: str
+    everywhere: str | None
+    tool: str | None
+    needs: str
+    sentence: str
+    params: str
+    params_schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class CapabilityLevel:
+    """One level of what LCM can do, from discovery to work over many items."""
+
+    level: int
+    purpose: str
+    operations: tuple[CapableOperation, ...]
+
+
+@dataclass(frozen=True)
+class CapabilitySummary:
+    """Version, operations by level, limits of a request, and settings in force."""
+
+    version: str
+    openapi: str
+    levels: tuple[CapabilityLevel, ...]
+    limits: Mapping[str, float]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CapabilityList(Scoped, ABC):
+    """Discovery: what this LCM can do. The list of operations comes from a subclass."""
+
+    @property
+    @abstractmethod
+    def operations(self) -> Sequence[Operation]:
+        """All operations that there are."""
+
+    def schema(self, *, level: int | None = None, full: bool = False) -> CapabilitySummary:
+        """Describe what this LCM can do: operations by level, limits and settings.
+
+        Level 0 is this description, 1 storing and listing, 2 summaries and reading, 3 delegated work. Each operation
+        comes with its command, its path, its tool, the scope it needs, and the name of its params; with `full`, also
+        with their JSON Schema. The settings are the defaults of all conversations; a conversation may override some.
+        """
+        levels = PURPOSES if level is None else (level,)
+        return CapabilitySummary(
+            version=version("lcm"),
+            openapi=f"{PREFIX}schema/",
+            levels=tuple(
+                CapabilityLevel(each, PURPOSES[each], tuple(self._operations(each, full=full))) for each in levels
+            ),
+            limits={name: getattr(settings.DEPLOYMENT, name) for name in _LIMITS},
+            settings={
+                setting.name.removeprefix("LCM_").lower(): setting.value
+                for group in settings_in_force()
+                for setting in group.settings
+                if not (group.of_the_site or setting.is_secret)
+            },
+        )
+
+    def _operations(self, level: int, *, full: bool) -> Iterator[CapableOperation]:
+        for operation in self.operations:
+            if self._level(operation) == level:
+                yield CapableOperation(
+                    name=operation.tool,
+                    command=f"lcm {operation.command}",
+                    verb=operation.verb,
+                    path=PREFIX + operation.path,
+                    everywhere=PREFIX + operation.everywhere if operation.everywhere else None,
+                    tool=operation.agent_tool or None,
+                    needs="operator" if operation.of_the_site else operation.scope.value,
+                    sentence=operation.summary,
+                    params=operation.params.__name__,
+                    params_schema=_schema(operation) if full else None,
+                )
+
+    def _level(self, operation: Operation) -> int:
+        if isinstance(self, operation.service):
+            return DISCOVER
+        return _LEVELS.get(operation.service, SUMMARIZE)
+
+
+def _schema(operation: Operation) -> Mapping[str, Any]:
+    whole = json_schema.of_params(operation.params, defaults=operation.defaults)
+    return json_schema.self_contained(whole, json_schema.components_of([operation.params]))

@@ -1,0 +1,106 @@
+"""Verify an exported record of map runs from the file alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from retrieval.map.event_log import event_hash
+from retrieval.map.record_types import MapEventFinding, MapVerification
+from retrieval.map.types import MapEventKind
+
+# So many findings are listed; all are counted.
+MOST_LISTED = 20
+
+
+@dataclass
+class _Chain:
+    """What is known of one run behind the lines that were read."""
+
+    seq: int = 0
+    head: str = ""
+    completed: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Reading:
+    """The chains of the file so far, and what is wrong with them."""
+
+    # Hashes that some event has to have.
+    missing: set[str] = field(default_factory=set)
+    chains: dict[str, _Chain] = field(default_factory=dict)
+    by_code: Counter[str] = field(default_factory=Counter)
+    findings: list[MapEventFinding] = field(default_factory=list)
+
+    def take(self, number: int, line: bytes) -> None:
+        """Compare one line with what the lines before it lead to expect."""
+        try:
+            event = json.loads(line)
+            at = datetime.fromisoformat(event["at"])
+            sealed = event_hash(
+                previous_hash=bytes.fromhex(event["previous_hash"]),
+                run_id=event["run_id"],
+                seq=event["seq"],
+                at=at,
+                actor=event["actor"],
+                event=event["event"],
+                position=event["position"],
+                input_hash=bytes.fromhex(event["input_hash"]),
+                output_hash=bytes.fromhex(event["output_hash"]),
+                details=event["details"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            self.add(number, "unreadable", f"is no event: {type(wrong).__name__}")
+            return
+        chain = self.chains.setdefault(str(event["run_id"]), _Chain())
+        self._compare(number, chain, event)
+        if event["hash"] != sealed.hex():
+            self.add(number, "hash_differs", f"event {event['seq']} does not have the hash of its fields")
+        chain.seq, chain.head = event["seq"], event["hash"]
+        self.missing.discard(event["hash"])
+
+    def _compare(self, number: int, chain: _Chain, event: Mapping[str, Any]) -> None:
+        seq = event["seq"]
+        if seq != chain.seq + 1:
+            self.add(number, "seq_differs", f"event {seq} follows event {chain.seq}")
+        elif event["previous_hash"] != chain.head:
+            self.add(number, "chain_differs", f"event {seq} does not follow from event {chain.seq}")
+        if seq == 1 and event["event"] != MapEventKind.SUBMITTED:
+            self.add(number, "not_submitted", "the first event is not that of a submission")
+        if event["event"] == MapEventKind.COMPLETED:
+            if event["position"] in chain.completed:
+                self.add(number, "completed_twice", f"item {event['position']} was completed before")
+            chain.completed.add(event["position"])
+
+    def add(self, line: int, code: str, detail: str) -> None:
+        self.by_code[code] += 1
+        if len(self.findings) < MOST_LISTED:
+            self.findings.append(MapEventFinding(line, code, detail))
+
+
+def verify_events(lines: Iterable[bytes], *, name: str, expected: Collection[str] = ()) -> MapVerification:
+    """Recompute every hash of an exported record, and each run's chain.
+
+    `expected` are hashes kept from an earlier export. Some event must still have each of them, so that nobody removed
+    the newest events, or computed all of them anew.
+    """
+    reading = _Reading(missing={each.lower() for each in expected})
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        reading.take(number, line)
+    for head in sorted(reading.missing):
+        reading.add(number, "expected_missing", f"no event has the expected hash {head[:64]}")
+    return MapVerification(
+        source=name,
+        lines=number,
+        runs=len(reading.chains),
+        is_clean=not reading.by_code,
+        finding_count=reading.by_code.total(),
+        by_code=dict(reading.by_code),
+        findings=tuple(reading.findings),
+        heads={run_id: chain.head for run_id, chain in reading.chains.items()},
+    )

@@ -1,0 +1,139 @@
+"""What the record of map runs and the claims of agents give back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from conversations.work.queue import WorkState
+from retrieval.delegation.types import GrantRecord
+from retrieval.map.types import MapEventKind
+
+
+@dataclass(frozen=True)
+class MapEventRecord:
+    """One event of a map run; each hash, in hexadecimal, seals all events before it."""
+
+    run_id: str
+    seq: int
+    at: datetime
+    actor: str
+    event: MapEventKind
+    position: int | None
+    input_hash: str
+    output_hash: str
+    details: Mapping[str, Any]
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class MapExport:
+    """An exported record; `heads` are the last hashes, by run."""
+
+    lines: int
+    runs: int
+    heads: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class MapEventFinding:
+    """One line of an exported record that contradicts another; lines count from 1."""
+
+    line: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class MapVerification:
+    """The result of verifying an exported record: all findings counted, the first listed."""
+
+    source: str
+    lines: int
+    runs: int
+    is_clean: bool
+    finding_count: int
+    by_code: Mapping[str, int]
+    findings: tuple[MapEventFinding, ...]
+    heads: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ClaimTerms:
+    """On which terms an agent works on items of a run.
+
+    `grant` is what it may read besides its items, by `lcm_expand_query` with its id; without one, nothing. `read_only`
+    forbids it to change anything outside LCM. LCM cannot enforce that: an agent that works elsewhere has to keep to it.
+    """
+
+    read_only: bool
+    retain: str
+    delegated_scope: str
+    kept_work: str
+    grant: GrantRecord | None
+    note: str
+
+
+@dataclass(frozen=True)
+class ClaimedItem:
+    """An item in the hands of one agent, until its lease ends.
+
+    `fence` goes with every answer about it. `prompt` is the run's with the item filled in; `validation_errors` is what
+    was wrong with the last answer.
+    """
+
+    item_id: int
+    position: int
+    fence: int
+    leased_until: datetime
+    prompt: str
+    input: str
+    refused_answers: int
+    validation_errors: str
+
+
+@dataclass(frozen=True)
+class ClaimedItems:
+    """Claimed items of a run, their terms, and the schema that each output has to match.
+
+    `open_items` is how many of the run are not finished. Without items while some are open, all of these are in other
+    hands; ask again when a lease may have ended.
+    """
+
+    run_id: str
+    worker: str
+    items: tuple[ClaimedItem, ...]
+    open_items: int
+    output_schema: Mapping[str, Any]
+    max_attempts: int
+    terms: ClaimTerms
+
+
+@dataclass(frozen=True)
+class HeldItem:
+    """How long an item stays in the hands of the agent with this fence."""
+
+    item_id: int
+    run_id: str
+    position: int
+    fence: int
+    leased_until: datetime
+
+
+@dataclass(frozen=True)
+class ItemOutcome:
+    """What an answer about an item led to.
+
+    `state` is `done`, `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated` says
+    that the same answer was recorded before.
+    """
+
+    item_id: int
+    run_id: str
+    position: int
+    state: WorkState
+    attempts_left: int
+    repeated: bool = False

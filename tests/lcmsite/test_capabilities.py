@@ -1,0 +1,63 @@
+"""`lcm schema` describes every operation once, on its level, with params that validate."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+
+import jsonschema
+import pytest
+from django.test import override_settings
+
+from lcmsite.catalogue.operations import CATALOGUE
+from tests.lcmsite.callers import Api, an_api_key, lcm
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_operation_is_on_one_level_under_the_names_that_the_faces_give_it():
+    answer = Api(an_api_key(None, "read")).get("capabilities/").body
+
+    levels = answer["levels"]
+    operations = [each for level in levels for each in level["operations"]]
+    assert answer["version"] == version("lcm")
+    assert [level["level"] for level in levels] == [0, 1, 2, 3]
+    assert [each["name"] for each in levels[0]["operations"]] == ["lcm_schema"]
+    assert sorted(each["name"] for each in operations) == sorted(each.tool for each in CATALOGUE)
+    append = next(each for each in operations if each["name"] == "lcm_append")
+    assert (append["verb"], append["path"]) == ("POST", "/api/v1/conversations/{conversation_id}/messages/")
+    assert (append["command"], append["tool"], append["needs"]) == ("lcm append", "lcm_append", "write")
+    assert append["params"] == "AppendMessagesParams"
+    assert "params_schema" not in append
+
+
+def test_storing_is_level_one_summaries_level_two_and_delegation_level_three():
+    levels = {
+        each["name"]: level["level"] for level in lcm("--json", "schema").json["levels"] for each in level["operations"]
+    }
+
+    names = ("lcm_append", "lcm_messages", "lcm_store_file", "lcm_compact", "lcm_grep", "lcm_expand_query")
+    assert [levels[name] for name in names] == [1, 1, 1, 2, 2, 3]
+
+
+def test_a_full_answer_has_schemas_that_are_complete_in_themselves():
+    answer = lcm("--json", "schema", "--full").json
+
+    for level in answer["levels"]:
+        for operation in level["operations"]:
+            schema = operation["params_schema"]
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert "#/components/" not in json.dumps(schema), operation["name"]
+
+
+@override_settings(LCM={"fresh_tail_count": 21})
+def test_settings_and_limits_in_force_are_given_without_secrets_or_addresses():
+    answer = lcm("--json", "schema", "--level", "0").json
+
+    assert answer["settings"]["fresh_tail_count"] == 21
+    assert answer["limits"].keys() == {"max_request_bytes", "request_timeout_seconds", "rate_limit"}
+    assert not {"database_url", "secret_key", "chat_key", "chat_url"} & answer["settings"].keys()
+
+
+def test_on_a_terminal_it_is_json_too():
+    assert json.loads(lcm("schema", "--level", "1").out)["levels"][0]["level"] == 1
