@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
+from django.db import connection
 
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
@@ -14,6 +16,7 @@ from retrieval.map.item_queue import claim_next
 from retrieval.map.map_worker import MapWorker
 from retrieval.map.models import MapEvent, MapItem, MapRun
 from tests.compaction.vendor import failing, rate_limited, refusing
+from tests.factories import a_conversation
 from tests.retrieval.map.labels import Unreliable, a_run, an_item, answering, expected, item_in, labelling, last_message
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -274,3 +277,24 @@ def test_no_transaction_is_open_while_the_model_is_called(operator, work):
 
     assert MapRun.objects.get(pk=run.run_id).state == "completed"
     assert LargeFile.objects.filter(file_id=operator.get_run(run_id=run.run_id).output_file_id).exists()
+
+
+def test_equal_requests_at_once_become_one_run(operator):
+    conversation_id = a_conversation("hello").conversation_id
+    found, together = [], threading.Barrier(4)
+
+    def submit():
+        together.wait()
+        try:
+            found.append(a_run(operator, 20, conversation_id=conversation_id, idempotency_key="k").run_id)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=submit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(found) == 4 and len(set(found)) == 1
+    assert MapItem.objects.count() == 20
