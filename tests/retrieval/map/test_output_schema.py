@@ -1,0 +1,134 @@
+"""Schemas fetch nothing, and check any value in bounded work."""
+
+from __future__ import annotations
+
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from conversations.errors import Invalid
+from retrieval.map.item_prompt import NotJson, value_in_answer
+from retrieval.map.output_schema import SchemaCheck, checked_schema
+
+
+@pytest.fixture
+def fetched():
+    """The paths that somebody fetched, and the address to fetch from."""
+    paths = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            paths.append(self.path)
+            self.send_error(404)
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield paths, f"http://127.0.0.1:{server.server_port}/schema.json"
+    server.shutdown()
+
+
+def test_a_remote_reference_is_refused_and_never_fetched(fetched):
+    paths, address = fetched
+
+    for schema in ({"$ref": address}, {"items": {"anyOf": [{"$dynamicRef": address}]}}):
+        with pytest.raises(Invalid):
+            checked_schema(schema)
+        # As if it had got past the check.
+        with pytest.raises(Exception, match=r".*"):
+            SchemaCheck(schema).errors([1])
+    checked_schema({"$id": address, "type": "object"})
+
+    assert paths == []
+
+
+BOMB = {
+    "$defs": {
+        **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(30)},
+        "d30": {},
+    },
+    "$ref": "#/$defs/d0",
+}
+
+
+def nested(levels):
+    schema = {}
+    for _ in range(levels):
+        schema = {"items": schema}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        [],
+        True,
+        {"type": "thing"},
+        {"$schema": "http://json-schema.org/draft-07/schema#"},
+        {"$ref": "#/$defs/missing"},
+        {"$ref": "other.json"},
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        BOMB,
+        nested(41),
+        {"description": "x" * 64_001},
+        {"pattern": "(a+)+$"},
+        {"pattern": "a*b*c*d"},
+        {"pattern": "(a|aa){9}"},
+        {"pattern": "(.)\\1"},
+        {"pattern": "["},
+        {"patternProperties": {"(x+)+": {}}},
+        {"const": float("nan")},
+    ],
+    ids=lambda schema: str(schema)[:40],
+)
+def test_a_schema_that_cannot_be_checked_safely_is_refused(schema):
+    began = time.monotonic()
+
+    with pytest.raises(Invalid):
+        checked_schema(schema)
+
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "string", "pattern": "^[a-z]+$"}, "boat", "Boat"),
+        ({"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}}, [1, 2], [1, "2"]),
+        ({"properties": {"n": {"$ref": "#"}}, "additionalProperties": False}, {"n": {"n": {}}}, {"n": {"x": 1}}),
+        ({"prefixItems": [{"const": 1}], "items": False}, [1], [1, 2]),
+        ({"patternProperties": {"^n": {"type": "number"}}}, {"n1": 1, "x": "y"}, {"n1": "1"}),
+        ({"enum": ["a", None]}, None, "b"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_values_are_checked_as_the_draft_says(schema, good, bad):
+    check = checked_schema(schema)
+
+    assert check.errors(good) == []
+    assert check.errors(bad) != []
+
+
+def test_a_text_that_is_long_for_a_pattern_is_refused_at_once():
+    check = checked_schema({"pattern": "a*b*$"})
+
+    began = time.monotonic()
+    assert "at most 1,000 characters" in check.errors("a" * 200_000)[0]
+    assert check.errors("a" * 1_000) == []
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [('{"a": 1}', {"a": 1}), ("```json\n[1, 2]\n```", [1, 2]), (" null \n", None), ('```\n"x"\n```', "x")],
+)
+def test_an_answer_is_a_json_value_in_a_fence_or_not(answer, value):
+    assert value_in_answer(answer) == value
+
+
+@pytest.mark.parametrize("answer", ["Sure: {}", "{} {}", "NaN", "1e999", "[" * 3000 + "]" * 3000, "", "{'a': 1}"])
+def test_an_answer_that_is_more_or_less_is_refused(answer):
+    with pytest.raises(NotJson):
+        value_in_answer(answer)

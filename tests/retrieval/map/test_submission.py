@@ -1,0 +1,175 @@
+"""What a run is made from is checked as a whole before anything is stored."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from conversations.errors import Conflict, Invalid, LcmError, NotFound
+from conversations.files.large_files import LargeFileService
+from conversations.models import LargeFile
+from conversations.scope import Scope
+from retrieval.delegation.grants import Grants
+from retrieval.map.event_log import event_hash
+from retrieval.map.item_prompt import item_prompt
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.models import MapEvent, MapItem, MapRun
+from tests.factories import a_conversation, a_workspace
+from tests.retrieval.map.labels import PROMPT, SCHEMA, a_run, an_item
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"prompt": "Label this."}, "{{item}} is missing"),
+        ({"prompt": "{{item}} \x00"}, "prompt must be"),
+        ({"output_schema": {"type": "thing"}}, "output_schema"),
+        ({"output_schema": {"$ref": "https://example.com/s.json"}}, "nothing is fetched"),
+        ({"items": []}, "no items"),
+        ({"items": ["x"] * 1001}, "a request takes 1,000"),
+        ({"items": [float("nan")]}, "JSON values"),
+        ({"items": [1], "input_file_id": "file_0"}, "either"),
+        ({"items": None}, "either"),
+        ({"concurrency": 0}, "concurrency must be"),
+        ({"max_attempts": 11}, "max_attempts must be"),
+        ({"timeout_s": 0}, "timeout_s must be"),
+        ({"budget_tokens": 0}, "budget_tokens must be"),
+        ({"temperature": 3.0}, "temperature must be"),
+        ({"model": "gpt"}, "is not one"),
+        ({"model": "anthropic"}, "LCM_ANTHROPIC"),
+        ({"idempotency_key": ""}, "idempotency_key"),
+    ],
+)
+def test_a_request_that_cannot_be_carried_out_stores_nothing(operator, changed, sentence):
+    conversation_id = a_conversation("hello").conversation_id
+
+    with pytest.raises(Invalid) as refused:
+        a_run(operator, 2, conversation_id=conversation_id, **changed)
+
+    assert sentence in str(refused.value)
+    assert not MapRun.objects.exists() and not MapItem.objects.exists() and not LargeFile.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("in.jsonl", b'{"id": 1}\n{"id": \n', "Line 2"),
+        ("in.json", b"[1, 2, NaN]", "Line 1"),
+        ("in.jsonl", b"\xff\xfe", "UTF-8"),
+        ("in.jsonl", b" \n\n", "no items"),
+        ("in.jsonl", b"[" * 5000, "Line 1"),
+        ("in.jsonl", b"1e999", "Line 1"),
+        ("in.jsonl", b'"' + b"x" * 200_001 + b'"', "Line 1 has over"),
+    ],
+)
+def test_every_line_of_a_file_is_checked_first(operator, name, content, sentence):
+    conversation_id = a_conversation("hello").conversation_id
+    file = LargeFileService.from_settings().store(conversation_id=conversation_id, content=content, file_name=name)
+
+    with pytest.raises(Invalid) as refused:
+        a_run(operator, 0, items=None, input_file_id=file.file_id)
+
+    assert sentence in str(refused.value)
+    assert not MapRun.objects.exists()
+
+
+def test_items_are_kept_exactly_as_they_are_written(operator):
+    conversation_id = a_conversation("hello").conversation_id
+    content = '[ {"b": 1.50,\n "a": "\\u00e9\u2028"},\t"two", 1E2 , [ ] ]'.encode()
+    file = LargeFileService.from_settings().store(conversation_id=conversation_id, content=content)
+
+    run = a_run(operator, 0, items=None, input_file_id=file.file_id)
+
+    texts = [item.input for item in operator.list_items(run_id=run.run_id)]
+    assert texts == ['{"b": 1.50,\n "a": "\\u00e9\u2028"}', '"two"', "1E2", "[ ]"]
+
+
+def test_the_same_key_is_the_same_run_and_another_request_a_conflict(operator):
+    conversation_id = a_conversation("hello").conversation_id
+    given = {"conversation_id": conversation_id, "idempotency_key": "today"}
+
+    first, second = a_run(operator, 3, **given), a_run(operator, 3, **given)
+
+    assert first.run_id == second.run_id
+    assert MapItem.objects.count() == 3
+    with pytest.raises(Conflict):
+        a_run(operator, 4, **given)
+    with pytest.raises(Conflict):
+        a_run(operator, 3, **given, output_schema={})
+
+
+@pytest.mark.parametrize("retain", ["", "  \n"])
+def test_a_delegation_without_retention_is_refused(operator, retain):
+    with pytest.raises(Invalid) as refused:
+        operator.submit_agentic(prompt=PROMPT, output_schema=SCHEMA, retain=retain, items=[1], conversation_id=1)
+
+    assert str(refused.value) == "Delegation without retention violates scope-reduction invariant."
+
+
+def test_a_delegated_caller_says_what_it_hands_over_and_what_it_keeps(operator):
+    conversation = a_conversation("hello")
+    grant = Grants.from_settings().issue(
+        workspace_id=a_workspace().pk, question="Which?", item_ids=[], depth=1, token_cap=1000, seconds=60
+    )
+    given = {
+        "prompt": PROMPT,
+        "output_schema": SCHEMA,
+        "retain": "the verdict",
+        "items": [1],
+        "conversation_id": conversation.conversation_id,
+        "grant_id": grant.grant_id,
+    }
+
+    with pytest.raises(Invalid) as refused:
+        operator.submit_agentic(**given, delegated_scope="reading")
+    run = operator.submit_agentic(**given, delegated_scope="reading", kept_work="writing")
+
+    assert refused.value.code == "no_scope_reduction"
+    assert (run.retain, run.delegated_scope, run.kept_work) == ("the verdict", "reading", "writing")
+    events = list(MapEvent.objects.filter(run_id=run.run_id).order_by("seq").values_list("event", flat=True))
+    assert events == ["submitted", "delegated"]
+    Grants.from_settings().revoke_grant(grant_id=grant.grant_id)
+    with pytest.raises(LcmError):
+        operator.submit_agentic(**given, delegated_scope="reading", kept_work="writing")
+
+
+def test_runs_of_another_workspace_are_not_there(operator):
+    run = a_run(operator, 1)
+    stranger = MapOperator(Scope(a_workspace("other").pk))
+
+    for call in (stranger.get_run, stranger.list_items, stranger.output, stranger.pause, stranger.cancel):
+        with pytest.raises(NotFound):
+            call(run_id=run.run_id)
+    with pytest.raises(NotFound):
+        a_run(stranger, 0, items=None, conversation_id=None, input_file_id=run.input_file_id)
+    assert stranger.list_runs() == []
+    assert [each.run_id for each in operator.list_runs()] == [run.run_id]
+
+
+def test_the_record_is_chained_and_cannot_be_changed(operator):
+    run = a_run(operator, 2)
+    operator.pause(run_id=run.run_id)
+    operator.resume(run_id=run.run_id)
+
+    events = list(MapEvent.objects.filter(run_id=run.run_id).order_by("seq"))
+    assert [event.event for event in events] == ["submitted", "paused", "resumed"]
+    previous = b""
+    for place, event in enumerate(events, start=1):
+        names = ("run_id", "seq", "at", "actor", "event", "position", "details")
+        hashes = {name: bytes(getattr(event, name)) for name in ("input_hash", "output_hash")}
+        values = {name: getattr(event, name) for name in names}
+        assert event.seq == place and bytes(event.previous_hash) == previous
+        assert bytes(event.hash) == event_hash(previous_hash=previous, **values, **hashes)
+        previous = bytes(event.hash)
+    for change in ("UPDATE map_events SET actor = 'x'", "DELETE FROM map_events", "TRUNCATE map_events"):
+        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(change)
+
+
+def test_an_item_is_what_the_prompt_says_and_nothing_more(operator):
+    prompt = item_prompt(prompt="a {{item}} b {{item}}", schema=SCHEMA, item='{"x": "{{item}}"}')
+
+    assert prompt.user == 'a {"x": "{{item}}"} b {"x": "{{item}}"}'
+    assert '"billing"' in prompt.system and an_item(0)["text"] not in prompt.system
