@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -47,7 +47,7 @@ class ModelClient:
     """Speaks to one endpoint.
 
     Every HTTP call is announced by `before_call`, which forbids it by raising, and reported to `after_call` with its
-    outcome and what it cost. An answer that holds one of the `secrets` is a failure.
+    outcome and what it cost. An answer that holds one of the `secrets` is a failure. `headers` are sent with each call.
     """
 
     endpoint: Endpoint
@@ -57,6 +57,7 @@ class ModelClient:
     clock: Callable[[], float] = time.monotonic
     time_of_day: Callable[[], float] = time.time
     secrets: Secrets = field(default_factory=Secrets)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
         """The reply to a prompt, before the deadline; ModelFailed if there is none.
@@ -90,7 +91,9 @@ class ModelClient:
         return reply
 
     def _ask(self, prompt: Prompt, seconds: float) -> Reply:
-        answer = _send(request_of(self.endpoint, prompt), seconds, Usage(_tokens_of(prompt)))
+        request = request_of(self.endpoint, prompt)
+        request = replace(request, headers={**self.headers, **request.headers})
+        answer = _send(request, seconds, Usage(_tokens_of(prompt)))
         if isinstance(answer, ModelFailed):
             # Raised here and not where it happened: a traceback may be printed with its locals, and there is the key.
             raise answer

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from conversations.work.queue import WorkState
 
 
 class MapKind(StrEnum):
@@ -61,3 +67,83 @@ class MapEventKind(StrEnum):
     RETRIED = "retried"
     DELEGATED = "delegated"
     FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class MapRunRecord:
+    """One run: what was requested, how far it is, and what came of it.
+
+    `queued` items wait for a worker or for the end of a backoff, `leased` ones are at work.
+    """
+
+    run_id: str
+    kind: MapKind
+    state: MapState
+    pause_reason: PauseReason
+    conversation_id: int | None
+    input_file_id: str
+    output_file_id: str | None
+    failures_file_id: str | None
+    prompt: str
+    output_schema: Mapping[str, Any]
+    model: str
+    concurrency: int
+    max_attempts: int
+    temperature: float | None
+    timeout_s: int
+    budget_tokens: int | None
+    spent_in: int
+    spent_out: int
+    retain: str
+    delegated_scope: str
+    kept_work: str
+    grant_id: str | None
+    read_only: bool
+    parent_run_id: str | None
+    idempotency_key: str | None
+    total: int
+    queued: int
+    leased: int
+    done: int
+    failed: int
+    prompt_hash: str
+    schema_hash: str
+    input_hash: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class MapItemRecord:
+    """One item with its input and output as JSON texts, and what went wrong."""
+
+    item_id: int
+    run_id: str
+    position: int
+    state: WorkState
+    input: str
+    output: str | None
+    error_kind: ItemErrorKind | None
+    last_error: str
+    validation_errors: str
+    refused_answers: int
+    faults: int
+    fence: int
+    worker: str
+    tokens_in: int
+    tokens_out: int
+    leased_until: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class MapOutput:
+    """A page of the outputs of a run so far, in the order of the input."""
+
+    run_id: str
+    output_file_id: str | None
+    failures_file_id: str | None
+    items: tuple[MapItemRecord, ...]
+    more: bool

@@ -46,6 +46,7 @@ from lcmsite.models import ApiKey, Membership
 from lcmsite.types import Role
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
+from retrieval.map.map_operator import MapOperator
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.harbour import a_harbour
@@ -113,7 +114,7 @@ def _trust(scope: Scope, conversation_id: int) -> None:
 
 
 def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
-    """A receipt, a grant, a boundary, an upload, and a model that was reset."""
+    """A receipt, a grant, a boundary, an upload, a map run, and a model that was reset."""
     key = made["conversation_id"]
     ContextAssembler.from_settings(scope).assemble(conversation_id=key, budget=2000, keep_receipt=True)
     Delegation.from_settings(scope).expand_query(question="Boats?", ids=[made["summary_id"]])
@@ -123,6 +124,9 @@ def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
     uploads = UploadService.from_settings(scope)
     begun = uploads.begin(conversation_id=key, byte_size=4, file_name="a.csv")
     uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=b"a,b\n")
+    MapOperator.from_settings(scope).submit_agentic(
+        prompt="Name {{item}}.", output_schema={}, retain="all of it", items=["a boat"], conversation_id=key
+    )
     ModelEndpoints.from_settings(scope).reset_endpoint(name="chat")
 
 

@@ -1,0 +1,136 @@
+"""Read the items of a map run from a JSON array or from JSONL. Pure.
+
+An item is kept as the text that it was written as.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from conversations.content.lossless_values import is_deeper
+from conversations.errors import Invalid, TooLarge
+
+MOST_INPUT_BYTES = 64 * 1024 * 1024
+MOST_ITEMS = 50_000
+MOST_GIVEN_ITEMS = 1_000
+MOST_ITEM_CHARACTERS = 200_000
+MOST_ITEM_LEVELS = 100
+
+_LINES = (".jsonl", ".ndjson")
+_WHITE = " \t\n\r"
+
+
+def items_of_file(content: bytes, *, file_name: str | None = None) -> list[str]:
+    """The items of a file: of a JSON array its elements, else its lines.
+
+    Lines that are blank are left out. A file named .jsonl or .ndjson has lines, whatever it begins with. Invalid names
+    the item or line that is not JSON.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Invalid("The input is not UTF-8.") from None
+    has_lines = (file_name or "").lower().endswith(_LINES) or not text.lstrip(_WHITE).startswith("[")
+    if not has_lines and (elements := _elements(text)) is not None:
+        return checked_items(elements, noun="Item")
+    return checked_items((line.strip(_WHITE) for line in text.split("\n")), noun="Line")
+
+
+def items_of_values(values: Sequence[Any]) -> list[str]:
+    """The items of a request, each as one line of JSON."""
+    if len(values) > MOST_GIVEN_ITEMS:
+        raise TooLarge(
+            f"{len(values):,} items were given; a request takes {MOST_GIVEN_ITEMS:,}. Store more as a file first, and "
+            "give input_file_id."
+        )
+    try:
+        texts = [line_of(value) for value in values]
+    except (TypeError, ValueError, RecursionError):
+        raise Invalid("items must be JSON values.") from None
+    return checked_items(texts, noun="Item")
+
+
+def line_of(value: Any) -> str:
+    """A JSON value on one line of text that can be stored."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Lone surrogates have no UTF-8; as escapes they have.
+    is_text = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    return text if is_text else json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def value_of(text: str) -> Any:
+    """The value of a JSON text; ValueError for NaN, Infinity, and what is no JSON."""
+    value = json.loads(text, parse_constant=_refuse)
+    # A number that is too large would come back as Infinity.
+    line_of(value)
+    return value
+
+
+def hash_of_items(items: Iterable[str]) -> bytes:
+    """SHA-256 over the items, a line end behind each."""
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(item.encode() + b"\n")
+    return digest.digest()
+
+
+def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
+    """The texts that are not blank, all of them JSON within the bounds; or Invalid."""
+    items: list[str] = []
+    for number, text in enumerate(texts, start=1):
+        if not text:
+            continue
+        if len(items) >= MOST_ITEMS:
+            raise TooLarge(f"The input has more than {MOST_ITEMS:,} items; give several runs a part each.")
+        if len(text) > MOST_ITEM_CHARACTERS:
+            raise TooLarge(f"{noun} {number:,} has over {MOST_ITEM_CHARACTERS:,} characters.")
+        try:
+            value = value_of(text)
+        except (ValueError, RecursionError):
+            raise Invalid(f"{noun} {number:,} of the input is not JSON; nothing was stored.") from None
+        if is_deeper(value, MOST_ITEM_LEVELS):
+            raise Invalid(f"{noun} {number:,} is more than {MOST_ITEM_LEVELS} levels deep.")
+        items.append(text)
+    if not items:
+        raise Invalid("The input has no items.")
+    return items
+
+
+def _elements(text: str) -> list[str] | None:
+    """The elements of an array, as they are written; None for another text."""
+    try:
+        return list(_scan(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _scan(text: str) -> Iterator[str]:
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    place = _next(text, _next(text, 0, "[") + 1)
+    while text[place : place + 1] != "]":
+        _, end = decoder.raw_decode(text, place)
+        yield text[place:end]
+        place = _next(text, end)
+        if text[place : place + 1] == ",":
+            place = _next(text, place + 1)
+            if text[place : place + 1] == "]":
+                raise ValueError("a comma too many")
+        elif text[place : place + 1] != "]":
+            raise ValueError("no comma")
+    if text[place + 1 :].strip(_WHITE):
+        raise ValueError("more behind the array")
+
+
+def _next(text: str, place: int, expected: str = "") -> int:
+    while place < len(text) and text[place] in _WHITE:
+        place += 1
+    if expected and text[place : place + 1] != expected:
+        raise ValueError("not what is expected")
+    return place
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,234 @@
+"""Items as work: claimed one by one, in turn between runs, within their bounds.
+
+Whoever locks a run and its items locks the run first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+from django.dispatch import Signal
+
+from conversations import sql
+from conversations.content.lossless_values import storable
+from conversations.work.queue import Lease, WorkQueue, WorkState
+from retrieval.map.event_log import record_event
+from retrieval.map.models import MapItem, MapRun
+from retrieval.map.types import ItemErrorKind, MapEventKind, MapState, PauseReason
+
+# Items of some run may be due. sender=None, delay_seconds: float
+map_due = Signal()
+
+OPEN_STATES = (MapState.QUEUED, MapState.RUNNING)
+# Calls in a row without an answer, after which an item is given up: its run would never end.
+MOST_FAULTS = 20
+
+STATEMENTS = sql.load("retrieval/map/statements.sql")
+
+
+def wake_workers(delay_seconds: float = 0.0) -> None:
+    """Send a worker to the runs, after a delay."""
+    map_due.send(sender=None, delay_seconds=delay_seconds)
+
+
+def _no_wake_up(item_id: int, delay_seconds: float) -> None:
+    """A worker takes many items, and is woken for all of them at once."""
+
+
+class ItemLease(Lease[MapItem]):
+    """A claimed item. Each of its ends is one transaction, with the run's row held.
+
+    Raises LeaseLost where another worker has the item by now, or the run was cancelled.
+    """
+
+    def complete(self, output: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
+        """Record the output, JSON on one line, and the event."""
+        digest = hashlib.sha256(output.encode()).digest()
+        with self._recording(tokens_in, tokens_out):
+            self.finish(
+                output=output, output_hash=digest, error_kind=None, validation_errors="",
+                **self._cost(tokens_in, tokens_out),
+            )  # fmt: skip
+            self._record(MapEventKind.COMPLETED, actor, output_hash=digest)
+
+    def refuse(
+        self, errors: list[str], refusal: str, *, actor: str, most: int, tokens_in: int = 0, tokens_out: int = 0
+    ) -> None:
+        """Feed the errors of an output back, or fail the item after the last attempt."""
+        refused, refusal, error = self.row.refused_answers + 1, storable(refusal), storable("; ".join(errors))
+        kept = {
+            "refused_answers": refused,
+            "faults": 0,
+            "validation_errors": refusal,
+            "error_kind": ItemErrorKind.VALIDATION,
+            **self._cost(tokens_in, tokens_out),
+        }
+        if refused >= most:
+            self.give_up(
+                ItemErrorKind.VALIDATION, error, actor=actor,
+                tokens_in=tokens_in, tokens_out=tokens_out, refused_answers=refused, validation_errors=refusal,
+            )  # fmt: skip
+            return
+        with self._recording(tokens_in, tokens_out):
+            self._update(leased_until=Now(), run_after=Now(), attempts=0, last_error=error, **kept)
+            self._record(MapEventKind.RELEASED, actor, details={"reason": "validation", "refused_answers": refused})
+
+    def put_off(
+        self, kind: ItemErrorKind, error: str, *, actor: str, at_least: float = 0.0, tokens_in: int = 0
+    ) -> None:
+        """Let the item rest after a call without an answer, or give it up after too many."""
+        faults = self.row.faults + 1
+        if faults >= MOST_FAULTS:
+            self.give_up(kind, error, actor=actor, tokens_in=tokens_in, faults=faults)
+            return
+        with self._recording(tokens_in, 0):
+            self.renew(faults=faults, error_kind=kind, **self._cost(tokens_in, 0))
+            delay = max(at_least, self.queue.backoff_seconds(faults - 1))
+            self.release(error=error, delay_seconds=delay)
+
+    def return_unused(self) -> None:
+        """Let the item be claimed again as if it had not been: no call was made."""
+        self.release(attempts=self.attempts - 1, error=self.row.last_error)
+
+    def give_up(
+        self, kind: ItemErrorKind, error: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0, **values: Any
+    ) -> None:
+        """Fail the item for good."""
+        with self._recording(tokens_in, tokens_out):
+            self.end(
+                WorkState.FAILED, error_kind=kind, last_error=error, actor=actor,
+                **self._cost(tokens_in, tokens_out), **values,
+            )  # fmt: skip
+
+    def end(self, state: WorkState, **values: Any) -> None:
+        actor = values.pop("actor", "system")
+        if state is not WorkState.FAILED:
+            super().end(state, **values)
+            return
+        with self._recording(0, 0):
+            # The queue itself fails a row whose workers died again and again.
+            kind = values.setdefault("error_kind", ItemErrorKind.LEASE_LOST)
+            super().end(state, **values)
+            self._record(MapEventKind.FAILED, actor, details={"kind": kind})
+
+    @contextmanager
+    def _recording(self, tokens_in: int, tokens_out: int) -> Iterator[None]:
+        with transaction.atomic():
+            MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=self.row.run_id)
+            yield
+            if tokens_in or tokens_out:
+                count_spending(self.row.run_id, tokens_in, tokens_out)
+
+    def _record(self, event: MapEventKind, actor: str, **values: Any) -> None:
+        record_event(
+            run_id=self.row.run_id,
+            workspace_id=self.row.run.workspace_id,
+            event=event,
+            actor=actor,
+            position=self.row.position,
+            input_hash=bytes(self.row.input_hash),
+            **values,
+        )
+
+    def _cost(self, tokens_in: int, tokens_out: int) -> dict[str, Any]:
+        return {"tokens_in": F("tokens_in") + tokens_in, "tokens_out": F("tokens_out") + tokens_out}
+
+
+def queue_of(run_id: str) -> WorkQueue[MapItem]:
+    """The items of one run as work."""
+    return WorkQueue(
+        rows=partial(MapItem.objects.filter, run_id=run_id),
+        wake=_no_wake_up,
+        first_backoff_seconds=1.0,
+        longest_backoff_seconds=300.0,
+        lease_type=ItemLease,
+    )
+
+
+def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:
+    """Lease the next item that a language model is to process; None if none is due."""
+    passed: list[str] = []
+    while (found := sql.first_row(STATEMENTS["next_run"], {"passed": sql.texts(passed)})) is not None:
+        leases = claim_of_run(run_id=found["run_id"], worker=worker, count=1, lease_seconds=lease_seconds)
+        if leases:
+            return leases[0]
+        # Another worker took the last one that is due, or the run has just been paused.
+        passed.append(found["run_id"])
+    return None
+
+
+@transaction.atomic
+def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) -> list[ItemLease]:
+    """Lease up to so many items of a run, within its concurrency and budget.
+
+    A run whose budget is spent is paused.
+    """
+    run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.state not in OPEN_STATES:
+        return []
+    if run.budget_tokens is not None and run.spent_in + run.spent_out >= run.budget_tokens:
+        pause_run(run, PauseReason.BUDGET, actor="system")
+        return []
+    [(at_work,)] = sql.rows(STATEMENTS["items_at_work"], {"run_id": run_id})
+    queue, leases = queue_of(run_id), []
+    for _ in range(min(count, run.concurrency - at_work)):
+        lease: Any = queue.claim(lease_seconds=lease_seconds)
+        if lease is None:
+            break
+        lease.renew(worker=worker, started_at=Coalesce(F("started_at"), Now()))
+        lease.row.run = run
+        leases.append(lease)
+    if leases:
+        MapRun.objects.filter(pk=run_id).update(
+            state=MapState.RUNNING, started_at=Coalesce(F("started_at"), Now()), last_claim_at=Now()
+        )
+    return leases
+
+
+def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:
+    """Pause an open run whose row is held; items at work end normally."""
+    MapRun.objects.filter(pk=run.pk).update(state=MapState.PAUSED, pause_reason=reason)
+    record_event(
+        run_id=run.pk,
+        workspace_id=run.workspace_id,
+        event=MapEventKind.PAUSED,
+        actor=actor,
+        details={"reason": reason.value},
+    )
+
+
+@transaction.atomic
+def resume_run(run_id: str, *, actor: str) -> None:
+    """Continue a paused run, its resting items first."""
+    run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.state != MapState.PAUSED:
+        return
+    state = MapState.QUEUED if run.started_at is None else MapState.RUNNING
+    MapRun.objects.filter(pk=run_id).update(state=state, pause_reason=PauseReason.NONE)
+    sql_update("rest_is_over", run_id=run_id)
+    record_event(
+        run_id=run_id,
+        workspace_id=run.workspace_id,
+        event=MapEventKind.RESUMED,
+        actor=actor,
+        details={"from": run.pause_reason},
+    )
+    wake_workers()
+
+
+def count_spending(run_id: str, tokens_in: int, tokens_out: int) -> None:
+    """Count what a call cost, also where its answer came too late."""
+    sql_update("count_spending", run_id=run_id, tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+def sql_update(name: str, **values: Any) -> None:
+    """Run a statement of `map/statements.sql` that changes rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(STATEMENTS[name], values)

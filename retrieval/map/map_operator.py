@@ -1,0 +1,273 @@
+"""Submit, show and steer map runs: one prompt over many items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from conversations import sql
+from conversations.errors import Conflict, Invalid
+from conversations.models.columns import record_of
+from conversations.scope import Scoped
+from conversations.store.pages import behind
+from conversations.work.queue import WorkState
+from retrieval.map.event_log import record_event
+from retrieval.map.item_call import chosen_model
+from retrieval.map.item_queue import OPEN_STATES, STATEMENTS, pause_run, resume_run, sql_update, wake_workers
+from retrieval.map.models import MapItem, MapRun
+from retrieval.map.submission import MapRequest, MapSubmission
+from retrieval.map.types import (
+    ItemErrorKind,
+    MapEventKind,
+    MapItemRecord,
+    MapKind,
+    MapOutput,
+    MapRunRecord,
+    MapState,
+    PauseReason,
+)
+
+_ENDED = (MapState.COMPLETED, MapState.FAILED, MapState.CANCELLED)
+
+
+@dataclass(frozen=True)
+class MapOperator(Scoped):
+    """Submits, shows and steers the map runs of one workspace."""
+
+    def submit_llm(
+        self,
+        *,
+        prompt: str,
+        output_schema: Mapping[str, Any],
+        input_file_id: str | None = None,
+        items: Sequence[Any] | None = None,
+        conversation_id: int | None = None,
+        model: str = "",
+        concurrency: int = 8,
+        max_attempts: int = 3,
+        temperature: float | None = None,
+        timeout_s: int = 60,
+        budget_tokens: int | None = None,
+        idempotency_key: str | None = None,
+        parent_run_id: str | None = None,
+    ) -> MapRunRecord:
+        """Have a language model process each item of a file, or of `items`.
+
+        The prompt holds {{item}}, where the JSON of an item goes; each answer is one JSON value that satisfies
+        `output_schema` (Draft 2020-12, references only within). An answer that does not is refused with its errors, up
+        to `max_attempts` times. A conversation gets one message with ids and counts at the end. Everything is checked
+        before anything is stored. The same idempotency key returns the same run. Raises Invalid, NotFound, Conflict,
+        TooLarge, Unavailable.
+        """
+        request = MapRequest(
+            kind=MapKind.LLM, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
+            conversation_id=conversation_id, model=chosen_model(model), concurrency=concurrency,
+            max_attempts=max_attempts, temperature=temperature, timeout_s=timeout_s, budget_tokens=budget_tokens,
+            idempotency_key=idempotency_key, parent_run_id=parent_run_id,
+        )  # fmt: skip
+        return self._submitted(request)
+
+    def submit_agentic(
+        self,
+        *,
+        prompt: str,
+        output_schema: Mapping[str, Any],
+        retain: str,
+        input_file_id: str | None = None,
+        items: Sequence[Any] | None = None,
+        conversation_id: int | None = None,
+        concurrency: int = 8,
+        max_attempts: int = 3,
+        timeout_s: int = 60,
+        delegated_scope: str = "",
+        kept_work: str = "",
+        grant_id: str | None = None,
+        read_only: bool = True,
+        idempotency_key: str | None = None,
+        parent_run_id: str | None = None,
+    ) -> MapRunRecord:
+        """Offer each item to outside agents, which claim and complete them.
+
+        `retain` says what the caller stays responsible for. A caller who works on a grant also says what it hands over
+        and what it keeps. `read_only` is a term that agents are given; it cannot be enforced outside. Else as
+        `submit_llm`.
+        """
+        request = MapRequest(
+            kind=MapKind.AGENTIC, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
+            conversation_id=conversation_id, concurrency=concurrency, max_attempts=max_attempts, timeout_s=timeout_s,
+            retain=retain, delegated_scope=delegated_scope, kept_work=kept_work, grant_id=grant_id,
+            read_only=read_only, idempotency_key=idempotency_key, parent_run_id=parent_run_id,
+        )  # fmt: skip
+        return self._submitted(request)
+
+    def get_run(self, *, run_id: str) -> MapRunRecord:
+        """Get a run with its progress; NotFound if there is none."""
+        [record] = self._records([self._found(run_id)])
+        return record
+
+    def list_runs(
+        self,
+        *,
+        conversation_id: int | None = None,
+        state: MapState | str | None = None,
+        before_run: str | None = None,
+        limit: int = 50,
+    ) -> list[MapRunRecord]:
+        """List runs, newest first, by conversation and state.
+
+        NotFound if there is no such conversation or run.
+        """
+        runs = self.scope.narrow(MapRun.objects.order_by("-created_at", "-run_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            runs = runs.filter(conversation_id=conversation_id)
+        if state is not None:
+            runs = runs.filter(state=state)
+        if before_run is not None:
+            last = self._found(before_run)
+            runs = runs.filter(behind(field="created_at", moment=last.created_at, key=last.run_id))
+        return self._records(list(runs[:limit]))
+
+    def list_items(
+        self, *, run_id: str, state: WorkState | str | None = None, after_position: int = 0, limit: int = 100
+    ) -> list[MapItemRecord]:
+        """List the items of a run in the order of the input, by state."""
+        rows = MapItem.objects.filter(run_id=self._found(run_id).pk, position__gt=after_position)
+        if state is not None:
+            rows = rows.filter(state=state)
+        return [_item_record(row) for row in rows.order_by("position")[:limit]]
+
+    def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
+        """A page of the outputs so far, in the order of the input, and the file ids."""
+        run = self._found(run_id)
+        found = self.list_items(run_id=run_id, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
+        return MapOutput(
+            run_id=run_id,
+            output_file_id=run.output_file_id,
+            failures_file_id=run.failures_file_id,
+            items=tuple(found[:limit]),
+            more=len(found) > limit,
+        )
+
+    @transaction.atomic
+    def pause(self, *, run_id: str) -> MapRunRecord:
+        """Pause a run: items at work end normally, and no others begin."""
+        run = self._held(run_id)
+        if run.state in OPEN_STATES:
+            pause_run(run, PauseReason.PERSON, actor=self.scope.actor)
+        elif run.state == MapState.PAUSED:
+            # A person's pause outlives the model's.
+            MapRun.objects.filter(pk=run.pk).update(pause_reason=PauseReason.PERSON)
+        else:
+            raise _is_over(run)
+        return self.get_run(run_id=run_id)
+
+    @transaction.atomic
+    def resume(self, *, run_id: str, budget_tokens: int | None = None) -> MapRunRecord:
+        """Resume a paused run, with another budget if one is given.
+
+        Raises Conflict if the run has ended or its budget is spent.
+        """
+        run = self._held(run_id)
+        if run.state in _ENDED:
+            raise _is_over(run)
+        if budget_tokens is not None:
+            if not 1 <= budget_tokens <= 2**60:
+                raise Invalid("budget_tokens must be 1 or more.")
+            run.budget_tokens = budget_tokens
+            MapRun.objects.filter(pk=run.pk).update(budget_tokens=budget_tokens)
+        spent = run.spent_in + run.spent_out
+        if run.budget_tokens is not None and spent >= run.budget_tokens:
+            raise Conflict(
+                f"The run has spent {spent:,} of its {run.budget_tokens:,} tokens; give a larger budget_tokens.",
+                code="budget_spent",
+            )
+        resume_run(run_id, actor=self.scope.actor)
+        return self.get_run(run_id=run_id)
+
+    @transaction.atomic
+    def cancel(self, *, run_id: str) -> MapRunRecord:
+        """End a run for good: open items are not processed, late answers are refused.
+
+        What is done stays readable; no file is written.
+        """
+        run = self._held(run_id)
+        if run.state in (MapState.COMPLETED, MapState.FAILED):
+            raise _is_over(run)
+        if run.state != MapState.CANCELLED:
+            sql_update("end_open_items", run_id=run_id)
+            MapRun.objects.filter(pk=run_id).update(
+                state=MapState.CANCELLED, pause_reason=PauseReason.NONE, finished_at=Now()
+            )
+            self._record(run, MapEventKind.CANCELLED)
+        return self.get_run(run_id=run_id)
+
+    @transaction.atomic
+    def retry_failed(self, *, run_id: str) -> MapRunRecord:
+        """Queue the failed items of a run again, with all their attempts.
+
+        A run that has ended goes on, and writes its files anew. Conflict if it was cancelled or nothing has failed.
+        """
+        run = self._held(run_id)
+        if run.state == MapState.CANCELLED:
+            raise _is_over(run)
+        with connection.cursor() as cursor:
+            cursor.execute(STATEMENTS["requeue_failed_items"], {"run_id": run_id})
+            positions = sorted(position for (position,) in cursor.fetchall())
+        if not positions:
+            raise Conflict(f"No item of {run_id} has failed.", code="nothing_failed")
+        if run.state in _ENDED:
+            MapRun.objects.filter(pk=run_id).update(state=MapState.RUNNING, finished_at=None)
+        self._record(run, MapEventKind.RETRIED, {"items": len(positions)})
+        if run.kind == MapKind.LLM:
+            wake_workers()
+        return self.get_run(run_id=run_id)
+
+    def _submitted(self, request: MapRequest) -> MapRunRecord:
+        return self.get_run(run_id=MapSubmission(self.scope).submit(request).pk)
+
+    def _found(self, run_id: str) -> MapRun:
+        return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
+
+    def _held(self, run_id: str) -> MapRun:
+        """The run, its row held until the transaction ends."""
+        held = MapRun.objects.select_for_update(no_key=True)
+        return self.scope.find(held, "map run", run_id, run_id=run_id)
+
+    def _record(self, run: MapRun, event: MapEventKind, details: Mapping[str, Any] | None = None) -> None:
+        record_event(run_id=run.pk, workspace_id=run.workspace_id, event=event, actor=self.scope.actor, details=details)
+
+    def _records(self, runs: Sequence[MapRun]) -> list[MapRunRecord]:
+        """The runs with their counts, in one statement for all."""
+        values = {"run_ids": sql.texts(run.pk for run in runs)}
+        counts = {run_id: counted for run_id, *counted in sql.rows(STATEMENTS["counts_of_runs"], values)}
+        records = []
+        for run in runs:
+            done, failed, leased = counts.get(run.pk, (0, 0, 0))
+            records.append(
+                record_of(
+                    MapRunRecord,
+                    run,
+                    kind=MapKind(run.kind),
+                    state=MapState(run.state),
+                    pause_reason=PauseReason(run.pause_reason),
+                    done=done,
+                    failed=failed,
+                    leased=leased,
+                    queued=run.total - done - failed - leased,
+                )
+            )
+        return records
+
+
+def _item_record(row: MapItem) -> MapItemRecord:
+    kind = None if row.error_kind is None else ItemErrorKind(row.error_kind)
+    return record_of(MapItemRecord, row, state=WorkState(row.state), error_kind=kind)
+
+
+def _is_over(run: MapRun) -> Conflict:
+    return Conflict(f"The run {run.pk} is {run.state}; submit another one.", code="run_is_over")

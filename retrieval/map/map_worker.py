@@ -1,0 +1,229 @@
+"""Work on map runs: claim items, have models called, record what came back.
+
+A process has one at a time. It takes one thread of the queue, calls models from threads of its own, and ends after a
+while in favour of other tasks; a wake-up continues the work. All rows but those of the models' guards are read and
+written by the worker's own thread, which also renews the leases of all items whose calls are under way.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from django.db import Error, connection, transaction
+
+from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.guards import callable_models
+from compaction.llm.types import (
+    BadAnswer,
+    BreakerOpen,
+    Denied,
+    Misconfigured,
+    ModelFailed,
+    RateLimited,
+    Reply,
+    SpendExhausted,
+    Unreachable,
+)
+from conversations import sql
+from conversations.errors import LcmError
+from conversations.work.queue import LeaseLost
+from retrieval.map.input_items import line_of
+from retrieval.map.item_call import ItemCall
+from retrieval.map.item_prompt import NotJson, refusal_of, value_in_answer
+from retrieval.map.item_queue import (
+    OPEN_STATES,
+    STATEMENTS,
+    ItemLease,
+    claim_next,
+    count_spending,
+    pause_run,
+    resume_run,
+    wake_workers,
+)
+from retrieval.map.models import MapRun
+from retrieval.map.output_schema import SchemaCheck
+from retrieval.map.run_output import finish_if_over
+from retrieval.map.types import ItemErrorKind, PauseReason
+
+logger = structlog.get_logger(__name__)
+
+# Calls of models in one process at once.
+MOST_CALLS = 16
+# The runs whose schemas are kept ready.
+_MOST_SCHEMAS = 100
+
+# How often runs are ended while others go on.
+_SECONDS_BETWEEN_ENDS = 2.0
+
+_at_work = threading.Lock()
+
+_PAUSES: dict[type[ModelFailed], PauseReason] = {
+    BreakerOpen: PauseReason.BREAKER,
+    Misconfigured: PauseReason.BREAKER,
+    SpendExhausted: PauseReason.SPEND,
+}
+
+
+@dataclass
+class MapWorker:
+    """Works on all runs in turn."""
+
+    policy: ModelsPolicy = field(default_factory=ModelsPolicy.from_settings)
+    slice_seconds: float = 20.0
+    lease_seconds: float = 30.0
+    most_calls: int = MOST_CALLS
+    clock: Callable[[], float] = time.monotonic
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    _schemas: dict[str, SchemaCheck] = field(default_factory=dict, init=False)
+
+    def work(self) -> None:
+        """Work on items until none is due or the slice is over; then wake the next.
+
+        Does nothing where this process is at it already.
+        """
+        if not _at_work.acquire(blocking=False):
+            return
+        try:
+            with ThreadPoolExecutor(self.most_calls, thread_name_prefix="map") as threads:
+                self._work(threads)
+            self._finish_runs()
+        finally:
+            _at_work.release()
+        # After the release: who was woken before it found the process at work, and what it came for is due by now.
+        self._wake_next()
+
+    def sweep(self) -> None:
+        """Resume runs whose model may be called again, and wake workers for all others."""
+        for run_id, is_paused in sql.rows(STATEMENTS["runs_to_look_at"]):
+            if is_paused and self._model_is_back(run_id):
+                resume_run(run_id, actor="system")
+        self._finish_runs()
+        self._wake_next()
+
+    def _work(self, threads: ThreadPoolExecutor) -> None:
+        until = self.clock() + self.slice_seconds
+        calls: dict[Future[Reply | ModelFailed], ItemLease] = {}
+        beat = looked = began = self.clock()
+        try:
+            while True:
+                while self.clock() < until and len(calls) < self.most_calls:
+                    lease = claim_next(worker=self.name, lease_seconds=self.lease_seconds)
+                    if lease is None:
+                        break
+                    if not calls and looked == began:
+                        # Should this process die, another goes on when its leases have ended.
+                        wake_workers(self.slice_seconds + self.lease_seconds)
+                    calls[threads.submit(ItemCall.of(lease, self.policy).carry_out)] = lease
+                if not calls:
+                    return
+                ended, _ = wait(calls, timeout=1.0, return_when=FIRST_COMPLETED)
+                for call in ended:
+                    self._record(calls.pop(call), call.result())
+                if self.clock() - looked > _SECONDS_BETWEEN_ENDS:
+                    looked = self.clock()
+                    self._finish_runs()
+                if self.clock() - beat > self.lease_seconds / 3:
+                    beat = self.clock()
+                    self._renew(calls)
+        finally:
+            for call in calls:
+                call.cancel()
+
+    def _renew(self, calls: dict[Future[Reply | ModelFailed], ItemLease]) -> None:
+        for lease in calls.values():
+            try:
+                lease.renew()
+            except LeaseLost:
+                # Its end will be refused.
+                continue
+            except Error:
+                # The database may be back at the next beat, on a new connection.
+                connection.close()
+                return
+
+    def _record(self, lease: ItemLease, result: Reply | ModelFailed) -> None:
+        """Record what came of a call; a lease that is lost only costs."""
+        usage = result.usage
+        tokens = {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
+        try:
+            if isinstance(result, Reply):
+                self._record_reply(lease, result.text, tokens)
+            else:
+                self._record_failure(lease, result, tokens)
+        except LeaseLost:
+            logger.warning("lease_lost", work="MapItem", row=lease.row.pk)
+            count_spending(lease.row.run_id, **tokens)
+
+    def _record_reply(self, lease: ItemLease, answer: str, tokens: dict[str, int]) -> None:
+        try:
+            value = value_in_answer(answer)
+            errors = self._check(lease.row.run).errors(value)
+        except NotJson as wrong:
+            value, errors = None, [str(wrong)]
+        if not errors:
+            lease.complete(line_of(value), actor=self.name, **tokens)
+        else:
+            self._refuse(lease, errors, refusal_of(answer, errors), tokens)
+
+    def _record_failure(self, lease: ItemLease, failed: ModelFailed, tokens: dict[str, int]) -> None:
+        sentence = str(failed)
+        if reason := _PAUSES.get(type(failed)):
+            self._pause(lease, reason)
+        elif isinstance(failed, Unreachable | RateLimited | Denied):
+            kind = ItemErrorKind.TIMEOUT if isinstance(failed, Unreachable) else ItemErrorKind.MODEL
+            lease.put_off(
+                kind, sentence, actor=self.name, at_least=failed.retry_after or 0.0, tokens_in=tokens["tokens_in"]
+            )
+        elif isinstance(failed, BadAnswer):
+            # Cut off or empty: another attempt may do better, and must not be repeated for ever.
+            self._refuse(lease, [sentence], f"There was no usable answer: {failed.detail}.", tokens)
+        else:
+            lease.give_up(ItemErrorKind.MODEL, sentence, actor=self.name, **tokens)
+
+    def _refuse(self, lease: ItemLease, errors: list[str], refusal: str, tokens: dict[str, int]) -> None:
+        lease.refuse(errors, refusal, actor=self.name, most=lease.row.run.max_attempts, **tokens)
+
+    def _pause(self, lease: ItemLease, reason: PauseReason) -> None:
+        """Pause the run for its model; the item was not tried."""
+        with transaction.atomic():
+            run = MapRun.objects.select_for_update(no_key=True).get(pk=lease.row.run_id)
+            lease.return_unused()
+            if run.state in OPEN_STATES:
+                pause_run(run, reason, actor=self.name)
+
+    def _check(self, run: MapRun) -> SchemaCheck:
+        if len(self._schemas) > _MOST_SCHEMAS:
+            self._schemas.clear()
+        return self._schemas.setdefault(run.pk, SchemaCheck(run.output_schema))
+
+    def _model_is_back(self, run_id: str) -> bool:
+        model = MapRun.objects.values_list("model", flat=True).get(pk=run_id)
+        return model in callable_models([model], policy=self.policy)
+
+    def _finish_runs(self) -> None:
+        """End the runs whose items have all ended."""
+        for run_id, is_paused in sql.rows(STATEMENTS["runs_to_look_at"]):
+            if is_paused:
+                continue
+            try:
+                finish_if_over(run_id, actor=self.name)
+            except LcmError as refusal:
+                # The storage may be back at the next sweep; other runs are not to wait for it.
+                logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
+
+    def _wake_next(self) -> None:
+        """Wake a worker for what is due, or for the moment when something will be."""
+        if sql.first_row(STATEMENTS["next_run"], {"passed": "{}"}) is not None:
+            wake_workers()
+            return
+        found: Any = sql.first_row(STATEMENTS["seconds_to_next"])
+        if found is not None and found["seconds"] is not None:
+            wake_workers(max(0.1, found["seconds"]))

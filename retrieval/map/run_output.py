@@ -1,0 +1,120 @@
+"""End a run: outputs in order as a file, failures apart, and one message."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.files.large_files import LargeFileService
+from conversations.humanize import counted
+from conversations.models import LargeFile
+from conversations.store.messages import MessageStore
+from conversations.types import NewMessage, Role
+from conversations.work.queue import WorkState
+from retrieval.map.event_log import record_event
+from retrieval.map.input_items import line_of
+from retrieval.map.item_queue import OPEN_STATES
+from retrieval.map.models import MapItem, MapRun
+from retrieval.map.types import MapEventKind, MapState
+
+MIME_TYPE = "application/jsonl"
+_PAGE = 500
+
+
+def finish_if_over(run_id: str, *, actor: str) -> bool:
+    """End the run if all of its items have ended; whether it did.
+
+    Files, message, state and event are one transaction, so a crash at any point leaves either all of them or none. The
+    bytes are stored before, under their hash.
+    """
+    run = MapRun.objects.select_related("conversation", "input_file__conversation").get(pk=run_id)
+    if not _is_over(run):
+        return False
+    retries = run.events.filter(event=MapEventKind.RETRIED).count()
+    done = run.items.filter(state=WorkState.DONE).count()
+    failed = run.items.filter(state=WorkState.FAILED).count()
+    output = _bytes_kept(run, WorkState.DONE, _output_line, f"{run_id}-output") if done else None
+    failures = _bytes_kept(run, WorkState.FAILED, _failure_line, f"{run_id}-failures") if failed else None
+    with transaction.atomic():
+        run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        # Somebody may have ended it meanwhile, or had its failed items tried again and again ended.
+        if not _is_over(run) or run.events.filter(event=MapEventKind.RETRIED).count() != retries:
+            return False
+        files = LargeFileService.from_settings()
+        run.output_file = files.describe(output) if output else None
+        run.failures_file = files.describe(failures) if failures else None
+        run.state = MapState.COMPLETED if done else MapState.FAILED
+        run.finished_at = timezone.now()
+        run.save(update_fields=["output_file", "failures_file", "state", "finished_at"])
+        record_event(
+            run_id=run_id,
+            workspace_id=run.workspace_id,
+            event=MapEventKind.FINISHED,
+            actor=actor,
+            input_hash=bytes(run.input_hash),
+            output_hash=bytes(output.content_hash or b"") if output else hashlib.sha256().digest(),
+            details={
+                "state": run.state.value,
+                "done": done,
+                "failed": failed,
+                "output_file_id": run.output_file_id,
+                "failures_file_id": run.failures_file_id,
+            },
+        )
+        if run.conversation_id is not None:
+            MessageStore.from_settings().append_messages(
+                conversation_id=run.conversation_id,
+                messages=[
+                    NewMessage(
+                        Role.USER,
+                        _message(run, done, failed),
+                        author="lcm",
+                        idempotency_key=f"{run_id}:end:{retries}",
+                        metadata={"map_run": run_id},
+                    )
+                ],
+            )
+    return True
+
+
+def _is_over(run: MapRun) -> bool:
+    is_open = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).exists()
+    return run.state in OPEN_STATES and not is_open
+
+
+def _bytes_kept(run: MapRun, state: WorkState, line: Callable[[MapItem], str], name: str) -> LargeFile:
+    """Store the lines of the items in this state; the row is saved later."""
+    lines = (f"{line(item)}\n".encode() for item in _in_order(run.pk, state))
+    return LargeFileService.from_settings().keep(
+        run.conversation or run.input_file.conversation, lines, file_name=f"{name}.jsonl", mime_type=MIME_TYPE
+    )
+
+
+def _in_order(run_id: str, state: WorkState) -> Iterator[MapItem]:
+    """The items in the order of the input, a page at a time."""
+    after = 0
+    rows = MapItem.objects.filter(run_id=run_id, state=state).order_by("position").defer("input")
+    while page := list(rows.filter(position__gt=after)[:_PAGE]):
+        yield from page
+        after = page[-1].position
+
+
+def _output_line(item: MapItem) -> str:
+    assert item.output is not None, "an item that is done has an output"
+    return item.output
+
+
+def _failure_line(item: MapItem) -> str:
+    return line_of({"position": item.position, "error": f"{item.error_kind}: {item.last_error}"})
+
+
+def _message(run: MapRun, done: int, failed: int) -> str:
+    parts = [f"Map run {run.pk} {run.state}: {done:,} of {counted(run.total, 'item')} done, {failed:,} failed."]
+    if run.output_file_id:
+        parts.append(f"Output: {run.output_file_id} (JSONL, in the order of the input).")
+    if run.failures_file_id:
+        parts.append(f"Failures: {run.failures_file_id}.")
+    return " ".join(parts)

@@ -1,0 +1,69 @@
+-- name: next_run
+-- The run of this kind that is served next: it has an item that is due, fewer at work than it may have, and its last claim
+-- is the oldest. An item that rests after a failure is leased until then, but its `run_after` lies ahead.
+SELECT r.run_id
+FROM map_runs r
+WHERE r.state IN ('queued', 'running') AND r.kind = 'llm' AND r.run_id <> ALL (%(passed)s::text[])
+  AND EXISTS (
+      SELECT FROM map_items i
+      WHERE i.run_id = r.run_id AND i.run_after <= statement_timestamp()
+        AND (i.state = 'queued' OR (i.state = 'leased' AND i.leased_until < statement_timestamp()))
+  )
+  AND r.concurrency > (
+      SELECT count(*) FROM map_items i
+      WHERE i.run_id = r.run_id AND i.state = 'leased'
+        AND i.leased_until >= statement_timestamp() AND i.run_after <= statement_timestamp()
+  )
+ORDER BY r.last_claim_at NULLS FIRST, r.created_at, r.run_id
+LIMIT 1
+
+-- name: items_at_work
+-- How many items of a run are in a worker's hands.
+SELECT count(*) FROM map_items
+WHERE run_id = %(run_id)s AND state = 'leased'
+  AND leased_until >= statement_timestamp() AND run_after <= statement_timestamp()
+
+-- name: seconds_to_next
+-- After how many seconds an item of some run is due that is not now: its rest or its lease has ended; NULL without any.
+SELECT extract(epoch FROM min(greatest(i.run_after, i.leased_until)) - statement_timestamp())::float AS seconds
+FROM map_runs r JOIN map_items i USING (run_id)
+WHERE r.state IN ('queued', 'running') AND r.kind = 'llm' AND i.state IN ('queued', 'leased')
+  AND greatest(i.run_after, i.leased_until) > statement_timestamp()
+
+-- name: counts_of_runs
+-- How many items of each of these runs are in which state; one that rests after a failure counts as queued.
+SELECT run_id, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed,
+       count(*) FILTER (WHERE state = 'leased' AND run_after <= statement_timestamp()
+                          AND leased_until >= statement_timestamp()) AS leased
+FROM map_items WHERE run_id = ANY (%(run_ids)s::text[]) GROUP BY run_id
+
+-- name: count_spending
+-- Count what a call cost, whatever comes of its answer.
+UPDATE map_runs SET spent_in = spent_in + %(tokens_in)s, spent_out = spent_out + %(tokens_out)s
+WHERE run_id = %(run_id)s
+
+-- name: end_open_items
+-- Take the open items of a run back from their workers: what these still write is refused.
+UPDATE map_items SET state = 'queued', leased_until = NULL, fence = fence + 1
+WHERE run_id = %(run_id)s AND state IN ('queued', 'leased')
+
+-- name: requeue_failed_items
+-- Queue the failed items of a run again, as if they had never been tried.
+UPDATE map_items SET state = 'queued', run_after = statement_timestamp(), leased_until = NULL, finished_at = NULL,
+                     attempts = 0, refused_answers = 0, faults = 0, last_error = '', error_kind = NULL,
+                     validation_errors = '', fence = fence + 1
+WHERE run_id = %(run_id)s AND state = 'failed'
+RETURNING position
+
+-- name: rest_is_over
+-- Let items that rest after a failure be claimed at once: their model answers again.
+UPDATE map_items SET run_after = statement_timestamp(), leased_until = statement_timestamp()
+WHERE run_id = %(run_id)s AND state = 'leased' AND run_after > statement_timestamp()
+
+-- name: runs_to_look_at
+-- Runs that no worker may be at: those whose items have all ended, and those that pause for their model.
+SELECT r.run_id, r.state = 'paused' AS is_paused
+FROM map_runs r
+WHERE (r.state = 'paused' AND r.pause_reason IN ('breaker', 'spend'))
+   OR (r.state IN ('queued', 'running')
+       AND NOT EXISTS (SELECT FROM map_items i WHERE i.run_id = r.run_id AND i.state IN ('queued', 'leased')))

@@ -1,0 +1,26 @@
+"""Tasks of map runs. The rows are the work; a task only starts a worker."""
+
+from __future__ import annotations
+
+from django.dispatch import receiver
+from django_huey import db_periodic_task, db_task
+from huey import crontab
+
+from conversations.work.queue import wake
+from retrieval.map.item_queue import map_due
+from retrieval.map.map_worker import MapWorker
+
+
+@db_task(queue="maintenance")
+def work_on_map_runs() -> None:
+    MapWorker().work()
+
+
+@db_periodic_task(crontab(minute="*"), queue="maintenance")
+def sweep_map_runs() -> None:
+    MapWorker().sweep()
+
+
+@receiver(map_due)
+def wake_a_worker_for_map_runs(*, delay_seconds: float, **_: object) -> None:
+    wake(work_on_map_runs, delay_seconds=delay_seconds)

@@ -1,0 +1,276 @@
+"""A run of a language model: order, completeness, repeated attempts, pauses and ends."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from conversations.errors import Conflict
+from conversations.files.large_files import LargeFileService
+from conversations.models import LargeFile, Message
+from retrieval.map.item_queue import claim_next
+from retrieval.map.map_worker import MapWorker
+from retrieval.map.models import MapEvent, MapItem, MapRun
+from tests.compaction.vendor import failing, rate_limited, refusing
+from tests.retrieval.map.labels import Unreliable, a_run, an_item, answering, expected, item_in, labelling, last_message
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+
+def lines_of(file_id):
+    content = LargeFileService.from_settings().read(file_id=file_id).decode()
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def test_outputs_come_in_the_order_of_the_input_and_the_conversation_gets_ids_and_counts(operator, work, vendor):
+    run = a_run(operator, 30)
+
+    work()
+
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.state, run.done, run.failed, run.queued, run.leased) == ("completed", 30, 0, 0, 0)
+    assert lines_of(run.output_file_id) == [expected(number) for number in range(30)]
+    assert run.failures_file_id is None
+    message = last_message(run.conversation_id)
+    assert run.run_id in message and run.output_file_id in message and "30 of 30 items done" in message
+    assert "label" not in message
+    assert len(vendor.requests) == 30
+    assert run.spent_in > 0 and run.spent_out > 0
+
+
+def test_each_call_carries_a_key_of_run_item_and_attempt(operator, work, vendor):
+    vendor.behaves(answering("none"), labelling)
+    run = a_run(operator, 1)
+
+    work()
+
+    keys = [asked.headers["idempotency-key"] for asked in vendor.requests]
+    assert keys == [f"{run.run_id}:1:1", f"{run.run_id}:1:2"]
+
+
+def test_errors_are_fed_back_with_the_answer_that_was_refused(operator, work, vendor):
+    vendor.behaves(answering('{"id": 0, "label": "anger"}'), answering("no idea"), labelling)
+    run = a_run(operator, 1)
+
+    work()
+
+    second, third = vendor.requests[1].user, vendor.requests[2].user
+    assert '"label": "anger"' in second and "$.label: 'anger' is not one of" in second
+    assert "no idea" in third and "not one JSON value" in third and "anger" not in third
+    assert operator.get_run(run_id=run.run_id).state == "completed"
+
+
+def test_an_item_that_is_never_right_fails_apart_from_the_others(operator, work, vendor):
+    def wrong_for_two(asked):
+        (answering('{"id": 2}') if item_in(asked)["id"] == 2 else labelling)(asked)
+
+    vendor.behaves(wrong_for_two)
+    run = a_run(operator, 5, max_attempts=3)
+
+    work()
+
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.state, run.done, run.failed) == ("completed", 4, 1)
+    assert [line["id"] for line in lines_of(run.output_file_id)] == [0, 1, 3, 4]
+    [failure] = lines_of(run.failures_file_id)
+    assert failure == {"position": 3, "error": "validation: $: 'label' is a required property"}
+    assert sum(item_in(asked)["id"] == 2 for asked in vendor.requests) == 3
+
+
+def test_failed_items_are_tried_again_on_request_and_the_files_written_anew(operator, work, vendor):
+    vendor.behaves(answering("null"))
+    run = a_run(operator, 3, max_attempts=1)
+    work()
+    before = operator.get_run(run_id=run.run_id)
+    assert (before.state, before.failed, before.output_file_id) == ("failed", 3, None)
+    vendor.behaves(labelling)
+
+    operator.retry_failed(run_id=run.run_id)
+    work()
+
+    after = operator.get_run(run_id=run.run_id)
+    assert (after.state, after.done, after.failed, after.failures_file_id) == ("completed", 3, 0, None)
+    assert lines_of(after.output_file_id) == [expected(number) for number in range(3)]
+    assert Message.objects.filter(conversation_id=run.conversation_id, author="lcm").count() == 2
+    with pytest.raises(Conflict):
+        operator.retry_failed(run_id=run.run_id)
+
+
+@pytest.mark.parametrize("fault", [failing(503), rate_limited()])
+def test_faults_of_the_vendor_use_no_attempts(operator, work, vendor, fault):
+    vendor.behaves(fault, fault, labelling)
+    run = a_run(operator, 1, max_attempts=1)
+
+    for _ in range(3):
+        work()
+        MapItem.objects.filter(state="leased").update(leased_until="2020-01-01T00:00Z", run_after="2020-01-01T00:00Z")
+
+    assert operator.get_run(run_id=run.run_id).state == "completed"
+    assert len(vendor.requests) == 3
+
+
+def test_one_call_in_four_fails_and_every_item_is_completed_once(operator, work, vendor):
+    unreliable = Unreliable()
+    vendor.behaves(unreliable)
+    run = a_run(operator, 40, max_attempts=10)
+
+    while operator.get_run(run_id=run.run_id).state != "completed":
+        work(breaker_failures=100)
+        MapItem.objects.filter(state="leased").update(leased_until="2020-01-01T00:00Z", run_after="2020-01-01T00:00Z")
+
+    completed = MapEvent.objects.filter(run_id=run.run_id, event="completed").values_list("position", flat=True)
+    assert sorted(completed) == list(range(1, 41))
+    assert lines_of(operator.get_run(run_id=run.run_id).output_file_id) == [expected(n) for n in range(40)]
+    assert sum(unreliable.calls.values()) > 40
+
+
+def test_an_open_breaker_pauses_the_run_and_the_sweep_resumes_it(operator, work, policy, vendor):
+    vendor.behaves(failing(500))
+    run = a_run(operator, 8, concurrency=8)
+    work(breaker_failures=2, breaker_pause_seconds=1)
+    paused = operator.get_run(run_id=run.run_id)
+    assert (paused.state, paused.pause_reason) == ("paused", "breaker")
+    assert paused.failed == 0
+    vendor.behaves(labelling)
+
+    time.sleep(1)
+    MapWorker(policy=policy()).sweep()
+    work(worker={"most_calls": 1})
+
+    assert operator.get_run(run_id=run.run_id).done == 8
+
+
+def test_a_wrong_key_costs_no_item(operator, work, vendor):
+    vendor.behaves(refusing(401))
+    run = a_run(operator, 3)
+
+    work(breaker_failures=1)
+
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.failed, run.done) == (0, 0)
+
+
+def test_the_limit_of_the_site_pauses_the_run_until_its_window_is_over(operator, work, policy):
+    run = a_run(operator, 6)
+    work(spend_max_calls=2, worker={"most_calls": 1})
+    paused = operator.get_run(run_id=run.run_id)
+    assert (paused.state, paused.pause_reason, paused.done) == ("paused", "spend", 2)
+
+    MapWorker(policy=policy(spend_max_calls=2)).sweep()
+    assert operator.get_run(run_id=run.run_id).state == "paused"
+    MapWorker(policy=policy()).sweep()
+    work()
+
+    assert operator.get_run(run_id=run.run_id).done == 6
+
+
+def test_a_spent_budget_pauses_the_run_until_it_is_raised(operator, work):
+    run = a_run(operator, 6, budget_tokens=1)
+    work(worker={"most_calls": 1})
+    paused = operator.get_run(run_id=run.run_id)
+    assert (paused.state, paused.pause_reason, paused.done, paused.failed) == ("paused", "budget", 1, 0)
+
+    with pytest.raises(Conflict) as refused:
+        operator.resume(run_id=run.run_id)
+    assert refused.value.code == "budget_spent"
+    operator.resume(run_id=run.run_id, budget_tokens=1_000_000)
+    work()
+
+    assert operator.get_run(run_id=run.run_id).state == "completed"
+
+
+def test_a_paused_run_is_left_alone_until_a_person_resumes_it(operator, work, policy, vendor):
+    run = a_run(operator, 4)
+    operator.pause(run_id=run.run_id)
+
+    work()
+    MapWorker(policy=policy()).sweep()
+    assert operator.get_run(run_id=run.run_id).pause_reason == "person"
+    assert vendor.requests == []
+
+    operator.resume(run_id=run.run_id)
+    work()
+    assert operator.get_run(run_id=run.run_id).state == "completed"
+
+
+def test_a_cancelled_run_refuses_late_answers_and_stays_cancelled(operator, work):
+    run = a_run(operator, 4)
+    lease = claim_next(worker="late", lease_seconds=30)
+
+    operator.cancel(run_id=run.run_id)
+    work()
+
+    with pytest.raises(Conflict) as refused:
+        lease.complete('{"id":0,"label":"bug"}', actor="late")
+    assert refused.value.code == "lease_lost"
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.state, run.done, run.output_file_id) == ("cancelled", 0, None)
+    for steered in (operator.pause, operator.resume, operator.retry_failed):
+        with pytest.raises(Conflict):
+            steered(run_id=run.run_id)
+
+
+def test_a_late_worker_is_refused_by_its_fence(operator):
+    run = a_run(operator, 1)
+    late = claim_next(worker="late", lease_seconds=0)
+    other = claim_next(worker="other", lease_seconds=30)
+
+    other.complete('{"id":0,"label":"bug"}', actor="other")
+    with pytest.raises(Conflict) as refused:
+        late.complete('{"id":0,"label":"praise"}', actor="late")
+
+    assert refused.value.code == "lease_lost"
+    assert [item.output for item in operator.list_items(run_id=run.run_id)] == ['{"id":0,"label":"bug"}']
+    assert MapEvent.objects.filter(run_id=run.run_id, event="completed").count() == 1
+
+
+def test_runs_are_served_in_turn_and_none_beyond_its_concurrency(operator):
+    first, second = a_run(operator, 5, concurrency=3), a_run(operator, 5, concurrency=2)
+
+    claimed = []
+    while (lease := claim_next(worker="one", lease_seconds=30)) is not None:
+        claimed.append(lease.row.run_id)
+
+    assert claimed == [first.run_id, second.run_id, first.run_id, second.run_id, first.run_id]
+
+
+def test_an_item_whose_workers_always_die_is_set_aside(operator, work):
+    run = a_run(operator, 2)
+    for _ in range(8):
+        claim_next(worker="dies", lease_seconds=0)
+        MapItem.objects.filter(position=2).update(run_after="2030-01-01T00:00Z")
+    MapItem.objects.filter(position=2).update(run_after="2020-01-01T00:00Z")
+
+    work()
+
+    [failed] = operator.list_items(run_id=run.run_id, state="failed")
+    assert (failed.position, failed.error_kind, failed.last_error) == (1, "lease_lost", "worker_lost")
+    assert operator.get_run(run_id=run.run_id).state == "completed"
+
+
+def test_a_file_is_an_input_and_lines_keep_their_places(operator, work):
+    conversation_id = a_run(operator, 1).conversation_id
+    text = "\n\n".join(json.dumps(an_item(number)) for number in range(3)) + "\n"
+    files = LargeFileService.from_settings()
+    file = files.store(conversation_id=conversation_id, content=text.encode(), file_name="in.jsonl")
+
+    run = a_run(operator, 0, items=None, conversation_id=conversation_id, input_file_id=file.file_id)
+    work()
+
+    run = operator.get_run(run_id=run.run_id)
+    assert lines_of(run.output_file_id) == [expected(number) for number in range(3)]
+    assert run.input_file_id == file.file_id
+    page = operator.output(run_id=run.run_id, limit=2)
+    assert [item.position for item in page.items] == [1, 2] and page.more
+
+
+def test_no_transaction_is_open_while_the_model_is_called(operator, work):
+    """The guards refuse a call inside of one, so an answer shows that there was none."""
+    run = a_run(operator, 1)
+
+    work()
+
+    assert MapRun.objects.get(pk=run.run_id).state == "completed"
+    assert LargeFile.objects.filter(file_id=operator.get_run(run_id=run.run_id).output_file_id).exists()
