@@ -23,7 +23,7 @@ LEVELS = Counter(
 )
 
 # Shown from the start, as no rate can be computed for a series that begins with its first event.
-for _reason in (Reason.THRESHOLD, Reason.MANUAL):
+for _reason in (Reason.THRESHOLD, Reason.MANUAL, Reason.MAINTENANCE):
     RUNS.labels(Outcome.COMPACTED.value, _reason.value)
 for _kind in SummaryKind:
     SUMMARIES.labels(_kind.value)

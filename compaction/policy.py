@@ -55,6 +55,22 @@ class CompactionPolicy(Policy):
         "Whether automatic compaction skips what is not worth a summary: few turns of substance, few new names, and "
         "little that is not summarized already.",
     )
+    significant_turns: int = conversation_knob(
+        5, "So many turns of substance are always worth a summary; 0 to skip nothing.", low=0, high=10_000
+    )
+    significant_names: int = conversation_knob(
+        3, "So many new names and identifiers are always worth a summary.", low=0, high=10_000
+    )
+    significant_novelty: float = conversation_knob(
+        0.1, "Such a share of words that no summary has is always worth a summary.", low=0.0, high=1.0
+    )
+    substantive_words: int = conversation_knob(
+        6,
+        "A turn has substance if it has so many different words beyond grammar and courtesy that no turn before it "
+        "has.",
+        low=1,
+        high=1000,
+    )
     compaction_goal: float = conversation_knob(
         0.5,
         "Compaction stops below this share of the budget: making room in batches keeps the prefix of the context, and "

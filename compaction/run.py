@@ -21,7 +21,7 @@ from compaction import observability
 from compaction.models import CompactionJob, CompactionRun
 from compaction.planning import planner
 from compaction.planning.planner import Slot
-from compaction.planning.significance import significance
+from compaction.planning.significance import Thresholds, significance
 from compaction.planning.steps import Step, Steps, leaf_and_condensed_steps
 from compaction.policy import CompactionPolicy
 from compaction.rendering import context_cost_of
@@ -135,11 +135,16 @@ class Run:
         is_worth_a_row = bool(self.summaries or self.details) or outcome is Outcome.EXHAUSTED
         if is_worth_a_row:
             self.record(outcome)
-        self.log("compaction_finished", outcome=outcome.value)
+        self.log("compaction_finished", outcome=outcome.value, **self._figures)
         run_id = self.row.run_id if is_worth_a_row else None
         return record_of(
             CompactionResult, self.row, reason=self.reason, outcome=outcome, run_id=run_id, details=self.details
         )
+
+    @property
+    def _figures(self) -> Mapping[str, Any]:
+        """What the significance gate counted, of a run that it skipped."""
+        return {name: figures for name, figures in self.details.items() if name == "significance"}
 
     def compact(self) -> Outcome:
         """Make leaf summaries, oldest first, then condensed ones, shallowest first."""
@@ -192,10 +197,20 @@ class Run:
         """Whether nothing is worth a summary; the details keep the figures."""
         if not self.policy.significance_gate or self.conversation.active_tokens >= self.policy.hard_tokens:
             return False
-        found = significance(read_turns(self.conversation_id), summaries=read_summary_texts(self.conversation_id))
-        if found.is_trivial:
+        found = significance(
+            read_turns(self.conversation_id),
+            summaries=read_summary_texts(self.conversation_id),
+            substantive_words=self.policy.substantive_words,
+        )
+        least = Thresholds(
+            turns=self.policy.significant_turns,
+            names=self.policy.significant_names,
+            novelty=self.policy.significant_novelty,
+        )
+        is_insignificant = found.is_below(least)
+        if is_insignificant:
             self.details = {"significance": asdict(found)}
-        return found.is_trivial
+        return is_insignificant
 
     def read_context(self) -> list[Slot]:
         """Read the slots that the run plans on; its figures are about these slots."""

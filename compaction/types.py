@@ -21,8 +21,10 @@ def confidence_of(level: Level) -> float:
 class Reason(StrEnum):
     """Why a compaction was requested."""
 
+    # An append has brought the conversation over a threshold.
     THRESHOLD = "threshold"
     MANUAL = "manual"
+    # The sweep has found pressure that no append reported, as after a change of settings or a crash.
     MAINTENANCE = "maintenance"
     # A model is back, and summaries that were made without it are made again.
     REDO = "redo"

@@ -122,6 +122,7 @@ class ContextAssembler:
             section = recall_section(
                 conversation_id,
                 limit=limit,
+                fresh_messages=self.limits.overridden(conversation.overrides).recall_fresh_messages,
                 count=TokenEstimator.from_settings().count,
                 withheld=withheld_ids(conversation),
             )

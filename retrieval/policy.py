@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.policy import Policy, knob
+from conversations.policy import Policy, conversation_knob, knob
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,12 @@ class RetrievalPolicy(Policy):
     )
     trigram_index: bool = knob(
         False, "Whether regular expressions use the index of trigrams that `lcm trigram-index build` makes."
+    )
+    recall_fresh_messages: int = conversation_knob(
+        16,
+        "The newest summarized messages, which recall shows in leaf summaries; those before them are in the deepest.",
+        low=0,
+        high=10_000,
     )
     # The most receipts kept of one conversation; the oldest make way, and the answer names them.
     kept_receipts: int = 200

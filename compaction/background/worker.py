@@ -79,7 +79,7 @@ class CompactionWorker:
         """
         jobs.QUEUE.wake_due()
         for conversation in self._pressed():
-            jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+            jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MAINTENANCE)
         for conversation in self._to_redo():
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
 

@@ -1,7 +1,7 @@
 """Whether the messages since the last summary are worth one. Pure.
 
-Automatic compaction is skipped only when all three figures are low: few turns of substance, few new names,
-and little that the summaries do not say already. What is skipped stays in the context as it is; nothing is lost by it.
+Automatic compaction is skipped only when all three figures are below their thresholds: few turns of substance, few new
+names, and little that the summaries do not say already. What is skipped stays in the context; nothing is lost by it.
 """
 
 from __future__ import annotations
@@ -12,37 +12,39 @@ from dataclasses import dataclass
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 from compaction.summarizing.extractive.terms import FUNCTION_WORDS, SMALL_TALK
 
-# A turn says something if it has so many different words that are neither grammar nor courtesy. "Yes, do that" has one.
-SUBSTANTIVE_WORDS = 6
-
-# Below all of these nothing has happened. The first is the usual least number of turns of an episode worth keeping;
-# the others are what remains when the same log, page or status comes again.
-FEW_TURNS = 5
-FEW_NAMES = 3
-LITTLE_NOVELTY = 0.1
-
 # Twice the words of a long summary; what is repeated beyond them was repeated here, too.
 _SHORTEST_WORD = 3
 
 
 @dataclass(frozen=True)
+class Thresholds:
+    """Below all of these at once, nothing has happened."""
+
+    turns: int
+    names: int
+    novelty: float
+
+
+@dataclass(frozen=True)
 class Significance:
-    """The figures of the gate, and its verdict."""
+    """The figures of the gate."""
 
     turns: int
     substantive_turns: int
     new_names: int
     novelty: float
 
-    @property
-    def is_trivial(self) -> bool:
-        return self.substantive_turns < FEW_TURNS and self.new_names < FEW_NAMES and self.novelty < LITTLE_NOVELTY
+    def is_below(self, least: Thresholds) -> bool:
+        """Whether nothing of it is worth a summary."""
+        return self.substantive_turns < least.turns and self.new_names < least.names and self.novelty < least.novelty
 
 
-def significance(turns: Sequence[str], *, summaries: Iterable[str]) -> Significance:
+def significance(turns: Sequence[str], *, summaries: Iterable[str], substantive_words: int) -> Significance:
     """The figures of these turns beside what is summarized already.
 
-    Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; without any summary it is 1.
+    A turn has substance if it has so many different words that are neither grammar nor courtesy: "Yes, do that" has
+    one. Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; without any summary it
+    is 1.
     """
     known_words: set[str] = set()
     known_names: set[str] = set()
@@ -56,7 +58,7 @@ def significance(turns: Sequence[str], *, summaries: Iterable[str]) -> Significa
     earlier: set[str] = set()
     substantive = 0
     for each in words_by_turn:
-        substantive += len(each - earlier) >= SUBSTANTIVE_WORDS
+        substantive += len(each - earlier) >= substantive_words
         earlier |= each
     return Significance(
         turns=len(turns),

@@ -1,13 +1,17 @@
 -- name: request_job
 -- The queued job of a conversation; it is inserted unless one is queued, which may get a more urgent reason.
--- A person's request outranks the machine's: it runs under pressure or not. Pressure outranks a redo, which the sweep
--- requests again.
+-- A person's request outranks the machine's: it runs under pressure or not. Pressure is pressure whether an append or
+-- the sweep has found it, and outranks a redo, which the sweep requests again.
 WITH waiting AS (
     SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
 ), written AS (
     INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error, request_id)
     SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, '', %(request_id)s
-    WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
+    WHERE NOT EXISTS (
+        SELECT FROM waiting
+        WHERE reason = 'manual' OR reason = %(reason)s
+           OR (reason IN ('threshold', 'maintenance') AND %(reason)s IN ('threshold', 'maintenance'))
+    )
     ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
       SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
                         THEN excluded.reason ELSE compaction_jobs.reason END

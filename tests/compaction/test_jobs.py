@@ -37,6 +37,9 @@ def let_the_lease_run_out(job_id: int) -> None:
         ([Reason.REDO, Reason.THRESHOLD, Reason.REDO], Reason.THRESHOLD),
         ([Reason.REDO_ALL, Reason.THRESHOLD, Reason.REDO], Reason.REDO_ALL),
         ([Reason.THRESHOLD, Reason.REDO_ALL], Reason.REDO_ALL),
+        ([Reason.MAINTENANCE, Reason.THRESHOLD, Reason.REDO], Reason.MAINTENANCE),
+        ([Reason.REDO, Reason.MAINTENANCE], Reason.MAINTENANCE),
+        ([Reason.MAINTENANCE, Reason.MANUAL, Reason.MAINTENANCE], Reason.MANUAL),
     ],
     ids=str,
 )
@@ -131,9 +134,17 @@ def test_the_sweep_finds_pressure_that_nobody_asked_about(settings, wake_ups):
 
     CompactionWorker.from_settings().sweep()
 
-    assert set(CompactionJob.objects.values_list("conversation_id", flat=True)) == {conversation.conversation_id}
+    assert set(CompactionJob.objects.values_list("conversation_id", "reason")) == {
+        (conversation.conversation_id, Reason.MAINTENANCE)
+    }
     assert calm.conversation_id != conversation.conversation_id
     assert len(wake_ups) == 1
+    CompactionWorker.from_settings().work()
+    run = CompactionRun.objects.get()
+    assert run.reason == Reason.MAINTENANCE
+    engine = CompactionEngine.from_settings()
+    assert [each.run_id for each in engine.list_runs(reason=Reason.MAINTENANCE)] == [run.run_id]
+    assert engine.list_runs(reason=Reason.THRESHOLD) == []
 
 
 def test_the_sweep_judges_a_conversation_by_its_own_settings():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from compaction.planning.significance import significance
+from compaction.planning.significance import Significance, Thresholds, significance
+from compaction.policy import CompactionPolicy
 from compaction.types import Outcome, Reason
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
@@ -25,20 +27,28 @@ TALK = [
 STATUS = "Build 7 is still running, nothing else has changed since the last report of the build server. "
 
 
+DEFAULTS = CompactionPolicy()
+LEAST = Thresholds(DEFAULTS.significant_turns, DEFAULTS.significant_names, DEFAULTS.significant_novelty)
+
+
+def figures_of(turns: list[str], *, summaries: list[str]) -> Significance:
+    return significance(turns, summaries=summaries, substantive_words=DEFAULTS.substantive_words)
+
+
 def test_a_talk_that_gets_on_is_significant():
-    found = significance(TALK, summaries=[])
+    found = figures_of(TALK, summaries=[])
 
     assert found.substantive_turns == 5
-    assert not found.is_trivial
+    assert not found.is_below(LEAST)
 
 
 def test_courtesies_and_repetition_are_not():
     turns = ["ok", "thanks!", "yes, please do that", *[STATUS] * 50]
 
-    found = significance(turns, summaries=[STATUS])
+    found = figures_of(turns, summaries=[STATUS])
 
     assert found.substantive_turns <= 1
-    assert found.is_trivial
+    assert found.is_below(LEAST)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +60,12 @@ def test_courtesies_and_repetition_are_not():
     ],
 )
 def test_one_figure_that_is_not_low_is_enough(turns, why):
-    assert not significance(turns, summaries=[STATUS, *TALK]).is_trivial, why
+    assert not figures_of(turns, summaries=[STATUS, *TALK]).is_below(LEAST), why
 
 
 @given(st.lists(st.text(), max_size=20), st.lists(st.text(), max_size=5))
 def test_the_figures_stay_in_their_bounds_on_any_text(turns, summaries):
-    found = significance(turns, summaries=summaries)
+    found = figures_of(turns, summaries=summaries)
 
     assert 0 <= found.novelty <= 1
     assert 0 <= found.substantive_turns <= found.turns == len(turns)
@@ -94,6 +104,33 @@ def test_without_the_gate_and_above_the_hard_threshold_it_is_compacted(idle, set
     settings.LCM = {**settings.LCM, **change}
 
     assert under_pressure(idle).outcome in (Outcome.COMPACTED, Outcome.EXHAUSTED)
+
+
+@pytest.mark.parametrize(
+    ("own", "outcome"),
+    [
+        ({"significant_turns": 0}, Outcome.COMPACTED),
+        ({"significant_turns": 1}, Outcome.COMPACTED),
+        ({"significant_names": 0}, Outcome.COMPACTED),
+        ({"significant_novelty": 0}, Outcome.COMPACTED),
+        ({"significant_turns": 1, "substantive_words": 1000}, Outcome.SKIPPED),
+        ({"significant_turns": 100, "significant_names": 100, "significant_novelty": 1}, Outcome.SKIPPED),
+    ],
+)
+def test_a_conversation_may_have_thresholds_of_its_own(idle, own, outcome):
+    a_store().configure_conversation(conversation_id=idle, overrides=own)
+
+    assert under_pressure(idle).outcome is outcome
+
+
+def test_the_log_has_the_figures_of_what_was_passed_over_and_no_text(idle):
+    with structlog.testing.capture_logs() as logs:
+        result = under_pressure(idle)
+
+    (finished,) = [entry for entry in logs if entry["event"] == "compaction_finished"]
+    assert (finished["outcome"], finished["significance"]) == ("skipped", result.details["significance"])
+    assert set(finished["significance"]) == {"turns", "substantive_turns", "new_names", "novelty"}
+    assert "server" not in str(logs)
 
 
 def test_a_person_is_not_second_guessed(idle):

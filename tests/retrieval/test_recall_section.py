@@ -39,6 +39,17 @@ def test_the_newest_part_is_told_in_leaves_and_the_rest_in_the_deepest_summaries
     assert section.left_out_ids == ()
 
 
+@pytest.mark.parametrize(("fresh", "deepest"), [(0, 3), (1, 2), (30, 2), (31, 1), (90, 0)])
+def test_how_many_of_the_newest_are_told_in_leaves_is_a_setting_of_the_conversation(assembler, fresh, deepest):
+    conversation_id, leaves, condensed = a_deep_conversation()
+    a_store().configure_conversation(conversation_id=conversation_id, overrides={"recall_fresh_messages": fresh})
+
+    section = assembler.recall(conversation_id=conversation_id, budget=100_000)
+
+    expected = [*condensed[:deepest], *leaves[3 * deepest :]]
+    assert section.summary_ids == tuple(each.summary_id for each in expected)
+
+
 @pytest.mark.parametrize("budget", [200, 700, 1500, 2500, 4000, 10_000])
 @pytest.mark.parametrize("share", [0.05, 0.15, 1])
 def test_the_section_keeps_within_its_share_and_names_what_had_no_room(assembler, budget, share):
