@@ -116,7 +116,8 @@ class IntegrityState:
 
     `is_clean` is true only after a finished full check of everything without known damage since; None if there was no
     such check. `conversations_checked` and `messages_checked` were checked at some time;
-    `messages_since_whole_check` were added after the last full check of everything.
+    `messages_since_whole_check` were added after the last full check of everything. `repair_plans_proposed` are
+    those with steps that wait for a decision.
     """
 
     conversations: int
@@ -124,6 +125,7 @@ class IntegrityState:
     conversations_checked: int
     messages_checked: int
     conversations_with_findings: int
+    repair_plans_proposed: int
     # Findings of the newest check of everything, full or incremental.
     finding_count: int
     messages_since_whole_check: int

@@ -121,10 +121,10 @@ def _next_run(task: TaskWrapper) -> datetime | None:
 
 def _queue(name: str) -> TaskQueue:
     queue = get_queue(name)
-    tasks = [*queue.pending(MOST_NAMED), *queue.scheduled(MOST_NAMED)][:MOST_NAMED]
+    waiting, scheduled = queue.pending(MOST_NAMED), queue.scheduled(MOST_NAMED)
     return TaskQueue(
         name=name,
-        waiting=queue.pending_count(),
-        scheduled=queue.scheduled_count(),
-        tasks=tuple(each.name for each in tasks),
+        waiting=len(waiting) if len(waiting) < MOST_NAMED else queue.pending_count(),
+        scheduled=len(scheduled) if len(scheduled) < MOST_NAMED else queue.scheduled_count(),
+        tasks=tuple(each.name for each in [*waiting, *scheduled][:MOST_NAMED]),
     )

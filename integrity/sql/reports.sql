@@ -8,12 +8,16 @@ FROM unnest(%s::text[]) AS invariant(code), LATERAL (
 ORDER BY found.finding_id
 
 -- name: checked_conversations
--- Conversations and messages, how many of them were ever checked, and how many conversations have findings.
+-- Conversations and messages, how many of them were ever checked, how many conversations have findings, and how many
+-- repair plans wait for a decision.
 SELECT count(*) AS conversations,
        coalesce(sum(c.next_seq - 1), 0)::bigint AS messages,
        count(k.conversation_id) AS conversations_checked,
        coalesce(sum(c.next_seq - 1) FILTER (WHERE k.conversation_id IS NOT NULL), 0)::bigint AS messages_checked,
-       count(*) FILTER (WHERE NOT k.is_clean) AS conversations_with_findings
+       count(*) FILTER (WHERE NOT k.is_clean) AS conversations_with_findings,
+       (SELECT count(*) FROM repair_plans p JOIN integrity_reports r USING (report_id)
+        WHERE p.state = 'proposed' AND EXISTS (SELECT FROM repair_steps s WHERE s.plan_id = p.plan_id)
+          AND (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)) AS repair_plans_proposed
 FROM conversations c LEFT JOIN conversation_checks k USING (conversation_id)
 WHERE %(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s
 

@@ -94,6 +94,7 @@ urlpatterns: list[URLPattern] = [
     path(INTEGRITY + "scans/<int:scan_id>/", report_pages.scan, name="scan"),
     path(INTEGRITY + "reports/<str:report_id>/", report_pages.report, name="report"),
     path(INTEGRITY + "reports/<str:report_id>/repairs/", repair_pages.plan, name="plan-repairs"),
+    path(INTEGRITY + "repairs/", repair_pages.plans, name="repair-plans"),
     path(REPAIRS, repair_pages.repairs, name="repairs"),
     path(REPAIRS + "approval/", repair_pages.approve, name="approve-repairs"),
     path(REPAIRS + "application/", repair_pages.apply, name="apply-repairs"),

@@ -22,6 +22,7 @@ from conversations.types import NewMessage, PartType, Role
 from integrity.checker import IntegrityChecker
 from lcmsite.access.keys import caller_of, revoke
 from lcmsite.cli.program import run
+from lcmsite.management.commands.up import who_may_enter
 from lcmsite.models import ApiKey
 from lcmsite.sample import loading
 from lcmsite.sample.loading import load_sample, sample_messages
@@ -213,3 +214,12 @@ def test_a_password_that_was_changed_is_told_no_more(first, load, key_file):
     said = load()
     assert password_in(said) == "(the one you have set"
     assert "my own now" not in said and user.check_password("my own now")
+
+
+@pytest.mark.django_db
+def test_a_start_says_who_may_enter_the_admin_and_how():
+    first = who_may_enter()
+    get_user_model().objects.create_superuser("root")
+
+    assert "there is none yet" in first and first.endswith("manage.py createsuperuser")
+    assert "none yet" not in who_may_enter()

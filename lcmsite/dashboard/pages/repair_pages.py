@@ -49,6 +49,19 @@ def plan(visit: Visit, report_id: str) -> HttpResponse:
 
 
 @page()
+def plans(visit: Visit) -> HttpResponse:
+    """The plans of the workspace, newest first; of one state if chosen."""
+    state = visit.request.GET.get("state")
+    filters = {"state": state if state in list(PlanState) else None}
+    return visit.show(
+        "trust/repair_plans.html",
+        paged=visit.list_page("lcm_repair_plans", limit=ON_A_PAGE, filters=filters, **filters),
+        filters=filters,
+        states=list(PlanState),
+    )
+
+
+@page()
 def repairs(visit: Visit, repair_id: str) -> HttpResponse:
     """A plan with its steps, their before and after, and their state."""
     return _shown(visit, repair_id=repair_id)

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import pglock
 import structlog
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connection
@@ -142,7 +143,7 @@ class Command(BaseCommand):
             self._tell_person(RULE)
             self._tell(ready, event="ready", url=url, mcp_url=for_agents)
             if url is not None:
-                self._tell_person(f"  Admin    {url}/admin/  (for superusers: {manage_py()} createsuperuser)")
+                self._tell_person(f"  Admin    {url}/admin/  ({who_may_enter()})")
             if self.log is not None:
                 self._tell_person(f"  Log      {self.log.name}  (--verbose shows it here)")
             for line in introduction:
@@ -221,6 +222,12 @@ def _url(host: str, port: int) -> str:
     """Where a browser on this machine finds the site."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def who_may_enter() -> str:
+    """Who may enter the admin, and how to make another."""
+    there = get_user_model().objects.filter(is_superuser=True, is_active=True).exists()
+    return f"for superusers{'' if there else '; there is none yet'}: {manage_py()} createsuperuser"
 
 
 def _readiness(url: str) -> str | None:

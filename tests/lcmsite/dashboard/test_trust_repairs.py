@@ -8,7 +8,7 @@ from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.types import PlanState, StepState
 from lcmsite.dashboard.parts.findings import effect_of
-from tests.factories import a_conversation
+from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, breaking
 from tests.integrity.repairing import everything
 from tests.lcmsite.dashboard.trusting import (
@@ -77,6 +77,30 @@ def test_a_choice_that_is_none_is_told_on_the_plan(admin, path, given):
     assert answer.status_code == 400
     assert 'role="alert"' in answer.content.decode() and "Repair plan" in answer.content.decode()
     assert step_states() == ["proposed", "proposed"]
+
+
+def test_plans_to_decide_on_are_on_the_overview_and_listed_by_state(admin, path):
+    plans = f"{INTEGRITY}repairs/"
+    waiting = f"{plans}?state=proposed"
+    elsewhere = page_of(browser_of("admin", workspace=a_workspace("theirs"), name="tom"), "/w/theirs/")
+
+    for place in ("/w/default/", INTEGRITY):
+        assert waiting in shown_links(page_of(admin, place))
+    assert path in shown_links(page_of(admin, waiting)) and "to decide on" not in elsewhere
+
+    admin.post(f"{path}approval/", {"do": "all"})
+
+    assert waiting not in shown_links(page_of(admin, "/w/default/"))
+    assert "No repair plan is in this state." in page_of(admin, waiting)
+    for listed in (plans, f"{plans}?state=approved", f"{plans}?state=none%20such"):
+        assert path in shown_links(page_of(admin, listed))
+
+
+def test_a_plan_without_steps_waits_for_no_decision(admin, path):
+    models.RepairStep.objects.all().delete()
+
+    assert "to decide on" not in page_of(admin, "/w/default/")
+    assert path in shown_links(page_of(admin, f"{INTEGRITY}repairs/"))
 
 
 def test_a_broken_promise_is_found_planned_approved_mended_and_broken_again_through_the_pages(admin, miscounted):

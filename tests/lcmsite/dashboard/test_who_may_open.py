@@ -27,7 +27,7 @@ SHOWN = {
         transcript more-messages message
         job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text
         compare-receipts files conversation-files file file-lines file-download grants workspaces integrity place scan
-        report repairs quarantine retention storage conversation-trust conversation-ledger
+        report repairs repair-plans quarantine retention storage conversation-trust conversation-ledger
     """,
     OPERATOR: "import",
     ADMIN: "keys members settings audit repair-history erasures choose-erasure",
