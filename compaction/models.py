@@ -9,9 +9,22 @@ from django.db import models
 from django.db.models import Count, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce, Now
 
+from compaction.history.models import HistoryJob, SessionSummary, SessionSummaryChild, SessionSummaryMemory
 from compaction.types import BoundaryRecord, JobRecord, JobState, Outcome, Reason, RunRecord
 from conversations.models import Conversation, Summary
 from conversations.models.columns import record_of
+
+__all__ = [
+    "CompactionBoundary",
+    "CompactionJob",
+    "CompactionPlan",
+    "CompactionRun",
+    "HistoryJob",
+    "ModelEndpoint",
+    "SessionSummary",
+    "SessionSummaryChild",
+    "SessionSummaryMemory",
+]
 
 _started_at = attrgetter("started_at")
 

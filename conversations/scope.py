@@ -15,11 +15,21 @@ from conversations.models import Conversation, LargeFile, Message, Summary
 M = TypeVar("M", bound=Model)
 
 # How ids begin: who asks for a thing by the id of another kind is told so, whether that is there or not.
-_KINDS = {"sum_": "summary", "msg_": "message", "file_": "file", "run_": "run", "conv_": "conversation"}
+_KINDS = {
+    "sum_": "summary",
+    "ses_": "session summary",
+    "msg_": "message",
+    "file_": "file",
+    "run_": "run",
+    "conv_": "conversation",
+}
 # Which way from a model to its workspace.
 _PATHS = {
     "Workspace": "workspace_id",
     "Conversation": "workspace_id",
+    "Project": "workspace_id",
+    "SessionSummary": "workspace_id",
+    "HistoryJob": "workspace_id",
     "Grant": "workspace_id",
     "AuditEntry": "workspace_id",
     "IntegrityReport": "workspace_id",

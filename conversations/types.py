@@ -33,6 +33,13 @@ class ContextItemType(StrEnum):
     SUMMARY = "summary"
 
 
+class ParentLink(StrEnum):
+    """What a conversation is to its parent."""
+
+    SUBAGENT = "subagent"
+    FORK = "fork"
+
+
 class PartType(StrEnum):
     TEXT = "text"
     REASONING = "reasoning"
@@ -204,6 +211,10 @@ class ConversationRecord:
     # How many of its messages are cold, and how many things of it are withheld from models.
     cold_messages: int = 0
     quarantined: int = 0
+    # The name of its project, and the conversation that it is a subagent's or a fork of.
+    project: str | None = None
+    parent_id: int | None = None
+    parent_link: ParentLink | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The tables of the store: a model a table, a file a subject."""
 
 from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
-from conversations.models.conversation import ContextItem, Conversation, Workspace
+from conversations.models.conversation import ContextItem, Conversation, Project, Workspace
 from conversations.models.files import FileReference, LargeFile, Upload, UploadChunk
 from conversations.models.message import Message, MessagePart
 from conversations.models.summary import Summary, SummaryMessage, SummaryParent
@@ -17,6 +17,7 @@ __all__ = [
     "LargeFile",
     "Message",
     "MessagePart",
+    "Project",
     "Quarantine",
     "Summary",
     "SummaryMessage",

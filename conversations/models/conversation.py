@@ -6,11 +6,11 @@ from datetime import UTC, date, datetime
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from conversations.models.columns import EnumField, record_of
-from conversations.types import ContextItemType, ConversationRecord, Counters
+from conversations.types import ContextItemType, ConversationRecord, Counters, ParentLink
 
 
 def today() -> date:
@@ -30,6 +30,27 @@ class Workspace(models.Model):
         db_table = "workspaces"
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(cold_after_days__gte=1), name="workspaces_wait_at_least_a_day"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Project(models.Model):
+    """What several conversations of a workspace are about, by name."""
+
+    project_id = models.BigAutoField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="projects")
+    name = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "projects"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="projects_have_one_name_per_workspace"),
+            # For foreign keys that keep a project and its conversations in one workspace.
+            models.UniqueConstraint(fields=["project_id", "workspace"], name="projects_are_in_one_workspace"),
+            models.CheckConstraint(condition=~Q(name=""), name="projects_have_a_name"),
         ]
 
     def __str__(self) -> str:
@@ -62,6 +83,10 @@ class Conversation(models.Model):
     last_used_on = models.DateField(db_default=Now())
     quarantined = models.IntegerField(default=0, db_default=0)
     cold_messages = models.BigIntegerField(default=0, db_default=0)
+    project = models.ForeignKey(Project, models.RESTRICT, null=True, related_name="conversations")
+    # The conversation that opened this one for a subagent, or whose past this one shares.
+    parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
+    parent_link = models.TextField(null=True, choices=[(link.value, link.value) for link in ParentLink])  # noqa: DJ001
 
     objects = ConversationQuerySet.as_manager()
 
@@ -70,6 +95,12 @@ class Conversation(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["workspace", "session_id"], name="conversations_have_one_session_per_workspace"
+            ),
+            models.UniqueConstraint(fields=["conversation_id", "workspace"], name="conversations_are_in_one_workspace"),
+            models.CheckConstraint(
+                condition=Q(parent__isnull=True, parent_link__isnull=True)
+                | (Q(parent_link__in=[link.value for link in ParentLink]) & ~Q(parent=F("conversation_id"))),
+                name="conversations_say_what_their_parent_is",
             ),
         ]
 
@@ -92,7 +123,9 @@ class Conversation(models.Model):
             Conversation.objects.filter(pk=self.pk).mark_used()
 
     def as_record(self) -> ConversationRecord:
-        return record_of(ConversationRecord, self)
+        project = None if self.project is None else self.project.name
+        link = None if self.parent_link is None else ParentLink(self.parent_link)
+        return record_of(ConversationRecord, self, project=project, parent_link=link)
 
 
 class ContextItem(models.Model):

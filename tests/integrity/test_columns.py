@@ -7,6 +7,7 @@ from importlib import import_module
 
 import pytest
 from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from compaction.hosts.host_service import HostCompaction
@@ -118,8 +119,9 @@ def test_rows_that_are_there_already_are_sealed_by_the_migrations():
     HostCompaction.from_settings().record_boundary(conversation_id=conversation, host_reference="first")
     operations = [
         operation
-        for room in ROOMS
-        for operation in import_module(f"{room}.migrations.0001_initial").Migration.operations
+        for room, name in sorted(MigrationLoader(connection).disk_migrations)
+        if room in ROOMS
+        for operation in import_module(f"{room}.migrations.{name}").Migration.operations
         if isinstance(operation, SealRows)
     ]
     with connection.cursor() as cursor:

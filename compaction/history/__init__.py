@@ -1,0 +1,1 @@
+"""Memory across conversations: session, arc and epoch summaries of a project."""

@@ -1,0 +1,104 @@
+"""The records and enumerations of session, arc and epoch summaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from compaction.types import JobState
+from conversations.types import ContextItemType, Level
+
+
+class HistoryKind(StrEnum):
+    """What a summary is of: a conversation, some sessions, or some arcs."""
+
+    SESSION = "session"
+    ARC = "arc"
+    EPOCH = "epoch"
+
+    @property
+    def depth(self) -> int:
+        return list(HistoryKind).index(self)
+
+
+# By level: how much a reader should rely on the text.
+CONFIDENCE = {Level.NORMAL: 0.7, Level.AGGRESSIVE: 0.5, Level.DETERMINISTIC: 0.3}
+
+
+class HistoryReason(StrEnum):
+    """Why a summary was requested."""
+
+    # The conversation has been quiet for a while, and has something new.
+    QUIET = "quiet"
+    MANUAL = "manual"
+    # A source was erased, replaced, or given another project.
+    CHANGED = "changed"
+    # A model is back, and what was made without it is made again.
+    REDO = "redo"
+    # Sessions of a project wait for their arc, or arcs for their epoch.
+    PROJECT = "project"
+
+
+@dataclass(frozen=True)
+class SessionSummaryRecord:
+    """A session, arc or epoch summary; `first_seq` and `last_seq` are a session's.
+
+    `is_current` is false once another summary supersedes it. An erased one has no text.
+    """
+
+    summary_id: str
+    workspace_id: int
+    kind: HistoryKind
+    depth: int
+    content: str
+    token_count: int
+    earliest_at: datetime
+    latest_at: datetime
+    level: Level
+    confidence: float
+    model: str
+    is_degraded: bool
+    summary_hash: str
+    created_at: datetime
+    project_id: int | None = None
+    conversation_id: int | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    prompt_version: str = ""
+    supersedes_id: str | None = None
+    superseded_by_id: str | None = None
+    erased_by_id: int | None = None
+
+    @property
+    def is_current(self) -> bool:
+        return self.superseded_by_id is None
+
+
+@dataclass(frozen=True)
+class MemoryRecord:
+    """What a session summary rests on: a message or a summary of its conversation."""
+
+    ordinal: int
+    item_type: ContextItemType
+    message_id: int | None = None
+    memory_summary_id: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.memory_summary_id or f"msg_{self.message_id}"
+
+
+@dataclass(frozen=True)
+class HistoryJobRecord:
+    """Requested work on the memory of a conversation or of a project."""
+
+    job_id: int
+    conversation_id: int | None
+    project_id: int | None
+    reason: HistoryReason
+    state: JobState
+    requested_at: datetime
+    attempts: int
+    finished_at: datetime | None = None
+    last_error: str = ""

@@ -1,0 +1,59 @@
+"""Session, arc and epoch summaries are whole, in one line, and cover what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conversations.content.tokens import TokenEstimator
+from conversations.sql import load
+from integrity.invariants.invariant import in_sql, invariant, streamed
+from integrity.types import Finding, Severity
+
+FILE = "integrity/session_invariants.sql"
+SQL = load(FILE)
+
+in_sql(
+    FILE,
+    Severity.CRITICAL,
+    {
+        "session_summaries_match_their_hashes": (
+            "Every session, arc and epoch summary's hash seals its text and its sources."
+        ),
+        "sessions_reach_every_message": (
+            "Every current session summary reaches each message up to its last seq in exactly one way."
+        ),
+    },
+    of_the_site=True,
+)
+in_sql(
+    FILE,
+    Severity.ERROR,
+    {
+        "history_sources_are_numbered_from_zero": (
+            "The sources of every session, arc and epoch summary are numbered from 0 without a gap."
+        ),
+        "history_rests_on_its_own": (
+            "Sessions rest on items of their conversation, arcs on sessions and epochs on arcs of their project."
+        ),
+        "history_has_one_line": (
+            "Every conversation has one current session summary, which is in one arc, and that in one epoch."
+        ),
+        "history_keeps_its_members": "An arc or epoch that supersedes another has the same members.",
+        "history_knows_what_it_covers": "Range and times of a session, arc or epoch summary are those of its sources.",
+        "erased_history_holds_no_text": "A session, arc or epoch summary has no text if and only if it is erased.",
+    },
+    of_the_site=True,
+)
+
+
+@invariant(Severity.WARNING, of_the_site=True)
+def history_tokens_are_recounts(workspace_id: int | None) -> Iterator[Finding]:
+    """Every token count of a session, arc or epoch summary is what its counter counts."""
+    for conversation_id, summary_id, content, recorded, counter in streamed(
+        SQL["history_to_recount"], (), workspace_id=workspace_id
+    ):
+        tokens = TokenEstimator(encoding=counter)
+        if tokens.name != counter:
+            yield Finding(conversation_id, summary_id, f"was counted by the unknown counter {counter}")
+        elif (count := tokens.count(content)) != recorded:
+            yield Finding(conversation_id, summary_id, f"costs {count} tokens, not {recorded}")
