@@ -89,7 +89,10 @@ class ConversationStore(SpecificationStore):
         return found.as_record()
 
     def list_conversations(self, *, after_id: int = 0, limit: int = 100) -> list[ConversationRecord]:
-        """List conversations, oldest first; a page has 8 MiB at most."""
+        """List conversations with their sessions, titles and counters, oldest first.
+
+        A page has 8 MiB at most; its cursor leads on. Searching finds them by what was said in them.
+        """
         page = {"workspace_id": self.scope.workspace_id, "after_id": after_id, "limit": limit}
         fit, more = fitting("conversations_that_fit", **page)
         found = Conversation.objects.select_related("project").filter(conversation_id__gt=after_id)

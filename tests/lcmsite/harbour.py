@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.engine import CompactionEngine
+from compaction.hosts.host_service import HostCompaction
 from conversations.files.large_files import LargeFileService
-from conversations.models import Summary, Workspace
+from conversations.models import Message, Summary, Workspace
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 
@@ -26,10 +27,14 @@ def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats 
     CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
     files = LargeFileService.from_settings(scope)
     file = files.store(conversation_id=conversation_id, content=b"a,b\n1,\xc3\xa9\n", mime_type="text/csv")
+    # Flushing again under this name changes nothing.
+    host = HostCompaction.from_settings(scope).record_boundary(conversation_id=conversation_id, host_reference="cut 7")
     summary_id = Summary.objects.filter(conversation_id=conversation_id, kind="leaf").first().summary_id
     return {
         "conversation_id": conversation_id,
         "session_id": "harbour",
+        "message_id": Message.objects.filter(conversation_id=conversation_id).first().pk,
+        "host_reference": host.host_reference,
         "summary_id": summary_id,
         "id": summary_id,
         "file_id": file.file_id,

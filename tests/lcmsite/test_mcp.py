@@ -57,7 +57,9 @@ def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, key, 
     names = {tool.name for tool in tools}
     assert names == set(TOOLS)
     assert names >= {"lcm_grep", "lcm_describe", "lcm_expand", "lcm_assemble", "lcm_append", "lcm_status", "lcm_open"}
-    assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+    assert names >= {"lcm_list", "lcm_message", "lcm_flush", "lcm_boundary", "lcm_coverage"}
+    assert all(0 < len(tool.description.encode()) < 2048 for tool in tools)
+    assert all(tool.input_schema["type"] == "object" for tool in tools)
     assert {tool.name for tool in tools if not tool.annotations.read_only_hint} == set(WRITES)
     assert [each.uri_template for each in templates] == [
         f"lcm://{kind}/{{id}}" for kind in ("conversations", "summaries", "files")
