@@ -19,7 +19,7 @@ from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, with_recalled
-from retrieval.assembly.recall_section import recall_section
+from retrieval.assembly.recall_section import NO_SECTION, recall_section
 from retrieval.assembly.receipts import difference, keep, kept, listed
 from retrieval.assembly.selection import left_out, receipt, select
 from retrieval.assembly.types import (
@@ -30,6 +30,9 @@ from retrieval.assembly.types import (
     ReceiptDifference,
     ReceiptOutline,
 )
+from retrieval.history.session_recall import past_section
+from retrieval.history.timelines import project_named
+from retrieval.history.types import PastSection
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.page import FoundRow
@@ -108,32 +111,74 @@ class ContextAssembler:
             )
         return difference(before, after)
 
-    def recall(self, *, conversation_id: int, budget: int | None = None, share: float = 0.15) -> RecallSection:
-        """Write the history section for a host that compacts by itself.
+    def recall(
+        self,
+        *,
+        conversation_id: int | None = None,
+        project: str | None = None,
+        query: str | None = None,
+        budget: int | None = None,
+        share: float = 0.15,
+    ) -> RecallSection:
+        """Recall what happened before: in earlier sessions, and in what is cut already.
 
-        It is headed `## Session History (Compressed)` and takes a share of the budget. The newest summarized messages
-        are in leaf summaries, all before them in the deepest there are; each has its id, so that it can be opened. The
-        newest go in first; what had no room is named. Raises NotFound.
+        Ask this at the start of a session, with its project or its conversation. Of the project's earlier sessions, the
+        newest come in detail, arcs and epochs for those before them; with a `query`, sessions that answer it come
+        first. Of the conversation itself come summaries of what its host has cut, headed `## Session History
+        (Compressed)`, the newest messages in leaf summaries, all before them in the deepest there are. All of it takes
+        a share of the budget, and the conversation's own past goes first. Each summary has its id, so that it can be
+        opened; what had no room is named. For a conversation without a project, it is its own past alone; without
+        either, the sessions of all projects. Raises NotFound.
         """
+        count = TokenEstimator.from_settings().count
+        own, past = NO_SECTION, PastSection()
         with snapshot():
-            conversation = self.scope.conversation(conversation_id)
-            tokens, source = _budget(conversation, self.policy.overridden(conversation.overrides), budget)
+            conversation = None if conversation_id is None else self.scope.conversation(conversation_id)
+            tokens, source = self._budget(conversation, budget)
             limit = int(tokens * share)
-            section = recall_section(
-                conversation_id,
-                limit=limit,
-                fresh_messages=self.limits.overridden(conversation.overrides).recall_fresh_messages,
-                count=TokenEstimator.from_settings().count,
-                withheld=withheld_ids(conversation),
-            )
+            if conversation is not None:
+                withheld = withheld_ids(conversation)
+                own = recall_section(
+                    conversation.conversation_id,
+                    limit=limit,
+                    fresh_messages=self.limits.overridden(conversation.overrides).recall_fresh_messages,
+                    count=count,
+                    withheld=withheld,
+                )
+            known = conversation.project if conversation is not None and project is None else None
+            found = known if project is None else project_named(project, self.scope)
+            if found is not None or conversation is None:
+                past = past_section(
+                    found,
+                    scope=self.scope,
+                    limit=limit - own.tokens - 2 * bool(own.text),
+                    count=count,
+                    query=query,
+                    but=conversation_id,
+                )
+        text = "\n\n".join(filter(None, (past.text, own.text)))
         return RecallSection(
             conversation_id=conversation_id,
             limit=limit,
             budget=tokens,
             budget_source=source,
             share=share,
-            **section._asdict(),
+            text=text,
+            tokens=count(text) if past.text else own.tokens,
+            summary_ids=own.summary_ids,
+            left_out_ids=own.left_out_ids,
+            project=None if found is None else found.name,
+            past_ids=past.shown_ids,
+            past_left_out_ids=past.left_out_ids,
         )
+
+    def _budget(self, conversation: Conversation | None, requested: int | None) -> tuple[int, BudgetSource]:
+        """The tokens of a prompt, and where they come from."""
+        if conversation is not None:
+            return _budget(conversation, self.policy.overridden(conversation.overrides), requested)
+        if requested is not None:
+            return requested, BudgetSource.REQUEST
+        return self.policy.model_token_budget, BudgetSource.SETTINGS
 
     @contextmanager
     def _snapshot(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[FoundRow]]]:

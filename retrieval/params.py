@@ -17,6 +17,7 @@ from conversations.param_fields import (
     Flag,
     Identifier,
     Moment,
+    Name,
     OneOf,
     Params,
     Positive,
@@ -221,6 +222,9 @@ class CompareReceiptsParams(ReceiptParams):
     other: Identifier = Field(description="The receipt to compare it with, as a rule a later one.")
 
 
-class RecallParams(ConversationParams):
+class RecallParams(Params):
+    conversation_id: ConversationId = optional("The conversation; with a project alone, its earlier sessions.")
+    project: Name = optional("The project whose earlier sessions to recall; the conversation's own without one.")
+    query: Query | None = optional("What the session is about: earlier sessions that answer it come first.")
     budget: Tokens | None = optional("The tokens of the whole prompt; its model's without one.")
     share: Share = optional("How much of the budget the section may take, above 0.")

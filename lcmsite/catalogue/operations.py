@@ -34,6 +34,8 @@ from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.engine import RetrievalEngine
+from retrieval.history import params as history
+from retrieval.history.project_history import ProjectHistory
 
 WRITE = KeyScope.WRITE
 ADMIN = KeyScope.ADMIN
@@ -157,13 +159,24 @@ CATALOGUE: tuple[Operation, ...] = (
         "lcm_lineage_window", heavy=True),
     Operation(ContextAssembler, "assemble", retrieval.AssembleParams, "GET", ONE + "context/", "lcm_assemble",
         for_agents=True, heavy_with="query"),
-    Operation(ContextAssembler, "recall", retrieval.RecallParams, "GET", ONE + "recall/", "lcm_recall"),
+    Operation(ContextAssembler, "recall", retrieval.RecallParams, "GET", ONE + "recall/", "lcm_recall",
+        everywhere="recall/", for_agents=True, heavy_with="query"),
     Operation(ContextAssembler, "list_receipts", retrieval.ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts",
         paging=Paging("before_receipt", "receipt_id")),
     Operation(ContextAssembler, "get_receipt", retrieval.ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt",
         immutable=True),
     Operation(ContextAssembler, "compare_receipts", retrieval.CompareReceiptsParams, "GET",
         "receipts/{receipt_id}/difference/", "lcm_compare_receipts"),
+    # Memory across conversations.
+    Operation(ProjectHistory, "list_projects", history.ListProjectsParams, "GET", "projects/", "lcm_projects",
+        paging=Paging("after_name", "name")),
+    Operation(ProjectHistory, "timeline", history.TimelineParams, "GET", "session-summaries/", "lcm_timeline",
+        paging=Paging("after", "place"), for_agents=True),
+    Operation(ProjectHistory, "grep_sessions", history.GrepSessionsParams, "GET", "session-summaries/matches/",
+        "lcm_grep_sessions", paging=Paging("offset", "next_offset", is_of_record=True), heavy=True),
+    Operation(ProjectHistory, "expand_session", history.ExpandSessionParams, "GET",
+        "session-summaries/{summary_id}/expansion/", "lcm_expand_session", for_agents=True, heavy=True),
+    Operation(ProjectHistory, "session_ago", history.SessionAgoParams, "GET", ONE + "session-ago/", "lcm_session_ago"),
     # Integrity checks.
     Operation(IntegrityChecker, "run", integrity.CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
         everywhere="integrity-reports/", background="request", heavy=True),

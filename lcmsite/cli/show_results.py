@@ -15,16 +15,17 @@ from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_json
-from lcmsite.cli import show_reading, show_trust
+from lcmsite.cli import show_history, show_reading, show_trust
 from lcmsite.cli.terminal_layout import Screen, cell, show_one, span
 from lcmsite.clock import Clock
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey
 from retrieval.delegation.types import GrantRecord
+from retrieval.history.types import TimelineEntry
 from retrieval.types import MessageSpan
 
 # Import them for their renderers.
-RENDERERS = (show_reading, show_trust)
+RENDERERS = (show_history, show_reading, show_trust)
 # Of a table in a file or a pipe.
 WIDTH_OFF_TERMINAL = 240
 
@@ -46,7 +47,7 @@ def show(result: Any, stream: TextIO) -> None:
 def _show_many(results: Sequence[Any], screen: Screen) -> None:
     if not results:
         screen.line("Nothing.")
-    elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord):
+    elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord | TimelineEntry):
         for before, each in zip([None, *results], results, strict=False):
             _show_gap(before, each, screen)
             show_one(each, screen)

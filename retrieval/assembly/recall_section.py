@@ -42,6 +42,9 @@ class Section(NamedTuple):
     left_out_ids: tuple[str, ...]
 
 
+NO_SECTION = Section("", 0, (), ())
+
+
 def recall_section(
     conversation_id: int,
     *,

@@ -195,13 +195,14 @@ class ReceiptDifference:
 
 @dataclass(frozen=True)
 class RecallSection:
-    """Summaries of what a host has cut, for its prompt, oldest first.
+    """What happened before, for a prompt, oldest first.
 
     `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or no room to say it. In it are
-    `summary_ids`; `left_out_ids` had no room.
+    `summary_ids` of the conversation's own past; `left_out_ids` had no room. Of earlier sessions of the `project`,
+    there are the session, arc and epoch summaries `past_ids`; `past_left_out_ids` had no room.
     """
 
-    conversation_id: int
+    conversation_id: int | None
     text: str
     tokens: int
     limit: int
@@ -210,3 +211,6 @@ class RecallSection:
     share: float
     summary_ids: tuple[str, ...]
     left_out_ids: tuple[str, ...]
+    project: str | None = None
+    past_ids: tuple[str, ...] = ()
+    past_left_out_ids: tuple[str, ...] = ()

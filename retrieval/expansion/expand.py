@@ -15,8 +15,7 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
-from retrieval.expansion.expanded_items import items_of
-from retrieval.expansion.filling import READ_AT_ONCE, Filling, Position
+from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy

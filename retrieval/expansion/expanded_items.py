@@ -1,19 +1,22 @@
-"""The items of a page of an expansion, whole or sliced."""
+"""Fill pages of an expansion with items, whole or sliced."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.fast.records import record
 from conversations.sql import load, rows, texts
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord, SummaryKind
 from retrieval.expansion.outline import Entry
-from retrieval.slices import Slice, cost_of, views
+from retrieval.slices import Slice, as_json, cost_of, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
+
+# How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
+READ_AT_ONCE = 1000
 
 _SQL = load("retrieval/expand.sql")
 
@@ -90,3 +93,103 @@ def _message(entry: Entry, message: MessageRecord) -> ExpandedItem:
         "erased": message.erased_by_id is not None,
     }
     return record(ExpandedItem, values)
+
+
+K = TypeVar("K", bound=tuple[Any, ...])
+
+
+class Position(NamedTuple, Generic[K]):
+    """The item to go on with, and how much of it has been given."""
+
+    key: K
+    content_offset: int = 0
+    parts_offset: int = 0
+
+    @property
+    def is_inside(self) -> bool:
+        return self.content_offset > 0 or self.parts_offset > 0
+
+
+class Placed(Protocol):
+    """An entry that can be opened: its place in the order, and its tokens."""
+
+    @property
+    def key(self) -> Any: ...
+    @property
+    def tokens(self) -> int: ...
+
+
+E = TypeVar("E", bound=Placed)
+
+
+@dataclass(frozen=True)
+class Filling(Generic[E]):
+    """Fills pages from entries; `read` gives one item for each."""
+
+    tokens: TokenEstimator
+    read: Callable[[Sequence[E]], list[ExpandedItem]]
+
+    def filled(
+        self, entries: Iterator[E], position: Position[Any], cap: int
+    ) -> tuple[list[ExpandedItem], Position[Any] | None]:
+        """The items of a page, and where the next one begins."""
+        items: list[ExpandedItem] = []
+        room = cap
+        # The one that is being sliced is the first; what is left of it is not known yet.
+        begun = position.key if position.is_inside else None
+        for entry, whole in self._read_ahead(entries, cap, begun):
+            if whole is not None and whole.tokens <= room and entry.key != begun:
+                items.append(whole)
+            elif items or whole is None:
+                return items, Position(entry.key)
+            else:
+                item, following = self._sliced(whole, position if begun else Position(entry.key), room)
+                items.append(item)
+                if following is not None:
+                    return items, following
+            room -= items[-1].tokens
+        return items, None
+
+    def beginning_of(self, entry: E, room: int) -> ExpandedItem:
+        """The item whole, or as much of its beginning as the room holds."""
+        [whole] = self.read([entry])
+        return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
+
+    def _sliced(
+        self, whole: ExpandedItem, begins: Position[Any], room: int
+    ) -> tuple[ExpandedItem, Position[Any] | None]:
+        """The next slice of an item that does not fit, and where to go on with it."""
+        parts_json = as_json(whole.parts)
+        piece = slice_of(
+            whole.content,
+            parts_json,
+            content_offset=begins.content_offset,
+            parts_offset=begins.parts_offset,
+            budget=room,
+            count=self.tokens.count,
+        )
+        given = Position(
+            begins.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
+        )
+        return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
+
+    def _read_ahead(self, entries: Iterator[E], cap: int, begun: Any | None) -> Iterator[tuple[E, ExpandedItem | None]]:
+        """Each entry with its item, many of them read at once.
+
+        The first behind the cap ends them and comes unread, unless it is alone.
+        """
+        batch: list[E] = []
+        total = 0
+        for place, entry in enumerate(entries):
+            if entry.key != begun:
+                total += entry.tokens + MESSAGE_OVERHEAD_TOKENS
+            is_behind = total > cap and place > 0
+            if is_behind or len(batch) == READ_AT_ONCE:
+                yield from zip(batch, self.read(batch), strict=True)
+                batch = []
+            if is_behind:
+                yield entry, None
+                return
+            batch.append(entry)
+        if batch:
+            yield from zip(batch, self.read(batch), strict=True)

@@ -12,8 +12,7 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope, unseen
 from conversations.sql import load, rows, snapshot, texts
 from retrieval.expansion.expand import FEWEST_AT_ONCE, TOKENS_A_MESSAGE
-from retrieval.expansion.expanded_items import items_of
-from retrieval.expansion.filling import READ_AT_ONCE, Filling, Position
+from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline
 from retrieval.history.timelines import quarantined_in
 from retrieval.history.types import HistoryItem, SessionExpansion
@@ -29,9 +28,9 @@ _FIRST = Key(0, -(2**31))
 
 
 class PastKey(NamedTuple):
-    """The place of an item: which session, arc or epoch summary, and where below a session.
+    """The place of an item: the step in the walk, and where below a session.
 
-    The summary itself comes before all that it rests on.
+    A step is a session, arc or epoch summary. The summary itself comes before all that it rests on.
     """
 
     step: int

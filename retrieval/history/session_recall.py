@@ -65,9 +65,9 @@ def past_section(
     query: str | None = None,
     but: int | None = None,
 ) -> PastSection:
-    """The section within `limit` tokens, of a project or of all, without the conversation `but`.
+    """The section within `limit` tokens, of a project or of the whole scope.
 
-    It is empty if there is no past, or no room.
+    It leaves out the conversation `but`, and is empty if there is no past, or no room.
     """
     past = _past(project, scope=scope, but=but)
     matches = _matches(project, past, query=query, scope=scope, but=but)
@@ -77,7 +77,7 @@ def past_section(
     choice = Choice(limit - count(frame) - count(_left_out_line(past)), count)
     _choose(choice, sessions, past, matches)
     shown = sorted(choice.chosen.values(), key=_oldest_first)
-    left_out = [each for each in past if each.id and each.content is not None and not _is_told(each, shown)]
+    left_out = [each for each in past if each.id and each.content is not None and not _is_covered(each, shown)]
     # What pieces cost one by one and what they cost together is nearly the same; it is the text itself that must fit.
     for first in range(len(shown) + 1):
         text = _joined(project, shown[first:], left_out, pending)
@@ -129,7 +129,7 @@ def _matches(
 def _choose(
     choice: Choice, sessions: Sequence[TimelineEntry], past: Sequence[TimelineEntry], matches: Sequence[TimelineEntry]
 ) -> None:
-    """Take the newest session, then matches or more of the newest, then arcs and epochs, then what fits."""
+    """Take the newest session, matches or more sessions, arcs and epochs, the rest."""
     arcs = [each for each in past if each.kind is HistoryKind.ARC]
     epochs = [each for each in past if each.kind is HistoryKind.EPOCH]
     whole = choice.room
@@ -145,8 +145,8 @@ def _choose(
     choice.take(arcs)
 
 
-def _is_told(entry: TimelineEntry, shown: Sequence[TimelineEntry]) -> bool:
-    """Whether it is shown, or something that stands for it."""
+def _is_covered(entry: TimelineEntry, shown: Sequence[TimelineEntry]) -> bool:
+    """Whether it is shown, or an arc or epoch of it is."""
     return any(entry.id == each.id or entry.part_of == each.id for each in shown)
 
 

@@ -28,7 +28,7 @@ _OF_IDS = "id = ANY(%(ids)s::text[])"
 
 
 def project_named(name: str, scope: Scope) -> Project:
-    """The project of this name; NotFound, and Invalid where several workspaces have one."""
+    """The project of this name; NotFound, or Invalid if several workspaces have one."""
     found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
     if len(found) > 1:
         raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
@@ -89,7 +89,7 @@ def entries(
 
 
 def quarantined_in(*, project: Project | None = None, scope: Scope) -> frozenset[str]:
-    """The summaries of a project or scope that rest on quarantined content, so that their text is withheld."""
+    """The summaries that rest on quarantined content, so that their text is withheld."""
     project_id = None if project is None else project.project_id
     owner = _owner(project_id=project_id, workspace_id=scope.workspace_id).format("c")
     values = {"project_id": project_id, "workspace_id": scope.workspace_id}
@@ -97,7 +97,7 @@ def quarantined_in(*, project: Project | None = None, scope: Scope) -> frozenset
 
 
 def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
-    """The conversation so many sessions before this one in its project; None if there is none."""
+    """The conversation so many sessions before in its project; None if there is none."""
     values = {"conversation_id": conversation_id, "back": sessions_ago - 1}
     return next((int(found) for (found,) in rows(_SQL["session_ago"], values)), None)
 

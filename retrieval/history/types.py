@@ -30,10 +30,11 @@ class ProjectOutline:
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """A session, arc or epoch of a project; a session without an `id` has no summary yet.
+    """A session, arc or epoch of a project.
 
-    `part_of` is the arc or epoch that holds it. `behind`: how many messages the conversation has that its summary does
-    not cover yet. `content` is None where the page has no room for it, or there is none to show.
+    A session without an `id` has no summary yet. `part_of` is the arc or epoch that holds it. `behind`: how many
+    messages the conversation has that its summary does not cover yet. `content` is None where the page has no room for
+    it, or there is none to show.
     """
 
     id: str | None
@@ -121,7 +122,7 @@ class SessionExpansion:
 
 @dataclass(frozen=True)
 class SessionMatch:
-    """A current session, arc or epoch summary that matches, with its project and session."""
+    """A current session, arc or epoch summary that matches."""
 
     id: str
     kind: HistoryKind
@@ -152,7 +153,7 @@ class SessionMatches:
 
 @dataclass(frozen=True)
 class PastSection:
-    """What a recall says of earlier sessions: its text, and the ids in it and without room."""
+    """What a recall says of earlier sessions; ids in it, and ids without room."""
 
     text: str = ""
     shown_ids: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ from retrieval.delegation.expand_query import Delegation
 from tests.committed import committed
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
+from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
 from tests.summaries import a_summary_of
 
 PASSWORD = "correct horse 1"
@@ -47,8 +48,8 @@ A_PIECE = 120
 USERS = 6
 MOST_TYPED = 200
 _OF_WORKSPACE = (
-    "overview", "conversations", "search", "runs", "files", "integrity", "repair-plans", "quarantine", "retention",
-    "erasures", "grants", "keys", "members", "workspaces", "settings", "audit", "import",
+    "overview", "conversations", "projects", "project", "search", "runs", "files", "integrity", "repair-plans",
+    "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings", "audit", "import",
 )  # fmt: skip
 _OF_CONVERSATION = (
     "transcript", "lineage", "inspector", "conversation-runs", "plans", "conversation-files", "conversation-trust",
@@ -73,6 +74,7 @@ class Furnished:
     message_id: str
     receipts: tuple[str, str]
     told: str
+    epoch_id: str
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Every page there is to look at, by its name in `urls`, and its address."""
@@ -92,6 +94,7 @@ class Furnished:
             "inspector",
             self._address("inspector", conversation_id=self.conversation_id, query=self.told, as_of=self.told),
         )
+        yield "project", self._address("project", project=self.told, kind="session")
         yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
         yield "message", self._address("message", message_id=self.message_id)
         yield "file", self._address("file", file_id=self.file_id)
@@ -122,6 +125,7 @@ class Furnished:
         for name in ("lineage-summary", "lineage-sources", "lineage-branch"):
             yield name, self._address(name, **here, summary_id=self.summary_id)
         yield "compare-receipts", self._address("compare-receipts", **here, receipt=first, other=second)
+        yield "rests-on", self._address("rests-on", summary_id=self.epoch_id)
         yield "file-lines", self._address("file-lines", file_id=self.file_id)
         yield "repair-history", self._address("repair-history", repair_id=self.repair_id)
 
@@ -220,6 +224,7 @@ def furnish(strings: Sequence[str]) -> Furnished:
         summary_id=summary_id,
         file_id=files[0].file_id,
         told=" ".join(strings).replace("\0", "")[:MOST_TYPED],
+        epoch_id=_past(" ".join(strings).replace("\0", "")[:MOST_TYPED], words),
         plan_id=CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
         **_compacted(scope, conversation_id, turn),
         **_checked(scope, conversation_id, turn),
@@ -260,6 +265,17 @@ def _summarized(conversation_id: int, words: Words) -> str:
     ]
     top = a_summary_of(store, conversation_id, summaries=leaves, content=storable("\n".join(words.strings)))
     return top.summary_id
+
+
+def _past(name: str, words: Words) -> str:
+    """A project of that name, with two sessions, an arc of them and an epoch; its id."""
+    project = a_project(name)
+    sessions = [
+        a_session_summary(a_session(project, text, title=name).conversation_id, f"{FILLER}{storable(text)}")
+        for text in words.texts(2)
+    ]
+    a_session(project, FILLER)
+    return a_summary_over([a_summary_over(sessions, storable("\n".join(words.strings)))]).summary_id
 
 
 def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ LADDER = (READER, OPERATOR, ADMIN)
 # Who may open each page of a workspace, by its name in `urls`. Who adds one says here, a second time, who may open it.
 SHOWN = {
     READER: """
+        projects project rests-on
         overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
         transcript more-messages message
         job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text

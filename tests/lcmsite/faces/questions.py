@@ -13,7 +13,10 @@ READS = [operation for operation in CATALOGUE if operation.scope is KeyScope.REA
 WRITES = [operation for operation in CATALOGUE if operation.scope is not KeyScope.READ]
 
 # What an operation is asked about instead of what its params are called after.
-INSTEAD = {"lcm_undo_repairs": {"repair_id": "applied"}}
+INSTEAD = {
+    "lcm_undo_repairs": {"repair_id": "applied"},
+    "lcm_expand_session": {"summary_id": "session_summary_id"},
+}
 
 # What is said beyond what has to be said, so that options are asked through every face, too.
 OPTIONS = {
@@ -34,7 +37,12 @@ OPTIONS = {
         "as_of": "42",
         "keep_receipt": True,
     },
-    "lcm_recall": {"budget": 8000, "share": 0.5},
+    "lcm_recall": {"budget": 8000, "share": 0.5, "project": "harbour", "query": "boats"},
+    "lcm_projects": {"limit": 1},
+    "lcm_timeline": {"project": "harbour", "kind": "session", "limit": 1},
+    "lcm_expand_session": {"depth": -1, "include_messages": True, "token_cap": 500},
+    "lcm_session_ago": {"sessions_ago": 1},
+    "lcm_grep_sessions": {"project": "harbour", "kind": "session", "limit": 1},
     "lcm_message": {"whole": True},
     "lcm_read_file": {"offset": 2, "length": 3},
     "lcm_read_lines": {"first_line": 2, "line_count": 1},

@@ -20,6 +20,7 @@ from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from tests.factories import a_workspace
 from tests.lcmsite.harbour import a_harbour
+from tests.pasts import a_project, a_session, a_session_summary
 
 World = dict[str, Any]
 
@@ -27,7 +28,10 @@ World = dict[str, Any]
 def a_world() -> World:
     """Made by the real services; by the names of params."""
     scope = Scope(a_workspace().pk)
+    project = a_project()
+    before = a_session(project, "Which boats are there?", "Nine ferries.", session_id="the day before")
     harbour = a_harbour()
+    Conversation.objects.filter(pk=harbour["conversation_id"]).update(project=project)
     conversation_id, summary_id = harbour["conversation_id"], harbour["summary_id"]
     preview = Erasures.from_settings(scope).preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=5)
     return {
@@ -49,6 +53,7 @@ def a_world() -> World:
         "overrides": {"fresh_tail_count": 5},
         "content": "YSxiCg==",
         **_trust(scope, conversation_id),
+        "session_summary_id": a_session_summary(before.conversation_id, "Harbour boats: nine ferries.").pk,
         "upload_id": _upload(scope, conversation_id),
         "byte_size": 4,
         "offset": 0,
