@@ -27,14 +27,14 @@ LADDER = (READ, WRITE, ADMIN)
 # What a key must hold for each operation. Who adds one says here, a second time, who may ask it.
 NEEDS = {
     READ: """
-        list find show messages message items evaluate runs job run activity jobs plans show_plan boundaries coverage
-        file read_file read_lines files uploads show_upload grep describe describe_range impact expand expand_range
-        expand_query grants grant browse lineage lineage_window assemble recall receipts receipt compare_receipts
-        check integrity scan reports report repair_plans repairs quarantines retention storage
+        list find show messages message items evaluate runs job history_job run activity jobs plans show_plan boundaries
+        coverage file read_file read_lines files uploads show_upload grep describe describe_range impact expand
+        expand_range expand_query grants grant browse lineage lineage_window assemble recall receipts receipt
+        compare_receipts check integrity scan reports report repair_plans repairs quarantines retention storage
     """,
     WRITE: """
-        open configure append compact redo backfill plan execute_plan flush boundary store_file begin_upload put_chunk
-        finish_upload abort_upload revoke_grant plan_repairs
+        open configure append compact redo backfill summarize_session plan execute_plan flush boundary store_file
+        begin_upload put_chunk finish_upload abort_upload revoke_grant plan_repairs
     """,
     ADMIN: """
         approve_repairs apply_repairs undo_repairs quarantine release archive thaw set_retention
