@@ -70,7 +70,9 @@ WHERE c.updated_at <= now() - make_interval(mins => %(minutes)s) AND c.next_seq 
   AND (s.summary_id IS NULL OR s.last_seq < c.next_seq - 1 OR s.project_id IS DISTINCT FROM c.project_id)
   AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.conversation_id AND m.erased_by_id IS NULL)
   AND NOT EXISTS (
-      SELECT FROM history_jobs j WHERE j.conversation_id = c.conversation_id AND j.state IN ('queued', 'leased')
+      SELECT FROM history_jobs j WHERE j.conversation_id = c.conversation_id
+        -- A job that came to nothing would come to nothing again, until there is something new.
+        AND (j.state IN ('queued', 'leased') OR j.reason = 'quiet' AND j.finished_at > c.updated_at)
   )
 ORDER BY c.updated_at LIMIT %(limit)s
 
@@ -81,7 +83,12 @@ WHERE s.depth = 0 AND s.erased_by_id IS NOT NULL
   AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
   AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = s.conversation_id AND m.erased_by_id IS NULL)
   AND NOT EXISTS (
-      SELECT FROM history_jobs j WHERE j.conversation_id = s.conversation_id AND j.state IN ('queued', 'leased')
+      SELECT FROM history_jobs j WHERE j.conversation_id = s.conversation_id
+        AND (j.state IN ('queued', 'leased') OR j.reason = 'changed' AND j.finished_at > now() - interval '1 hour')
+  )
+  -- The summaries of the conversation are made again first.
+  AND NOT EXISTS (
+      SELECT FROM compaction_jobs j WHERE j.conversation_id = s.conversation_id AND j.state IN ('queued', 'leased')
   )
 ORDER BY s.conversation_id LIMIT %(limit)s
 

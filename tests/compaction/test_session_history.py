@@ -69,6 +69,7 @@ def quiet(*conversations) -> None:
     an_hour_ago = timezone.now() - timedelta(hours=1)
     found = Conversation.objects.filter(pk__in=[each.conversation_id for each in conversations])
     found.update(updated_at=an_hour_ago)
+    HistoryJob.objects.update(finished_at=an_hour_ago - timedelta(hours=1))
 
 
 def reached(summary: SessionSummary) -> list[int]:
