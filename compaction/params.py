@@ -57,6 +57,10 @@ class RedoParams(ConversationParams):
     background: Flag = optional("Leave it to a worker and answer at once.")
 
 
+class SummarizeSessionParams(ConversationParams):
+    background: Flag = optional("Leave it to a worker and answer at once.")
+
+
 class BackfillParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
 

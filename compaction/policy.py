@@ -246,3 +246,20 @@ def is_worth_summarizing(source_tokens: int, target: int) -> bool:
 
 def _share(tokens: int) -> str:
     return f"{WORTHWHILE * tokens:,.1f}".removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class HistoryPolicy(Policy):
+    session_quiet_minutes: int = knob(
+        30,
+        "A conversation without new messages for so many minutes gets its session summary; 0 for only on request.",
+        low=0,
+        high=525_600,
+    )
+    sessions_per_arc: int = knob(8, "How many session summaries of a project become an arc.", low=2, high=100)
+    arcs_per_epoch: int = knob(4, "How many arcs of a project become an epoch.", low=2, high=100)
+    # How long one job may work, in seconds, before it goes on as another claim.
+    deadline_seconds: int = 600
+    job_lease_seconds: int = 60
+    # How many conversations, and how many projects, one sweep requests.
+    most_requested: int = 200

@@ -11,9 +11,10 @@ from django.dispatch import receiver
 
 from compaction.background import jobs
 from compaction.background.jobs import job_due
+from compaction.history.history_jobs import history_due
 from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
-from compaction.tasks import carry_out_plan, compact_conversation
+from compaction.tasks import carry_out_plan, compact_conversation, make_history
 from compaction.types import Reason
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.signals import messages_appended
@@ -68,3 +69,8 @@ def wake_a_worker(*, job_id: int, delay_seconds: float, **_: object) -> None:
 @receiver(plan_due)
 def wake_a_worker_for_a_plan(*, plan_id: str, delay_seconds: float, **_: object) -> None:
     wake(carry_out_plan, plan_id=plan_id, delay_seconds=delay_seconds)
+
+
+@receiver(history_due)
+def wake_a_worker_for_history(*, job_id: int, delay_seconds: float, **_: object) -> None:
+    wake(make_history, job_id=job_id, delay_seconds=delay_seconds)

@@ -6,6 +6,7 @@ from django_huey import db_periodic_task, db_task
 from huey import crontab
 
 from compaction.background.worker import CompactionWorker
+from compaction.history.history_worker import HistoryWorker
 from compaction.plans.plan_store import CompactionPlans
 
 
@@ -19,8 +20,14 @@ def carry_out_plan(*, plan_id: str) -> None:
     CompactionPlans.from_settings().carry_out(plan_id=plan_id)
 
 
+@db_task(queue="compaction")
+def make_history(*, job_id: int) -> None:
+    HistoryWorker.from_settings().work(job_id=job_id)
+
+
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_compaction_jobs() -> None:
     """Start waiting jobs and plans; request compactions that pressure or a redo needs."""
     CompactionWorker.from_settings().sweep()
     CompactionPlans.from_settings().sweep()
+    HistoryWorker.from_settings().sweep()

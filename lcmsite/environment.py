@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.core.checks import Error
 
 from compaction.llm.configuration import ModelsPolicy
-from compaction.policy import CompactionPolicy
+from compaction.policy import CompactionPolicy, HistoryPolicy
 from conversations.errors import Invalid
 from conversations.policy import (
     FilePolicy,
@@ -326,6 +326,7 @@ TITLES: Mapping[type, str] = {
     StorePolicy: "What is stored",
     FilePolicy: "Files",
     CompactionPolicy: "Making room",
+    HistoryPolicy: "Memory across conversations",
     ModelsPolicy: "Language models",
     RetrievalPolicy: "Searching and reading",
     RetentionPolicy: "Retention",

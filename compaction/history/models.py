@@ -93,6 +93,12 @@ class SessionSummary(models.Model):
             models.CheckConstraint(
                 condition=Q(earliest_at__lte=F("latest_at"), token_count__gte=0), name="session_summaries_add_up"
             ),
+            # With `supersedes` being unique, a conversation has one line of summaries and one current one.
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(conversation__isnull=False, supersedes__isnull=True),
+                name="session_summaries_begin_once_per_conversation",
+            ),
             models.CheckConstraint(condition=~Q(supersedes=F("summary_id")), name="session_summaries_supersede_others"),
         ]
 

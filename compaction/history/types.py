@@ -76,6 +76,15 @@ class SessionSummaryRecord:
 
 
 @dataclass(frozen=True)
+class SessionSummaryResult:
+    """The current session summary of a conversation, and whether it is new."""
+
+    conversation_id: int
+    created: bool
+    summary: SessionSummaryRecord
+
+
+@dataclass(frozen=True)
 class MemoryRecord:
     """What a session summary rests on: a message or a summary of its conversation."""
 

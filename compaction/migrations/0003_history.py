@@ -1,4 +1,4 @@
-"""Session, arc and epoch summaries, what they rest on, and the jobs that write them."""
+"""Session, arc and epoch summaries, their lineage and their jobs."""
 
 import django.contrib.postgres.indexes
 import django.contrib.postgres.search
@@ -283,6 +283,14 @@ class Migration(migrations.Migration):
                 condition=models.Q(("erased_by__isnull", False)),
                 fields=["summary_id"],
                 name="session_summaries_erased_idx",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="sessionsummary",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("conversation__isnull", False), ("supersedes__isnull", True)),
+                fields=("conversation",),
+                name="session_summaries_begin_once_per_conversation",
             ),
         ),
         migrations.AddConstraint(

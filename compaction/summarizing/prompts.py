@@ -52,7 +52,7 @@ def render_prompt(
     source = transcript(request.sources, most_tokens=most_source_tokens, share=share)
     system = _template("_system").substitute(
         tags,
-        task=_template(_name(request.depth, request.level)).template.strip(),
+        task=_template(_name(request.depth, request.level, request.task)).template.strip(),
         target_tokens=request.target_tokens,
         target_words=max(10, int(_WORDS_PER_TOKEN * request.target_tokens)),
         instructions=harmless(_instructions(request.instructions)),
@@ -64,24 +64,24 @@ def render_prompt(
         system=system,
         user=user,
         envelope=tags["summary_tag"],
-        hash=prompt_hash(depth=request.depth, level=request.level),
+        hash=prompt_hash(depth=request.depth, level=request.level, task=request.task),
     )
 
 
 @cache
-def prompt_hash(*, depth: int, level: Level) -> str:
+def prompt_hash(*, depth: int, level: Level, task: str = "") -> str:
     """The version of the prompt: SHA-256 over the texts of its templates.
 
     It identifies the wording and not the content: neither sources nor a conversation's own
     instructions change it, a comma in a template does.
     """
-    texts = (_template(name).template for name in ("_system", "_user", _name(depth, level)))
+    texts = (_template(name).template for name in ("_system", "_user", _name(depth, level, task)))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def _name(depth: int, level: Level) -> str:
-    """Leaf, 1, 2, or 3 and everything above it."""
-    kind = f"depth{min(depth, _DEEPEST)}" if depth > 0 else "leaf"
+def _name(depth: int, level: Level, task: str = "") -> str:
+    """A task of its own; or leaf, 1, 2, or 3 and everything above it."""
+    kind = task or (f"depth{min(depth, _DEEPEST)}" if depth > 0 else "leaf")
     return f"{kind}_{'aggressive' if level is Level.AGGRESSIVE else 'normal'}"
 
 

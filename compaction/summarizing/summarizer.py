@@ -37,6 +37,8 @@ class SourceSummary:
     text: str
     earliest_at: datetime | None = None
     latest_at: datetime | None = None
+    # What it is about, if not a range of messages: such as a session of a project.
+    about: str = ""
 
 
 Source = SourceMessage | SourceSummary
@@ -49,8 +51,8 @@ TARGET_FACTOR = 1.5
 class SummaryRequest:
     """What to summarize, oldest first, and how long the summary may be.
 
-    `level`, `depth` and the last five fields are for language models. The summarizers without a model are the same at
-    every level: a smaller target makes their texts shorter.
+    `level`, `depth`, `task` and the last five fields are for language models. The summarizers without a model are the
+    same at every level: a smaller target makes their texts shorter.
 
     `previous` is what an earlier summary says already, `instructions` what this conversation's owner wants kept.
     `most_tokens` is what would still be accepted (None: what `target_factor` allows), `deadline` the moment of
@@ -61,6 +63,8 @@ class SummaryRequest:
     target_tokens: int
     count_tokens: Callable[[str], int]
     depth: int = 0
+    # The task of its prompt, if not that of the depth: session, arc or epoch.
+    task: str = ""
     level: Level = Level.NORMAL
     previous: str = ""
     instructions: str = ""

@@ -1,4 +1,4 @@
-"""The project that a line of a transcript names: its git remote, or its directory.
+"""The project that a transcript's line names: its git remote or its directory.
 
 Codex and pi say it once, in the line that begins a session; Claude Code says the directory in every line.
 """

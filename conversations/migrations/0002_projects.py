@@ -5,7 +5,16 @@ from django.db import migrations, models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from conversations.run_sql import RunSQLFile, SealRows
+from conversations.run_sql import SealRows
+
+# A conversation stays in the workspace of its project and of its parent, whoever writes it.
+SHARED_WORKSPACES = """
+ALTER TABLE conversations
+  ADD CONSTRAINT conversations_share_the_workspace_of_their_project
+    FOREIGN KEY (project_id, workspace_id) REFERENCES projects (project_id, workspace_id),
+  ADD CONSTRAINT conversations_share_the_workspace_of_their_parent
+    FOREIGN KEY (parent_id, workspace_id) REFERENCES conversations (conversation_id, workspace_id);
+"""
 
 
 class Migration(migrations.Migration):
@@ -73,7 +82,7 @@ class Migration(migrations.Migration):
                 name="conversations_say_what_their_parent_is",
             ),
         ),
-        RunSQLFile("conversations/sql/projects.sql"),
+        migrations.RunSQL(SHARED_WORKSPACES, migrations.RunSQL.noop),
         SealRows("projects", "project_id workspace_id name created_at"),
         SealRows(
             "conversations",

@@ -1,4 +1,4 @@
-"""Session, arc and epoch summaries are whole, in one line, and cover what they say."""
+"""Session, arc and epoch summaries are whole and cover what they claim."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ in_sql(
 
 @invariant(Severity.WARNING, of_the_site=True)
 def history_tokens_are_recounts(workspace_id: int | None) -> Iterator[Finding]:
-    """Every token count of a session, arc or epoch summary is what its counter counts."""
+    """Every token count of a summary across conversations is what its counter counts."""
     for conversation_id, summary_id, content, recorded, counter in streamed(
         SQL["history_to_recount"], (), workspace_id=workspace_id
     ):

@@ -42,7 +42,12 @@ _GO_WITH_ALL = (
     "summary_instructions kept with a plan",
     "metadata of a boundary",
 )
-_ALWAYS_GO = ("reason of a quarantine", "question of a grant", "file name of an upload")
+_ALWAYS_GO = (
+    "session, arc or epoch summary",
+    "reason of a quarantine",
+    "question of a grant",
+    "file name of an upload",
+)
 
 
 class ErasedMessage(NamedTuple):
@@ -134,6 +139,9 @@ class Extent:
             cursor.execute(SQL["erase_files"], [act.pk, file_ids])
         leave_out(self.conversation_id, message_ids=set(ids), block_ids=blocks)
         Summary.objects.filter(pk__in=[each.summary_id for each in self.summaries]).update(content="", erased_by=act)
+        with connection.cursor() as cursor:
+            for name in ("hold_project", "erase_history"):
+                cursor.execute(SQL[name], {**self._values(), "act": act.pk})
         self._recount(tokens)
         # A repair step may hold a text that it restored or replaced.
         part_ids = MessagePart.objects.filter(message_id__in=ids).values_list("pk", flat=True)

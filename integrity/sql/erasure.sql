@@ -58,7 +58,15 @@ WHERE file_id = ANY(%s)
 
 -- name: texts_elsewhere
 -- How many texts outside of messages, summaries and files may quote the erased ones, by what they are.
-WITH reasons AS (
+WITH RECURSIVE touched AS (
+    SELECT l.summary_id FROM session_summaries s JOIN session_summary_memories l USING (summary_id)
+    WHERE s.conversation_id = %(conversation)s AND s.erased_by_id IS NULL
+      AND coalesce(l.memory_summary_id, 'msg_' || l.message_id) = ANY(%(ids)s)
+    UNION
+    SELECT l.parent_id FROM touched JOIN session_summary_children l ON l.child_id = touched.summary_id
+), history AS (
+    SELECT FROM touched JOIN session_summaries USING (summary_id) WHERE erased_by_id IS NULL
+), reasons AS (
     SELECT %(whole)s OR q.target = ANY(%(ids)s) OR EXISTS (
                SELECT FROM message_parts p JOIN messages m USING (message_id)
                WHERE p.part_id = q.target AND 'msg_' || m.message_id = ANY(%(ids)s)
@@ -75,6 +83,7 @@ SELECT (c.title IS NOT NULL)::int AS "title of the conversation",
         WHERE b.conversation_id = c.conversation_id AND b.metadata <> '{}') AS "metadata of a boundary",
        (SELECT count(*) FROM reasons WHERE is_about_it) AS "reason of a quarantine",
        (SELECT count(*) FROM reasons WHERE NOT is_about_it) AS "reason of a quarantine of something else",
+       (SELECT count(*) FROM history) AS "session, arc or epoch summary",
        (SELECT count(*) FROM grants g
         WHERE g.workspace_id = c.workspace_id AND g.question <> '' AND EXISTS (
             SELECT FROM unnest(g.item_ids) AS item(id) JOIN unnest(%(ids)s::text[]) AS erased(id) USING (id)
@@ -127,3 +136,20 @@ WHERE c.conversation_id = %(conversation)s AND g.workspace_id = c.workspace_id A
 UPDATE uploads u SET file_name = NULL, mime_type = NULL
 WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
   AND (%(whole)s OR u.file_id = ANY(%(ids)s))
+
+-- name: hold_project
+-- Hold the conversation's project, so that no arc or epoch is written meanwhile from what is erased.
+SELECT p.project_id FROM projects p JOIN conversations c USING (project_id)
+WHERE c.conversation_id = %(conversation)s FOR NO KEY UPDATE OF p
+
+-- name: erase_history
+-- Remove the texts of session, arc and epoch summaries that rest on what is erased, superseded ones included.
+WITH RECURSIVE touched AS (
+    SELECT l.summary_id FROM session_summaries s JOIN session_summary_memories l USING (summary_id)
+    WHERE s.conversation_id = %(conversation)s
+      AND coalesce(l.memory_summary_id, 'msg_' || l.message_id) = ANY(%(ids)s)
+    UNION
+    SELECT l.parent_id FROM touched JOIN session_summary_children l ON l.child_id = touched.summary_id
+)
+UPDATE session_summaries s SET content = '', erased_by_id = %(act)s
+FROM touched WHERE s.summary_id = touched.summary_id AND s.erased_by_id IS NULL

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from compaction import params as compaction
 from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.plans.plan_store import CompactionPlans
@@ -96,6 +97,10 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(CompactionPlans, "get_plan", compaction.PlanIdParams, "GET", "plans/{plan_id}/", "lcm_show_plan"),
     Operation(CompactionPlans, "execute_plan", compaction.ExecutePlanParams, "POST", "plans/{plan_id}/execution/",
         "lcm_execute_plan", scope=WRITE, status=201, background="request_execution", heavy=True),
+    # Memory across conversations.
+    Operation(SessionHistory, "summarize_session", compaction.SummarizeSessionParams, "POST", ONE + "session-summary/",
+        "lcm_summarize_session", scope=WRITE, status=201, background="request_session", heavy=True),
+    Operation(SessionHistory, "get_job", compaction.JobParams, "GET", "history-jobs/{job_id}/", "lcm_history_job"),
     # Hosts that compact by themselves.
     Operation(HostCompaction, "flush", compaction.FlushParams, "POST", ONE + "flushes/", "lcm_flush", scope=WRITE,
         status=201, background="flush_in_background", heavy=True, for_agents=True),

@@ -31,11 +31,11 @@ NEEDS = {
         coverage file read_file read_lines files uploads show_upload grep describe describe_range impact expand
         expand_range expand_query grants grant browse lineage lineage_window assemble recall receipts receipt
         compare_receipts check integrity scan reports report repair_plans repairs quarantines retention storage
-        projects timeline expand_session session_ago grep_sessions
+        projects timeline expand_session session_ago grep_sessions history_job
     """,
     WRITE: """
-        open configure append compact redo backfill plan execute_plan flush boundary store_file begin_upload put_chunk
-        finish_upload abort_upload revoke_grant plan_repairs
+        open configure append compact redo backfill summarize_session plan execute_plan flush boundary store_file
+        begin_upload put_chunk finish_upload abort_upload revoke_grant plan_repairs
     """,
     ADMIN: """
         approve_repairs apply_repairs undo_repairs quarantine release archive thaw set_retention

@@ -1,0 +1,67 @@
+"""Jobs: requests to summarize a session, or to make the arcs of a project."""
+
+from __future__ import annotations
+
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+from django.dispatch import Signal
+
+from compaction.history.models import HistoryJob
+from compaction.history.types import HistoryReason
+from compaction.types import JobState
+from conversations import sql
+from conversations.work.queue import Lease, WorkQueue, WorkState
+
+# A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
+history_due = Signal()
+
+_REQUEST = sql.load("compaction/history.sql")["request_history_job"]
+
+
+def wake(job_id: int, delay_seconds: float) -> None:
+    """Send a worker to the job, after a delay."""
+    history_due.send(sender=None, job_id=job_id, delay_seconds=delay_seconds)
+
+
+class HistoryLease(Lease[HistoryJob]):
+    """A claimed job; at its end, the one that was queued meanwhile is woken."""
+
+    def end(self, state: WorkState, **values: object) -> None:
+        super().end(state, **values)
+        about = {"conversation_id": self.row.conversation_id, "project_id": self.row.project_id}
+        for job_id in HistoryJob.objects.filter(state=JobState.QUEUED, **about).values_list("pk", flat=True):
+            wake(job_id, 0.0)
+
+
+_SAME = Q(conversation_id=OuterRef("conversation_id")) | Q(project_id=OuterRef("project_id"))
+_LEASED = HistoryJob.objects.filter(
+    _SAME, state=JobState.LEASED, run_after__lte=Now(), leased_until__gte=Now()
+).exclude(pk=OuterRef("pk"))
+
+QUEUE = WorkQueue(
+    rows=HistoryJob.objects.all,
+    wake=wake,
+    first_backoff_seconds=2.0,
+    longest_backoff_seconds=300.0,
+    unless=Exists(_LEASED),
+    lease_type=HistoryLease,
+)
+
+
+def request(
+    *, workspace_id: int, reason: HistoryReason, conversation_id: int | None = None, project_id: int | None = None
+) -> int:
+    """Queue a job about a conversation or a project, if none is; return its id."""
+    about = {"conversation_id": conversation_id, "project_id": project_id}
+    written = sql.rows(_REQUEST, {"workspace_id": workspace_id, "reason": reason.value, **about})
+    if written:
+        [(job_id,)] = written
+        wake(job_id, 0.0)
+        return job_id
+    queued = HistoryJob.objects.filter(state=JobState.QUEUED, **about)
+    if reason is HistoryReason.MANUAL:
+        queued.update(reason=reason)
+    # Claimed since, it does what was requested.
+    found = queued.first() or HistoryJob.objects.filter(**about).order_by("-pk").first()
+    assert found is not None, "a queued job refused this one"
+    return found.pk

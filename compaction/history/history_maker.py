@@ -1,0 +1,152 @@
+"""Make one session, arc or epoch summary: summarize, then write row and lineage.
+
+No transaction is open while a summarizer works.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from compaction.history.history_sources import HistorySource
+from compaction.history.models import SessionSummary, SessionSummaryChild, SessionSummaryMemory
+from compaction.history.types import CONFIDENCE, HistoryKind
+from compaction.policy import CompactionPolicy
+from compaction.summarizing.escalation import Accepted, Escalation
+from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
+from conversations.content import hashing
+from conversations.content.lossless_values import storable
+from conversations.content.tokens import TokenEstimator
+from conversations.types import ContextItemType, Level
+
+logger = structlog.get_logger(__name__)
+
+# The name of the summarizer of sources that are hardly longer than a summary: they are taken as they are.
+VERBATIM = "verbatim"
+# A session of so few tokens is its own summary.
+VERBATIM_TOKENS = 100
+
+
+@dataclass(frozen=True)
+class HistoryMaker:
+    """Turns sources into a row; the caller holds the lock of what it is about."""
+
+    policy: CompactionPolicy
+    escalation: Escalation
+    tokens: TokenEstimator
+
+    def made(
+        self,
+        kind: HistoryKind,
+        sources: Sequence[HistorySource],
+        *,
+        workspace_id: int,
+        project_id: int | None,
+        conversation_id: int | None = None,
+        supersedes: SessionSummary | None = None,
+    ) -> SessionSummary:
+        """A summary of these sources, not written yet."""
+        accepted = self._accepted(kind, sources)
+        draft = accepted.draft
+        is_session = kind is HistoryKind.SESSION
+        return SessionSummary(
+            summary_id=f"ses_{secrets.token_hex(8)}",
+            workspace_id=workspace_id,
+            project_id=project_id,
+            conversation_id=conversation_id,
+            depth=kind.depth,
+            kind=kind,
+            content=draft.text,
+            token_count=accepted.tokens,
+            token_counter=self.tokens.name,
+            first_seq=min(each.first_seq or 1 for each in sources) if is_session else None,
+            last_seq=max(each.last_seq or 1 for each in sources) if is_session else None,
+            earliest_at=min(each.earliest_at for each in sources),
+            latest_at=max(each.latest_at for each in sources),
+            level=accepted.level,
+            confidence=CONFIDENCE[accepted.level],
+            model=draft.model,
+            prompt_version=draft.prompt_hash,
+            retention=accepted.retention,
+            quality=_quality_of(sources, accepted),
+            is_degraded=accepted.lack is not None or any(each.is_degraded for each in sources),
+            summary_hash=hashing.summary_hash((each.hash for each in sources), draft.text),
+            supersedes=supersedes,
+        )
+
+    def _accepted(self, kind: HistoryKind, sources: Sequence[HistorySource]) -> Accepted:
+        texts = tuple(each.source for each in sources if each.is_readable)
+        source_tokens = sum(self.tokens.count(text.text) for text in texts)
+        request = SummaryRequest(
+            sources=texts,
+            target_tokens=self.policy.target_of(source_tokens, depth=1 + kind.depth),
+            count_tokens=self.tokens.count,
+            depth=1 + kind.depth,
+            task=kind.value,
+            instructions=self.policy.summary_instructions,
+            deadline=time.monotonic() + self.policy.run_deadline_seconds,
+        )
+        if kind is HistoryKind.SESSION and source_tokens <= VERBATIM_TOKENS:
+            return self._verbatim(request)
+        return self.escalation.summarize(request) or self._verbatim(request)
+
+    def _verbatim(self, request: SummaryRequest) -> Accepted:
+        """The sources as they are: no summary of them would be shorter."""
+        lines = (
+            f"{each.role}: {each.text}" if isinstance(each, SourceMessage) else each.text for each in request.sources
+        )
+        text = storable("\n".join(lines))
+        draft = SummaryDraft(text=text, model=VERBATIM, quality=1.0)
+        return Accepted(draft, Level.DETERMINISTIC, self.tokens.count(text), retention=1.0, duration_ms=0)
+
+
+def _quality_of(sources: Sequence[HistorySource], accepted: Accepted) -> dict[str, object]:
+    """What is known of how good the text is, and why it is no better."""
+    quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
+    if accepted.lack is not None:
+        quality["lack"] = accepted.lack.value
+    if accepted.failures:
+        quality["failures"] = list(accepted.failures)
+    if degraded := [each.id for each in sources if each.is_degraded]:
+        quality["degraded_sources"] = degraded
+    # An arc is renewed with its sessions, so only what a session rests on is waited for.
+    waiting_sources = any(each.is_waiting for each in sources if each.first_seq is not None)
+    if waiting_sources or (accepted.lack is not None and accepted.lack.may_pass):
+        quality["waits"] = True
+    return quality
+
+
+def write(row: SessionSummary, sources: Sequence[HistorySource]) -> None:
+    """Write a summary with its lineage, in the caller's transaction."""
+    row.save(force_insert=True)
+    if row.kind == HistoryKind.SESSION:
+        SessionSummaryMemory.objects.bulk_create(
+            [
+                SessionSummaryMemory(
+                    summary=row,
+                    ordinal=ordinal,
+                    item_type=ContextItemType.SUMMARY if each.message_id is None else ContextItemType.MESSAGE,
+                    message_id=each.message_id,
+                    memory_summary_id=each.id if each.message_id is None else None,
+                )
+                for ordinal, each in enumerate(sources)
+            ],
+            batch_size=1_000,
+        )
+    else:
+        SessionSummaryChild.objects.bulk_create(
+            [SessionSummaryChild(parent=row, child_id=each.id, ordinal=at) for at, each in enumerate(sources)]
+        )
+    logger.info(
+        "session_summary_created",
+        summary_id=row.summary_id,
+        kind=str(row.kind),
+        project_id=row.project_id,
+        conversation_id=row.conversation_id,
+        summary_level=str(row.level),
+        supersedes=row.supersedes_id,
+    )

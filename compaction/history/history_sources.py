@@ -1,0 +1,96 @@
+"""What session, arc and epoch summaries are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from compaction.history.models import SessionSummary
+from compaction.rendering import ERASED
+from compaction.sources import read_slots, read_sources
+from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
+from conversations import sql
+from conversations.sql import snapshot
+
+_STATEMENTS = sql.load("compaction/history.sql")
+# In place of what is quarantined.
+WITHHELD = "[withheld]"
+
+
+@dataclass(frozen=True)
+class HistorySource:
+    """One source: a message, a summary of the conversation, or a session or arc."""
+
+    id: str
+    source: Source
+    hash: str
+    earliest_at: datetime
+    latest_at: datetime
+    first_seq: int | None = None
+    last_seq: int | None = None
+    message_id: int | None = None
+    is_degraded: bool = False
+    is_waiting: bool = False
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it has a text to summarize."""
+        return self.source.text not in (ERASED, WITHHELD)
+
+
+def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
+    """The context items of a conversation, in order: its summaries and raw messages.
+
+    What is quarantined is a source without its text, so that all messages stay reachable.
+    """
+    with snapshot():
+        slots = read_slots(conversation_id)
+        if not slots:
+            return []
+        read = read_sources(slots).read
+        withheld = {target for (target,) in sql.rows(_STATEMENTS["withheld_items"], [conversation_id])}
+    return [
+        HistorySource(
+            id=each.source.source_id,
+            source=replace(each.source, text=WITHHELD) if each.source.source_id in withheld else each.source,
+            hash=each.hash,
+            earliest_at=each.earliest_at,
+            latest_at=each.latest_at,
+            first_seq=each.first_seq,
+            last_seq=each.last_seq,
+            message_id=each.id if isinstance(each.source, SourceMessage) else None,
+            is_degraded=each.is_degraded,
+            is_waiting=each.is_waiting,
+        )
+        for each in read
+    ]
+
+
+def sources_of_members(summary_ids: Sequence[str]) -> list[HistorySource]:
+    """Session or arc summaries as the sources of an arc or an epoch, in this order."""
+    rows = SessionSummary.objects.select_related("conversation").readable().in_bulk(list(summary_ids))
+    return [_of_member(rows[summary_id], place) for place, summary_id in enumerate(summary_ids, start=1)]
+
+
+def _of_member(row: SessionSummary, place: int) -> HistorySource:
+    title = "" if row.conversation is None or row.erased_by_id is not None else f" {row.conversation}"
+    return HistorySource(
+        id=row.summary_id,
+        source=SourceSummary(
+            source_id=row.summary_id,
+            depth=row.depth,
+            # Their place stands for the range of messages, which several conversations do not share.
+            first_seq=place,
+            last_seq=place,
+            text=ERASED if row.erased_by_id is not None else row.content,
+            earliest_at=row.earliest_at,
+            latest_at=row.latest_at,
+            about=f"{row.kind}{title}",
+        ),
+        hash=bytes(row.summary_hash).hex(),
+        earliest_at=row.earliest_at,
+        latest_at=row.latest_at,
+        is_degraded=row.is_degraded,
+        is_waiting=row.quality.get("waits") is True,
+    )
