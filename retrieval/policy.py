@@ -44,3 +44,9 @@ class RetrievalPolicy(Policy):
     query_seconds: int = 60
     # The most tokens of its answer.
     query_answer_tokens: int = 1000
+    # How long a worker of map runs goes on before other tasks of its queue have their turn, in seconds.
+    map_slice_seconds: float = 20.0
+    # How long an item stays with a worker that no longer renews its lease, in seconds.
+    map_lease_seconds: float = 30.0
+    # The most calls of models by one worker of map runs at once.
+    map_calls: int = 16

@@ -13,12 +13,12 @@ from retrieval.map.map_worker import MapWorker
 
 @db_task(queue="maintenance")
 def work_on_map_runs() -> None:
-    MapWorker().work()
+    MapWorker.from_settings().work()
 
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_map_runs() -> None:
-    MapWorker().sweep()
+    MapWorker.from_settings().sweep()
 
 
 @receiver(map_due)

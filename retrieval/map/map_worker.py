@@ -52,11 +52,10 @@ from retrieval.map.models import MapRun
 from retrieval.map.output_schema import SchemaCheck
 from retrieval.map.run_output import finish_if_over
 from retrieval.map.types import ItemErrorKind, PauseReason
+from retrieval.policy import RetrievalPolicy
 
 logger = structlog.get_logger(__name__)
 
-# Calls of models in one process at once.
-MOST_CALLS = 16
 # The runs whose schemas are kept ready.
 _MOST_SCHEMAS = 100
 
@@ -76,13 +75,23 @@ _PAUSES: dict[type[ModelFailed], PauseReason] = {
 class MapWorker:
     """Works on all runs in turn."""
 
-    policy: ModelsPolicy = field(default_factory=ModelsPolicy.from_settings)
-    slice_seconds: float = 20.0
-    lease_seconds: float = 30.0
-    most_calls: int = MOST_CALLS
+    policy: ModelsPolicy
+    slice_seconds: float
+    lease_seconds: float
+    most_calls: int
     clock: Callable[[], float] = time.monotonic
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     _schemas: dict[str, SchemaCheck] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def from_settings(cls) -> MapWorker:
+        policy = RetrievalPolicy.from_settings()
+        return cls(
+            policy=ModelsPolicy.from_settings(),
+            slice_seconds=policy.map_slice_seconds,
+            lease_seconds=policy.map_lease_seconds,
+            most_calls=policy.map_calls,
+        )
 
     def work(self) -> None:
         """Work on items until none is due or the slice is over; then wake the next.

@@ -41,7 +41,7 @@ def work(policy: Callable[..., ModelsPolicy]) -> Callable[..., None]:
     """A worker that takes a slice."""
 
     def run(**changed: Any) -> None:
-        options = {"slice_seconds": 20.0, "lease_seconds": 5.0, "most_calls": 4, **changed.pop("worker", {})}
-        MapWorker(policy=policy(**changed), **options).work()
+        policy(map_lease_seconds=5.0, map_calls=4, **changed)
+        MapWorker.from_settings().work()
 
     return run

@@ -139,8 +139,9 @@ def test_an_open_breaker_pauses_the_run_and_the_sweep_resumes_it(operator, work,
     vendor.behaves(labelling)
 
     time.sleep(1)
-    MapWorker(policy=policy()).sweep()
-    work(worker={"most_calls": 1})
+    policy()
+    MapWorker.from_settings().sweep()
+    work(map_calls=1)
 
     assert operator.get_run(run_id=run.run_id).done == 8
 
@@ -157,13 +158,15 @@ def test_a_wrong_key_costs_no_item(operator, work, vendor):
 
 def test_the_limit_of_the_site_pauses_the_run_until_its_window_is_over(operator, work, policy):
     run = a_run(operator, 6)
-    work(spend_max_calls=2, worker={"most_calls": 1})
+    work(spend_max_calls=2, map_calls=1)
     paused = operator.get_run(run_id=run.run_id)
     assert (paused.state, paused.pause_reason, paused.done) == ("paused", "spend", 2)
 
-    MapWorker(policy=policy(spend_max_calls=2)).sweep()
+    policy(spend_max_calls=2)
+    MapWorker.from_settings().sweep()
     assert operator.get_run(run_id=run.run_id).state == "paused"
-    MapWorker(policy=policy()).sweep()
+    policy()
+    MapWorker.from_settings().sweep()
     work()
 
     assert operator.get_run(run_id=run.run_id).done == 6
@@ -171,7 +174,7 @@ def test_the_limit_of_the_site_pauses_the_run_until_its_window_is_over(operator,
 
 def test_a_spent_budget_pauses_the_run_until_it_is_raised(operator, work):
     run = a_run(operator, 6, budget_tokens=1)
-    work(worker={"most_calls": 1})
+    work(map_calls=1)
     paused = operator.get_run(run_id=run.run_id)
     assert (paused.state, paused.pause_reason, paused.done, paused.failed) == ("paused", "budget", 1, 0)
 
@@ -189,7 +192,8 @@ def test_a_paused_run_is_left_alone_until_a_person_resumes_it(operator, work, po
     operator.pause(run_id=run.run_id)
 
     work()
-    MapWorker(policy=policy()).sweep()
+    policy()
+    MapWorker.from_settings().sweep()
     assert operator.get_run(run_id=run.run_id).pause_reason == "person"
     assert vendor.requests == []
 

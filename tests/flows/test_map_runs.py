@@ -1,0 +1,138 @@
+"""Map runs while the vendor is unreliable, workers are killed and the database is started anew."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+
+import pytest
+from django.db import InterfaceError, OperationalError, close_old_connections
+
+from conversations.files.large_files import LargeFileService
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.map_worker import MapWorker
+from retrieval.map.models import MapEvent, MapItem
+from tests.compaction.vendor import Vendor
+from tests.factories import a_conversation
+from tests.flows.own_server import OwnServer, own_server  # noqa: F401
+from tests.flows.processes import start_worker, stop, wait_until
+from tests.retrieval.map.labels import LABELS, PROMPT, SCHEMA, Unreliable, an_item, expected, label_of, last_message
+
+# A silent worker's items are soon another's, and a slice is over soon.
+TIGHT = {
+    "chat_model": "labeller",
+    "spend_max_calls": 0,
+    "breaker_failures": 100_000,
+    "map_slice_seconds": 4.0,
+    "map_lease_seconds": 3.0,
+    "map_calls": 8,
+}
+
+
+def lines_of(file_id: str) -> list[dict]:
+    content = LargeFileService.from_settings().read(file_id=file_id).decode()
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def patiently(ask):
+    """What comes of asking again while the database is away."""
+    until = time.monotonic() + 60
+    while True:
+        close_old_connections()
+        try:
+            return ask()
+        except (OperationalError, InterfaceError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, settings, tmp_path):  # noqa: F811
+    count, kills = 2000, 10
+    unreliable, chance = Unreliable(hang_every=97), random.Random(7)
+    with Vendor(unreliable) as vendor:
+        policy = {**TIGHT, "chat_url": vendor.url}
+        settings.LCM = {**settings.LCM, **policy}
+        own = {**policy, "data_dir": own_server.data_dir}
+        operator = MapOperator.from_settings()
+        conversation_id = a_conversation("hello").conversation_id
+        content = "".join(json.dumps(an_item(number)) + "\n" for number in range(count)).encode()
+        file = LargeFileService.from_settings().store(
+            conversation_id=conversation_id, content=content, file_name="lines.jsonl"
+        )
+        run = operator.submit_llm(
+            prompt=PROMPT, output_schema=SCHEMA, input_file_id=file.file_id, conversation_id=conversation_id,
+            concurrency=16, max_attempts=10, timeout_s=2,
+        )  # fmt: skip
+
+        def ended() -> int:
+            return patiently(lambda: MapItem.objects.filter(state__in=["done", "failed"]).count())
+
+        running = [start_worker("maintenance", **own) for _ in range(2)]
+        try:
+            for kill in range(kills):
+                goal = (kill + 1) * count // (kills + 2)
+                wait_until(lambda goal=goal: ended() >= goal, seconds=120, what=f"{goal} items are done")
+                place = chance.randrange(len(running))
+                running[place].kill()
+                running[place].wait()
+                running[place] = start_worker("maintenance", **own)
+                if kill == kills // 2:
+                    own_server.restart(signal.SIGINT)
+                patiently(MapWorker.from_settings().sweep)
+
+            def is_over() -> bool:
+                time.sleep(1)
+                patiently(MapWorker.from_settings().sweep)
+                return patiently(lambda: operator.get_run(run_id=run.run_id).state) == "completed"
+
+            wait_until(is_over, seconds=300, what="the run is over")
+        finally:
+            stop(running)
+
+        run = operator.get_run(run_id=run.run_id)
+        assert (run.done, run.failed, run.failures_file_id) == (count, 0, None)
+        assert lines_of(run.output_file_id) == [expected(number) for number in range(count)]
+        events = Counter(
+            MapEvent.objects.filter(run_id=run.run_id, event="completed").values_list("position", flat=True)
+        )
+        assert events == Counter(range(1, count + 1))
+        assert MapEvent.objects.filter(run_id=run.run_id, event="finished").count() == 1
+        assert f"{count:,} of {count:,} items done" in last_message(conversation_id)
+        assert min(unreliable.calls.values()) >= 1 and sum(unreliable.calls.values()) > count * 5 / 4
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.thorough)])
+@pytest.mark.timeout(600)
+def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, settings, count):
+    """Lines of several users, labelled by a program that stands for a model, then counted and joined by a script."""
+    chance = random.Random(42)
+    lines = [{"id": n, "user": chance.randrange(40), "text": f"entry {chance.getrandbits(64):x}"} for n in range(count)]
+    with Vendor(Unreliable()) as vendor:
+        settings.LCM = {**settings.LCM, **TIGHT, "chat_url": vendor.url, "map_slice_seconds": 300.0}
+        conversation_id = a_conversation("hello").conversation_id
+        file = LargeFileService.from_settings().store(
+            conversation_id=conversation_id, content=json.dumps(lines).encode(), file_name="lines.json"
+        )
+        operator = MapOperator.from_settings()
+        run = operator.submit_llm(
+            prompt=PROMPT, output_schema=SCHEMA, input_file_id=file.file_id, conversation_id=conversation_id,
+            concurrency=8, max_attempts=10,
+        )  # fmt: skip
+
+        while operator.get_run(run_id=run.run_id).state != "completed":
+            MapWorker.from_settings().work()
+            MapItem.objects.filter(state="leased").update(
+                run_after="2020-01-01T00:00Z", leased_until="2020-01-01T00:00Z"
+            )
+
+    labels = {line["id"]: line["label"] for line in lines_of(operator.get_run(run_id=run.run_id).output_file_id)}
+    assert list(labels) == list(range(count))
+    assert Counter(labels.values()) == Counter(label_of(line["text"]) for line in lines)
+    users = {label: {line["user"] for line in lines if labels[line["id"]] == label} for label in LABELS}
+    assert users == {label: {line["user"] for line in lines if label_of(line["text"]) == label} for label in LABELS}
