@@ -21,6 +21,9 @@ from lcmsite.catalogue.operation import PREFIX, Operation
 from lcmsite.effective_settings import settings_in_force
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
+from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.record.event_export import MapRecord
 
 DISCOVER, STORE, SUMMARIZE, DELEGATE = range(4)
 PURPOSES: Mapping[int, str] = {
@@ -36,6 +39,9 @@ _LEVELS: Mapping[type, int] = {
     UploadService: STORE,
     Delegation: DELEGATE,
     Grants: DELEGATE,
+    MapOperator: DELEGATE,
+    AgenticClaims: DELEGATE,
+    MapRecord: DELEGATE,
 }
 _LIMITS = ("max_request_bytes", "request_timeout_seconds", "rate_limit")
 

@@ -112,6 +112,11 @@ def is_conversation(schema: Schema) -> bool:
     return schema.get("format") == CONVERSATION_ID
 
 
+def is_any(schema: Schema) -> bool:
+    """Whether the param takes any JSON value."""
+    return not schema.keys() & {"type", "anyOf", "enum", "$ref", "const"}
+
+
 def is_bytes(schema: Schema) -> bool:
     return "contentEncoding" in schema
 

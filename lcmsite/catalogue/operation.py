@@ -18,6 +18,8 @@ from lcmsite.types import KeyScope
 
 # Before every path of the REST API.
 PREFIX = "/api/v1/"
+# First words of verbs that have a second one.
+_FAMILIES = frozenset({"map"})
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _OF_ONE = "conversations/{conversation_id}/"
 _WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
@@ -66,8 +68,10 @@ class Operation:
 
     @property
     def command(self) -> str:
-        """The verb on the command line."""
-        return self.tool.removeprefix("lcm_").replace("_", "-")
+        """The verb on the command line: one word, or two in a family of verbs."""
+        name = self.tool.removeprefix("lcm_").replace("_", "-")
+        family, _, rest = name.partition("-")
+        return f"{family} {rest}" if family in _FAMILIES and rest else name
 
     @property
     def agent_tool(self) -> str:

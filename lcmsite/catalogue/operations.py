@@ -37,11 +37,17 @@ from retrieval.delegation.grants import Grants
 from retrieval.engine import RetrievalEngine
 from retrieval.history import params as history
 from retrieval.history.project_history import ProjectHistory
+from retrieval.map import params as maps
+from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.record.event_export import MapRecord
 
 WRITE = KeyScope.WRITE
 ADMIN = KeyScope.ADMIN
 ALL = "conversations/"
 ONE = ALL + "{conversation_id}/"
+MAP_RUN = "map-runs/{run_id}/"
+MAP_ITEM = "map-items/{item_id}/"
 
 
 class Capabilities(CapabilityList):
@@ -182,6 +188,31 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(ProjectHistory, "expand_session", history.ExpandSessionParams, "GET",
         "session-summaries/{summary_id}/expansion/", "lcm_expand_session", for_agents=True, heavy=True),
     Operation(ProjectHistory, "session_ago", history.SessionAgoParams, "GET", ONE + "session-ago/", "lcm_session_ago"),
+    # Map runs, and the agents that work on their items.
+    Operation(MapOperator, "submit", maps.SubmitMapParams, "POST", "map-runs/", "lcm_map_submit", scope=WRITE,
+        status=202, for_agents="lcm_map", heavy=True),
+    Operation(MapOperator, "list_runs", maps.ListMapRunsParams, "GET", "map-runs/", "lcm_map_runs",
+        paging=Paging("before_run", "run_id")),
+    Operation(MapOperator, "get_run", maps.MapRunParams, "GET", MAP_RUN, "lcm_map_status", for_agents=True),
+    Operation(MapOperator, "list_items", maps.ListMapItemsParams, "GET", MAP_RUN + "items/", "lcm_map_items",
+        paging=Paging("after_position", "position")),
+    Operation(MapOperator, "output", maps.MapOutputParams, "GET", MAP_RUN + "output/", "lcm_map_output",
+        paging=Paging("after_position", "next_position", is_of_record=True)),
+    Operation(MapOperator, "pause", maps.MapRunParams, "POST", MAP_RUN + "pause/", "lcm_map_pause", scope=WRITE),
+    Operation(MapOperator, "resume", maps.ResumeMapParams, "POST", MAP_RUN + "resume/", "lcm_map_resume", scope=WRITE),
+    Operation(MapOperator, "cancel", maps.MapRunParams, "POST", MAP_RUN + "cancel/", "lcm_map_cancel", scope=WRITE),
+    Operation(MapOperator, "retry_failed", maps.MapRunParams, "POST", MAP_RUN + "retry-failed/",
+        "lcm_map_retry_failed", scope=WRITE),
+    Operation(MapRecord, "list_events", maps.ListMapEventsParams, "GET", MAP_RUN + "events/", "lcm_map_record",
+        paging=Paging("after_seq", "seq")),
+    Operation(AgenticClaims, "claim", maps.ClaimItemsParams, "POST", MAP_RUN + "claims/", "lcm_map_claim", scope=WRITE,
+        status=201),
+    Operation(AgenticClaims, "heartbeat", maps.HeartbeatParams, "POST", MAP_ITEM + "heartbeat/", "lcm_map_heartbeat",
+        scope=WRITE),
+    Operation(AgenticClaims, "complete", maps.CompleteItemParams, "POST", MAP_ITEM + "completion/", "lcm_map_complete",
+        scope=WRITE),
+    Operation(AgenticClaims, "release", maps.ReleaseItemParams, "POST", MAP_ITEM + "release/", "lcm_map_release",
+        scope=WRITE),
     # Integrity checks.
     Operation(IntegrityChecker, "run", integrity.CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
         everywhere="integrity-reports/", background="request", heavy=True),

@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 
 from conversations.content.lossless_values import NO_NUL
 from lcmsite.api.openapi import DOWNLOAD, LEDGER
-from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
+from lcmsite.catalogue.json_schema import Schema, fields_of, is_any, is_conversation
 from lcmsite.catalogue.operation import PREFIX, Operation, placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, KINDS
@@ -67,7 +67,7 @@ def _lines() -> Iterator[str]:
 
 
 def _link(operation: Operation) -> str:
-    return f"[{operation.command}](#lcm-{operation.command})"
+    return f"[{operation.command}](#lcm-{operation.command.replace(' ', '-')})"
 
 
 def _operation(operation: Operation) -> Iterator[str]:
@@ -111,6 +111,8 @@ def _words(schema: Schema) -> str:
         return "one of " + ", ".join(f"`{each}`" for each in schema["enum"])
     if "anyOf" in schema:
         return " or ".join(_words(each) for each in schema["anyOf"])
+    if is_any(schema):
+        return "any JSON value"
     match schema.get("type"):
         case "integer" | "number" as kind:
             name = "whole number" if kind == "integer" else "number"

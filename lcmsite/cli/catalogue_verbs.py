@@ -10,7 +10,7 @@ from typing import Any
 
 from conversations.types import OpenedConversation
 from lcmsite.catalogue import json_text
-from lcmsite.catalogue.json_schema import Schema, fields_of, is_bytes, is_conversation
+from lcmsite.catalogue.json_schema import Schema, fields_of, is_any, is_bytes, is_conversation
 from lcmsite.catalogue.operation import Operation, placeholders
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import STDIO, Verb, opened, waiting
@@ -52,9 +52,9 @@ def from_operation(operation: Operation) -> Verb:
 
 
 def _is_json(field: Schema) -> bool:
-    """Whether it holds objects, which cannot be written with commas."""
+    """Whether it holds objects or any values, which cannot be written with commas."""
     inner = field["items"] if field.get("type") == "array" else field
-    return bool(inner.get("type") == "object")
+    return bool(inner.get("type") == "object") or is_any(inner)
 
 
 def _add_positional(parser: ArgumentParser, name: str, field: Schema, *, required: bool) -> None:
@@ -95,11 +95,11 @@ def _metavar(name: str) -> str:
 
 def _value(field: Schema, given: Any, session: Session) -> Any:
     if _is_json(field):
-        return json_text.parse(_text_of(given))
+        return json_text.parse(text_of(given))
     if field.get("type") == "array":
         is_named = is_conversation(field["items"])
         # A session may be called @FILE.
-        values = _several(given if is_named else _text_of(given))
+        values = _several(given if is_named else text_of(given))
         return [session.conversation_id(str(each)) for each in values] if is_named else values
     if is_bytes(field):
         return base64.b64encode(_bytes_of(given)).decode("ascii")
@@ -114,7 +114,7 @@ def _several(given: str | bytes) -> list[Any]:
     return json_text.parse(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
 
 
-def _text_of(given: str) -> str | bytes:
+def text_of(given: str) -> str | bytes:
     """The text itself, or that of the file or the standard input that it names."""
     if given == STDIO:
         return _bytes_of(given)

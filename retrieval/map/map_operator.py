@@ -104,6 +104,46 @@ class MapOperator(Scoped):
         )  # fmt: skip
         return self._submitted(request)
 
+    def submit(
+        self,
+        *,
+        prompt: str,
+        output_schema: Mapping[str, Any],
+        kind: MapKind = MapKind.LLM,
+        input_file_id: str | None = None,
+        items: Sequence[Any] | None = None,
+        conversation_id: int | None = None,
+        model: str = "",
+        concurrency: int = 8,
+        max_attempts: int = 3,
+        temperature: float | None = None,
+        timeout_s: int = 60,
+        budget_tokens: int | None = None,
+        retain: str = "",
+        delegated_scope: str = "",
+        kept_work: str = "",
+        grant_id: str | None = None,
+        read_only: bool = True,
+        idempotency_key: str | None = None,
+        parent_run_id: str | None = None,
+    ) -> MapRunRecord:
+        """Process many items with one prompt, by a language model or by outside agents.
+
+        The prompt holds {{item}}, where the JSON of an item goes; each answer is one JSON value that matches
+        `output_schema`. Everything is checked before anything is stored; the run then goes on in the background.
+        At the end the outputs are a file, in the order of the input, and the failures another one; a conversation gets
+        one short message with their ids, and never the outputs. The same idempotency key is the same run. An agentic
+        run must say what the caller retains. Raises Invalid, NotFound, Conflict, TooLarge.
+        """
+        request = MapRequest(
+            kind=kind, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
+            conversation_id=conversation_id, model=chosen_model(model) if kind is MapKind.LLM else "",
+            concurrency=concurrency, max_attempts=max_attempts, temperature=temperature, timeout_s=timeout_s,
+            budget_tokens=budget_tokens, retain=retain, delegated_scope=delegated_scope, kept_work=kept_work,
+            grant_id=grant_id, read_only=read_only, idempotency_key=idempotency_key, parent_run_id=parent_run_id,
+        )  # fmt: skip
+        return self._submitted(request)
+
     def get_run(self, *, run_id: str) -> MapRunRecord:
         """Get a run with its progress; NotFound if there is none."""
         [record] = self._records([self._found(run_id)])
@@ -150,7 +190,7 @@ class MapOperator(Scoped):
             output_file_id=run.output_file_id,
             failures_file_id=run.failures_file_id,
             items=tuple(found[:limit]),
-            more=len(found) > limit,
+            next_position=found[limit - 1].position if len(found) > limit else None,
         )
 
     @transaction.atomic

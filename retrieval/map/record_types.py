@@ -49,7 +49,7 @@ class MapEventFinding:
 
 @dataclass(frozen=True)
 class MapVerification:
-    """The result of verifying an exported record: all findings counted, the first listed."""
+    """The verification of an exported record: all findings counted, some listed."""
 
     source: str
     lines: int
@@ -97,7 +97,7 @@ class ClaimedItem:
 
 @dataclass(frozen=True)
 class ClaimedItems:
-    """Claimed items of a run, their terms, and the schema that each output has to match.
+    """Claimed items of a run, their terms, and the schema of each output.
 
     `open_items` is how many of the run are not finished. Without items while some are open, all of these are in other
     hands; ask again when a lease may have ended.

@@ -146,4 +146,6 @@ class MapOutput:
     output_file_id: str | None
     failures_file_id: str | None
     items: tuple[MapItemRecord, ...]
-    more: bool
+    # Where the next page begins behind; None at the end.
+    next_position: int | None
+    next_cursor: str | None = None

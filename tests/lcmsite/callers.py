@@ -113,4 +113,4 @@ def as_arguments(operation: Operation, given: dict[str, Any]) -> list[str]:
             options.append(f"--{flag}" if value else f"--no-{flag}")
         else:
             options += [f"--{flag}", json.dumps(value) if isinstance(value, list | dict) else str(value)]
-    return [operation.command, *(str(given[name]) for name in needed), *options]
+    return [*operation.command.split(), *(str(given[name]) for name in needed), *options]

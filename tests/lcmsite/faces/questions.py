@@ -13,10 +13,17 @@ READS = [operation for operation in CATALOGUE if operation.scope is KeyScope.REA
 WRITES = [operation for operation in CATALOGUE if operation.scope is not KeyScope.READ]
 
 # What an operation is asked about instead of what its params are called after.
+OF_A_MAP = {"run_id": "map_run_id"}
 INSTEAD = {
     "lcm_undo_repairs": {"repair_id": "applied"},
     "lcm_expand_session": {"summary_id": "session_summary_id"},
+    **{
+        f"lcm_map_{name}": OF_A_MAP
+        for name in ("status", "items", "output", "pause", "resume", "cancel", "retry_failed", "record", "claim")
+    },
 }
+# What has to be said beyond the required params, since a service demands one of several.
+DEMANDED = {"lcm_map_submit": ("kind", "retain", "input_file_id"), "lcm_map_complete": ("output",)}
 
 # What is said beyond what has to be said, so that options are asked through every face, too.
 OPTIONS = {
@@ -73,6 +80,10 @@ OPTIONS = {
     "lcm_reports": {"extent": "full", "whole": True, "limit": 1},
     "lcm_repair_plans": {"state": "approved", "limit": 1},
     "lcm_report": {"code": "counters_are_recounts", "limit": 1},
+    "lcm_map_runs": {"state": "running", "limit": 1},
+    "lcm_map_items": {"state": "failed", "after_position": 0, "limit": 1},
+    "lcm_map_output": {"limit": 1},
+    "lcm_map_record": {"after_seq": 1, "limit": 2},
     "lcm_quarantines": {"released": True, "limit": 5},
     "lcm_audit": {"act": "quarantine", "target": "msg_2", "limit": 5},
 }
@@ -88,7 +99,7 @@ def questions(operation: Operation, world: World) -> Iterator[World]:
     short = {
         name: world[name]
         for name, field in fields.items()
-        if field.is_required() or name in placeholders(operation.path)
+        if field.is_required() or name in (*placeholders(operation.path), *DEMANDED.get(operation.tool, ()))
     }
     yield short
     if operation.tool in OPTIONS:

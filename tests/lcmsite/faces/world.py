@@ -18,6 +18,9 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
+from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.types import MapKind
 from tests.factories import a_workspace
 from tests.lcmsite.harbour import a_harbour
 from tests.pasts import a_project, a_session, a_session_summary
@@ -54,6 +57,7 @@ def a_world() -> World:
         "content": "YSxiCg==",
         **_trust(scope, conversation_id),
         "session_summary_id": a_session_summary(before.conversation_id, "Harbour boats: nine ferries.").pk,
+        **_a_map(scope, conversation_id),
         "upload_id": _upload(scope, conversation_id),
         "byte_size": 4,
         "offset": 0,
@@ -83,6 +87,34 @@ def _trust(scope: Scope, conversation_id: int) -> World:
         "ordinals": [1],
         "quarantine_id": held.quarantine_id,
         "reason": "a test",
+    }
+
+
+def _a_map(scope: Scope, conversation_id: int) -> World:
+    """An agentic run of three items: one has failed, one is claimed, one waits."""
+    run = MapOperator.from_settings(scope).submit(
+        kind=MapKind.AGENTIC,
+        prompt="Label {{item}}.",
+        output_schema={},
+        items=[1, 2, 3],
+        conversation_id=conversation_id,
+        retain="the final word",
+        max_attempts=1,
+    )
+    claims = AgenticClaims.from_settings(scope)
+    first, second = claims.claim(run_id=run.run_id, worker="a test", count=2, lease_s=86_400).items
+    claims.complete(item_id=first.item_id, fence=first.fence, error="I cannot.")
+    return {
+        "map_run_id": run.run_id,
+        "item_id": second.item_id,
+        "fence": second.fence,
+        "worker": "a test",
+        "kind": "agentic",
+        "retain": "the final word",
+        "prompt": "Label {{item}}.",
+        "output_schema": {},
+        "input_file_id": run.input_file_id,
+        "output": {"label": "a boat"},
     }
 
 

@@ -270,7 +270,7 @@ def test_a_file_is_an_input_and_lines_keep_their_places(operator, work):
     assert lines_of(run.output_file_id) == [expected(number) for number in range(3)]
     assert run.input_file_id == file.file_id
     page = operator.output(run_id=run.run_id, limit=2)
-    assert [item.position for item in page.items] == [1, 2] and page.more
+    assert [item.position for item in page.items] == [1, 2] and page.next_position == 2
 
 
 def test_no_transaction_is_open_while_the_model_is_called(operator, work):

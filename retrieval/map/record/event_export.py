@@ -23,7 +23,10 @@ class MapRecord(Scoped):
     """The record of map runs: append-only, one hash chain for each run."""
 
     def list_events(self, *, run_id: str, after_seq: int | None = None, limit: int = 100) -> list[MapEventRecord]:
-        """List what happened to a map run, oldest first, with hashes of inputs and outputs."""
+        """List the events of a map run, oldest first.
+
+        An event of an item has the hashes of its input and its output.
+        """
         run = self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
         events = MapEvent.objects.filter(run_id=run.pk).order_by("seq")
         if after_seq is not None:

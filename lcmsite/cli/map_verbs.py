@@ -1,0 +1,187 @@
+"""`lcm map`: submit runs from files, wait for them, and export and verify their record."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from conversations.errors import Invalid
+from conversations.files.large_files import LargeFileService
+from conversations.types import LargeFileRecord
+from lcmsite.catalogue import json_text
+from lcmsite.catalogue.operations import OPERATIONS
+from lcmsite.cli.catalogue_verbs import JSON_HELP, text_of
+from lcmsite.cli.cli_session import Session
+from lcmsite.cli.verbs import STDIO, AddArguments, argument, opened, verb
+from lcmsite.types import KeyScope
+from retrieval.map.item_queue import OPEN_STATES
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.output_schema import checked_schema
+from retrieval.map.record.event_export import MapRecord
+from retrieval.map.record.event_verification import verify_events
+from retrieval.map.submission import NO_RETENTION
+from retrieval.map.types import MapKind, MapRunRecord
+
+# How often a run that is waited for is looked at.
+SECONDS_BETWEEN_LOOKS = 1.0
+
+_COMMON = (
+    argument("prompt", metavar="PROMPT", help="What to do with an item; {{item}} stands for its JSON."),
+    argument("--schema", required=True, metavar="JSON", help=f"The JSON Schema of each output ({JSON_HELP})."),
+    argument(
+        "--input",
+        default=STDIO,
+        metavar="FILE",
+        help="The items, as a JSON array or JSON Lines: a file, or - for standard input (the default).",
+    ),
+    argument("--file-id", metavar="ID", help="A stored file with the items, instead of --input."),
+    argument("--in", dest="conversation", metavar="CONVERSATION", help="The conversation: its number or its session."),
+    argument("--concurrency", metavar="N", help="The most items at work at once."),
+    argument("--max-attempts", metavar="N", help="The most answers to one item that may be refused."),
+    argument("--timeout-s", metavar="N", help="Seconds to wait for an answer."),
+    argument("--idempotency-key", metavar="TEXT", help="The same key is the same run."),
+    argument("--parent-run-id", metavar="ID", help="The map run that this one is a part of."),
+    argument("--wait", action="store_true", help="Wait until the run has ended or paused, and show its progress."),
+)
+
+
+def _read_only(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--may-change",
+        dest="read_only",
+        action="store_false",
+        default=None,
+        help="Let agents change things outside LCM. Without it they must not, which LCM cannot enforce.",
+    )
+
+
+_TERMS: tuple[AddArguments, ...] = (
+    argument("--retain", default="", metavar="TEXT", help="What you stay responsible for. Required."),
+    argument("--delegated-scope", metavar="TEXT", help="What you hand over; with --grant-id."),
+    argument("--kept-work", metavar="TEXT", help="What you keep for yourself; with --grant-id."),
+    argument("--grant-id", metavar="ID", help="The grant by which agents may read besides their items."),
+    _read_only,
+)
+
+
+@verb(
+    "map llm",
+    *_COMMON,
+    argument("--model", metavar="NAME", help="The language model; the first that is configured without one."),
+    argument("--temperature", metavar="N", help="The model's temperature."),
+    argument("--budget-tokens", metavar="N", help="The tokens after which the run pauses."),
+)
+def map_llm(session: Session, arguments: Namespace) -> Any:
+    """Have a language model process each item of a file, or of standard input.
+
+    Each answer is one JSON value that matches the schema. The run goes on in the background, whether somebody waits or
+    not; `lcm map status` shows how far it is. Ctrl-C ends the waiting, not the run.
+    """
+    return _submitted(session, arguments, MapKind.LLM)
+
+
+@verb("map agentic", *_COMMON, *_TERMS)
+def map_agentic(session: Session, arguments: Namespace) -> Any:
+    """Offer each item of a file, or of standard input, to outside agents.
+
+    Agents claim items, keep them by heartbeats and complete them (docs/map.md). --retain says what you stay
+    responsible for; a delegation without it is refused.
+    """
+    return _submitted(session, arguments, MapKind.AGENTIC)
+
+
+def _submitted(session: Session, arguments: Namespace, kind: MapKind) -> MapRunRecord:
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    wait, source, conversation = given.pop("wait"), given.pop("input"), given.pop("conversation", None)
+    file_id = given.pop("file_id", None)
+    given |= {"kind": kind.value, "output_schema": json_text.parse(text_of(given.pop("schema")))}
+    if conversation is not None:
+        given["conversation_id"] = session.conversation_id(conversation)
+    if file_id is None:
+        if conversation is None:
+            raise Invalid("Name the conversation that keeps the input and the output, with --in.", code="usage")
+        _require_possible(kind, given)
+        file_id = _stored(session, int(given["conversation_id"]), source).file_id
+    operation = OPERATIONS["lcm_map_submit"]
+    texts = given.keys() - {"read_only", "output_schema"}
+    run: MapRunRecord = operation.perform(session.caller, given | {"input_file_id": file_id}, in_text=texts).result
+    return _awaited(session, run) if wait else run
+
+
+def _require_possible(kind: MapKind, given: dict[str, Any]) -> None:
+    """Raise the refusals that need no input, before a file is stored for nothing."""
+    if kind is MapKind.AGENTIC and not given["retain"].strip():
+        raise Invalid(NO_RETENTION, code="no_retention")
+    checked_schema(given["output_schema"])
+
+
+def _stored(session: Session, conversation_id: int, source: str) -> LargeFileRecord:
+    """The input as a file of the conversation."""
+    service = LargeFileService.from_settings(session.caller_with(KeyScope.WRITE).scope)
+    if source == STDIO:
+        content, name = sys.stdin.buffer.read(), "items"
+    else:
+        with opened(source) as file:
+            content, name = file.read(), Path(source).name
+    return service.store(conversation_id=conversation_id, content=content, file_name=name)
+
+
+def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
+    """The run when it has ended or paused; its progress is shown on a terminal."""
+    operator = MapOperator.from_settings(session.caller.scope)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[failed]}"))
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(run.run_id, total=run.total, failed="")
+        while run.state in OPEN_STATES:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            run = operator.get_run(run_id=run.run_id)
+            failed = f"{run.failed:,} failed" if run.failed else ""
+            progress.update(task, completed=run.done + run.failed, failed=failed)
+    return run
+
+
+@verb(
+    "map events",
+    argument("run_id", nargs="?", metavar="RUN", help="The map run; all of the workspace without one."),
+    argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
+)
+def export_events(session: Session, arguments: Namespace) -> Any:
+    """Export the record of map runs as JSON Lines (docs/map.md), one event a line.
+
+    The events of each run are a hash chain, which `lcm map verify` verifies from the file alone.
+    """
+    record = MapRecord.from_settings(session.caller_with(KeyScope.READ).scope)
+    if arguments.output == STDIO:
+        sys.stdout.flush()
+        record.export(sys.stdout.buffer, run_id=arguments.run_id)
+        return None
+    with opened(arguments.output, "xb") as file:
+        return record.export(file, run_id=arguments.run_id)
+
+
+@verb(
+    "map verify",
+    argument("file", metavar="FILE", help="The exported record, or - for standard input."),
+    argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="HASH",
+        help="Also require this hash, such as the last one of a run, kept from an earlier export; may be repeated.",
+    ),
+)
+def verify_record(session: Session, arguments: Namespace) -> Any:
+    """Recompute every hash of an exported record, and the chain of each run.
+
+    Somebody who recomputed all hashes, or removed the newest events, passes this check; --expect catches that.
+    """
+    if arguments.file == STDIO:
+        return verify_events(sys.stdin.buffer, name="standard input", expected=arguments.expect)
+    with opened(arguments.file) as file:
+        return verify_events(file, name=Path(arguments.file).name, expected=arguments.expect)

@@ -1,0 +1,249 @@
+"""Hand items of agentic runs to outside agents, and take their answers.
+
+An agent claims items, keeps their leases alive, and completes or releases each with the fence of its claim. An answer
+that comes after somebody else has claimed the item is refused by that fence, whatever it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from conversations.content.lossless_values import is_deeper
+from conversations.errors import Conflict, Invalid, LcmError, NotFound
+from conversations.scope import Scoped
+from conversations.work.queue import LeaseLost, WorkState
+from retrieval.delegation.grants import Grants
+from retrieval.delegation.types import GrantRecord
+from retrieval.map.event_log import record_event
+from retrieval.map.input_items import MOST_ITEM_LEVELS, line_of
+from retrieval.map.item_prompt import MOST_ANSWER_CHARACTERS, PLACE, refusal_of
+from retrieval.map.item_queue import OPEN_STATES, ItemLease, claim_of_run, queue_of
+from retrieval.map.models import MapItem, MapRun
+from retrieval.map.output_schema import SchemaCheck
+from retrieval.map.record_types import ClaimedItem, ClaimedItems, ClaimTerms, HeldItem, ItemOutcome
+from retrieval.map.run_output import finish_if_over
+from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState
+
+logger = structlog.get_logger(__name__)
+
+# How much is kept of what an agent says about its failure.
+MOST_ERROR_CHARACTERS = 2_000
+
+_READ_ONLY = (
+    "Read only: change nothing outside LCM while you work on these items. LCM cannot enforce this where you run: it is "
+    "a term of the delegation, and the record of the run names it."
+)
+_FREE = "You may change what your own tools allow."
+
+
+@dataclass(frozen=True)
+class AgenticClaims(Scoped):
+    """The items of agentic map runs, as outside agents see them."""
+
+    def claim(self, *, run_id: str, worker: str, count: int = 1, lease_s: int = 300) -> ClaimedItems:
+        """Claim items of an agentic run for a while, with the terms of the delegation.
+
+        There are fewer items than `count` if the run's concurrency allows no more at once, and none while it is paused.
+        Each has a fence, which its heartbeats and its completion must give. Raises the refusal of the run's grant if
+        that cannot be read by any more, and Conflict for a run that has ended.
+        """
+        run = self._run(run_id)
+        if run.kind != MapKind.AGENTIC:
+            raise Invalid(f"Run {run_id} is processed by a language model; agents claim items of agentic runs only.")
+        grant = self._grant(run)
+        with transaction.atomic():
+            run = MapRun.objects.select_for_update(no_key=True).get(pk=run.pk)
+            if run.state not in (*OPEN_STATES, MapState.PAUSED):
+                raise Conflict(f"Run {run_id} is {run.state}; nothing of it can be claimed.", code="map_run_ended")
+            leases = claim_of_run(run_id=run.pk, worker=worker, count=count, lease_seconds=lease_s)
+            for lease in leases:
+                # As it is now: `renew` has stored the end of the lease and the worker.
+                lease.row.refresh_from_db()
+                self._record(lease.row, run, MapEventKind.CLAIMED, {"worker": worker, "fence": lease.fence})
+            open_items = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).count()
+        # The queue gives up items whose agents died again and again; one of these may have been the last.
+        self._finish(run)
+        return ClaimedItems(
+            run_id=run.pk,
+            worker=worker,
+            items=tuple(_claimed(lease.row, run) for lease in leases),
+            open_items=open_items,
+            output_schema=run.output_schema,
+            max_attempts=run.max_attempts,
+            terms=ClaimTerms(
+                read_only=run.read_only,
+                retain=run.retain,
+                delegated_scope=run.delegated_scope,
+                kept_work=run.kept_work,
+                grant=grant,
+                note=_READ_ONLY if run.read_only else _FREE,
+            ),
+        )
+
+    def heartbeat(self, *, item_id: int, fence: int, lease_s: int = 300) -> HeldItem:
+        """Extend the lease of a claimed item; LeaseLost if another agent has it by now.
+
+        An agent that gets LeaseLost drops the item: no answer of its will be taken.
+        """
+        lease = self._lease(item_id, fence, seconds=lease_s)
+        lease.renew()
+        item = lease.row
+        item.refresh_from_db(fields=["leased_until"])
+        assert item.leased_until is not None, "a lease that was renewed has an end"
+        return HeldItem(
+            item_id=item.pk, run_id=item.run_id, position=item.position, fence=fence, leased_until=item.leased_until
+        )
+
+    def complete(self, *, item_id: int, fence: int, output: Any = None, error: str | None = None) -> ItemOutcome:
+        """Answer for a claimed item: its output, or the error that prevented one.
+
+        An output has to match the run's schema. One that does not is refused with its errors and counts as an attempt,
+        and so does an error. Until the last attempt the item can be completed again, under the same fence or by the
+        next agent. The same completion twice is one completion. Raises LeaseLost if another agent has the item by now.
+        """
+        if error is not None and output is not None:
+            raise Invalid("Give either output or error.", code="invalid_params")
+        lease = self._lease(item_id, fence, may_be_done=True)
+        item, run = lease.row, lease.row.run
+        if item.state == WorkState.DONE:
+            return self._repeated(item, None if error is not None else self._line(output))
+        errors = [error[:MOST_ERROR_CHARACTERS]] if error is not None else self._errors(run, output)
+        if not errors:
+            line = self._line(output)
+            lease.complete(line, actor=self.scope.actor)
+            self._finish(run)
+            return self._outcome(item, run, WorkState.DONE, item.refused_answers)
+        refused = item.refused_answers + 1
+        state = WorkState.FAILED if refused >= run.max_attempts else WorkState.QUEUED
+        if error is not None:
+            self._give_back(lease, errors[0], is_last=state is WorkState.FAILED)
+        else:
+            refusal = refusal_of(self._line(output), errors)
+            lease.refuse(errors, refusal, actor=self.scope.actor, most=run.max_attempts)
+        self._finish(run)
+        outcome = self._outcome(item, run, state, refused)
+        if error is None:
+            raise Invalid(
+                f"The output does not match the run's schema: {' '.join(errors)[:500]} "
+                + (f"Attempts left: {outcome.attempts_left}." if outcome.attempts_left else "The item has failed."),
+                code="output_invalid",
+                errors={"output": errors},
+                state=state.value,
+                attempts_left=outcome.attempts_left,
+            )
+        return outcome
+
+    def release(self, *, item_id: int, fence: int) -> ItemOutcome:
+        """Give a claimed item back unprocessed: any agent may claim it at once.
+
+        It counts as no attempt.
+        """
+        lease = self._lease(item_id, fence)
+        item, run = lease.row, lease.row.run
+        with transaction.atomic():
+            MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=run.pk)
+            lease.return_unused()
+            self._record(item, run, MapEventKind.RELEASED, {"reason": "agent", "fence": fence})
+        return self._outcome(item, run, WorkState.QUEUED, item.refused_answers)
+
+    def _run(self, run_id: str) -> MapRun:
+        return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
+
+    def _grant(self, run: MapRun) -> GrantRecord | None:
+        """What agents may read besides the items; the refusal if it is over."""
+        return Grants.from_settings(self.scope).usable(grant_id=run.grant_id) if run.grant_id else None
+
+    def _lease(self, item_id: int, fence: int, *, seconds: float = 0.0, may_be_done: bool = False) -> ItemLease:
+        """The lease that an agent claims to hold; LeaseLost if it does not."""
+        items = self.scope.narrow(MapItem.objects.select_related("run")).filter(run__kind=MapKind.AGENTIC)
+        item = items.filter(pk=item_id).first()
+        if item is None:
+            raise NotFound(f"There is no map item {item_id} that you may see.")
+        is_held = item.state == WorkState.LEASED or (may_be_done and item.state == WorkState.DONE)
+        if item.fence != fence or not is_held:
+            raise LeaseLost(
+                f"Map item {item_id} is not yours any more: it is {item.state}, with another fence or at rest. Drop it."
+            )
+        return ItemLease(queue=queue_of(item.run_id), row=item, fence=fence, attempts=item.attempts, seconds=seconds)
+
+    def _errors(self, run: MapRun, output: Any) -> list[str]:
+        if is_deeper(output, MOST_ITEM_LEVELS):
+            return [f"$: the output is more than {MOST_ITEM_LEVELS} levels deep"]
+        if len(self._line(output)) > MOST_ANSWER_CHARACTERS:
+            return [f"$: the output has more than {MOST_ANSWER_CHARACTERS:,} characters"]
+        return SchemaCheck(run.output_schema).errors(output)
+
+    def _line(self, output: Any) -> str:
+        try:
+            return line_of(output)
+        except (TypeError, ValueError, RecursionError):
+            raise Invalid("output must be a JSON value.", code="invalid_params") from None
+
+    def _give_back(self, lease: ItemLease, error: str, *, is_last: bool) -> None:
+        """Record an agent's failure: the next agent tries, unless this was the last attempt."""
+        item, run = lease.row, lease.row.run
+        refused = item.refused_answers + 1
+        if is_last:
+            lease.give_up(ItemErrorKind.AGENT, error, actor=self.scope.actor, refused_answers=refused)
+            return
+        with transaction.atomic():
+            MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=run.pk)
+            lease.renew(refused_answers=refused, error_kind=ItemErrorKind.AGENT)
+            lease.release(error=error)
+            self._record(item, run, MapEventKind.RELEASED, {"reason": "error", "refused_answers": refused})
+
+    def _repeated(self, item: MapItem, line: str | None) -> ItemOutcome:
+        is_same = line is not None and hashlib.sha256(line.encode()).digest() == bytes(item.output_hash or b"")
+        if not is_same:
+            raise Conflict(f"Map item {item.pk} was completed with another answer.", code="item_completed")
+        return self._outcome(item, item.run, WorkState.DONE, item.refused_answers, repeated=True)
+
+    def _outcome(
+        self, item: MapItem, run: MapRun, state: WorkState, refused: int, *, repeated: bool = False
+    ) -> ItemOutcome:
+        left = max(0, run.max_attempts - refused) if state is WorkState.QUEUED else 0
+        return ItemOutcome(
+            item_id=item.pk,
+            run_id=run.pk,
+            position=item.position,
+            state=state,
+            attempts_left=left,
+            repeated=repeated,
+        )
+
+    def _record(self, item: MapItem, run: MapRun, event: MapEventKind, details: dict[str, Any]) -> None:
+        record_event(
+            run_id=run.pk,
+            workspace_id=run.workspace_id,
+            event=event,
+            actor=self.scope.actor,
+            position=item.position,
+            input_hash=bytes(item.input_hash),
+            details=details,
+        )
+
+    def _finish(self, run: MapRun) -> None:
+        """End the run if this was its last item; the sweep does so where storage fails."""
+        try:
+            finish_if_over(run.pk, actor=self.scope.actor)
+        except LcmError as refusal:
+            logger.error("map_run_not_finished", run_id=run.pk, error=refusal.code)
+
+
+def _claimed(item: MapItem, run: MapRun) -> ClaimedItem:
+    assert item.leased_until is not None, "a claimed item has a lease"
+    return ClaimedItem(
+        item_id=item.pk,
+        position=item.position,
+        fence=item.fence,
+        leased_until=item.leased_until,
+        prompt=run.prompt.replace(PLACE, item.input),
+        input=item.input,
+        refused_answers=item.refused_answers,
+        validation_errors=item.validation_errors,
+    )
