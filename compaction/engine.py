@@ -40,7 +40,7 @@ class CompactionEngine:
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
         """Whether the conversation is under pressure, by its counters, and its last run."""
         conversation = self.store.scope.conversation(conversation_id)
-        decision = self.policy.overridden(conversation.overrides).decide(conversation_id, conversation.counters)
+        decision = jobs.decide_on_one(conversation, self.policy)
         last = (
             CompactionRun.objects.with_record_fields().filter(conversation=conversation).order_by("-started_at").first()
         )

@@ -10,18 +10,10 @@ from typing import Any
 
 from conversations.types import Level, SummaryKind
 
-_CONFIDENCE = {Level.NORMAL: 0.7, Level.AGGRESSIVE: 0.5, Level.DETERMINISTIC: 0.3}
-
-
-def confidence_of(level: Level) -> float:
-    """How far a summary of this level can be relied on, from 0 to 1."""
-    return _CONFIDENCE[level]
-
 
 class Reason(StrEnum):
     """Why a compaction was requested."""
 
-    # An append has brought the conversation over a threshold.
     THRESHOLD = "threshold"
     MANUAL = "manual"
     # The sweep has found pressure that no append reported, as after a change of settings or a crash.
@@ -84,6 +76,13 @@ class CompactionDecision:
     model_token_budget: int
     active_messages: int
     max_active_messages: int
+    # The significance gate found nothing worth a summary, and nothing has been added since.
+    passed_over: bool = False
+
+    @property
+    def is_pressing(self) -> bool:
+        """Whether the pressure is one that compaction will relieve."""
+        return self.should_compact and not self.passed_over
 
 
 @dataclass(frozen=True)
@@ -177,11 +176,21 @@ class PressedConversation:
 
 
 @dataclass(frozen=True)
+class LevelShare:
+    """How many summaries came from one level of escalation, and which share."""
+
+    level: Level
+    summaries: int
+    share: float
+
+
+@dataclass(frozen=True)
 class Activity:
     """The statistics of a workspace.
 
     `tokens_saved` is the cost of all messages less what contexts still cost. Open jobs are waiting or at work;
     `jobs_failed` failed since `since`. `pressed` has the fullest conversations only; hours without runs are left out.
+    `summaries` were made since then, in `levels`; of them, a share is degraded, and null if there are none.
     """
 
     since: datetime
@@ -197,6 +206,10 @@ class Activity:
     oldest_job_at: datetime | None
     pressed: tuple[PressedConversation, ...]
     runs: tuple[RunsInAnHour, ...]
+    summaries: int
+    levels: tuple[LevelShare, ...]
+    degraded_summaries: int
+    degraded_share: float | None
 
 
 @dataclass(frozen=True)
@@ -349,44 +362,3 @@ class Coverage:
     gaps: tuple[CoverageGap, ...] = ()
     gaps_left_out: int = 0
     missing_keys: tuple[str, ...] = ()
-
-
-class BreakerState(StrEnum):
-    """Whether a model is called: closed, open, or one call is probing it."""
-
-    CLOSED = "closed"
-    OPEN = "open"
-    PROBING = "probing"
-
-
-@dataclass(frozen=True)
-class EndpointRecord:
-    """One language model: its breaker, its calls and their cost, without its key."""
-
-    name: str
-    protocol: str
-    host: str
-    model: str
-    is_configured: bool
-    state: BreakerState
-    # While it is open: when the next call may find out whether the model is back.
-    open_until: datetime | None
-    consecutive_failures: int
-    last_failure: str
-    last_failure_at: datetime | None
-    last_success_at: datetime | None
-    # Whether it was found to refuse a temperature, and is called without.
-    refuses_temperature: bool
-    # Spent in the running window, and what may be; None for no limit.
-    window_ends_at: datetime | None
-    window_calls: int
-    window_calls_limit: int | None
-    window_tokens: int
-    window_tokens_limit: int | None
-    # In all, since the model was first called.
-    calls: int
-    failures: int
-    tokens_in: int
-    tokens_out: int
-    # At the prices that are configured now; None where they are not.
-    cost: float | None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Now
 from django.dispatch import Signal
 
-from compaction.models import CompactionJob
+from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
-from compaction.types import JobState, Reason
+from compaction.types import CompactionDecision, JobState, Outcome, Reason
 from conversations import sql
 from conversations.models import Conversation
 from conversations.work.queue import Lease, WorkQueue, WorkState
@@ -100,3 +102,32 @@ def maybe_pressed(policy: CompactionPolicy) -> QuerySet[Conversation]:
         | Q(active_messages__gt=policy.max_active_messages)
         | ~Q(overrides={})
     )
+
+
+def last_outcome_of_resting() -> Case:
+    """The outcome of a resting conversation's last run, for a query."""
+    runs = CompactionRun.objects.filter(conversation_id=OuterRef("pk")).exclude(
+        reason__in=[Reason.REDO, Reason.REDO_ALL]
+    )
+    # Conversations rest seldom, and only of those the runs are read.
+    is_resting = Q(next_seq__lte=F("rest_until_seq"))
+    return Case(When(is_resting, then=Subquery(runs.order_by("-started_at").values("outcome")[:1])))
+
+
+def decide(conversation: Conversation, policy: CompactionPolicy, *, last_outcome: str | None) -> CompactionDecision:
+    """The decision on a conversation, which says whether the gate passed it over.
+
+    `last_outcome` is that of `last_outcome_of_resting`.
+    """
+    decision = policy.overridden(conversation.overrides).decide(conversation.pk, conversation.counters)
+    passed_over = decision.should_compact and not decision.is_hard and last_outcome == Outcome.SKIPPED
+    return replace(decision, passed_over=passed_over)
+
+
+def decide_on_one(conversation: Conversation, policy: CompactionPolicy) -> CompactionDecision:
+    """The same, with one statement more for a conversation that rests."""
+    last_outcome = None
+    if conversation.next_seq <= conversation.rest_until_seq:
+        found = Conversation.objects.filter(pk=conversation.pk).annotate(last_outcome=last_outcome_of_resting())
+        last_outcome = found.values_list("last_outcome", flat=True).get()
+    return decide(conversation, policy, last_outcome=last_outcome)

@@ -12,13 +12,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from compaction.background.jobs import maybe_pressed
+from compaction.background.jobs import decide, last_outcome_of_resting, maybe_pressed
 from compaction.models import CompactionJob
 from compaction.policy import CompactionPolicy
-from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
+from compaction.types import Activity, JobRecord, JobState, LevelShare, Outcome, PressedConversation, RunsInAnHour
 from conversations import sql
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
+from conversations.types import Level
 
 # Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
 MOST_LOOKED_AT = 1_000
@@ -40,11 +41,13 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """Tokens saved, pressure, jobs, and the runs of the last hours."""
+        """Tokens saved, pressure, jobs, and the runs and levels of the last hours."""
         # From a full hour on: the first one is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}
         totals = sql.first_row(_STATEMENTS["activity_totals"], values) or {}
+        by_level = {level: totals.pop(level.value) for level in Level}
+        made, degraded = sum(by_level.values()), totals["degraded_summaries"]
         pressed = self._pressed()
         return Activity(
             since=since,
@@ -55,6 +58,11 @@ class CompactionActivity:
                 RunsInAnHour(hour, Outcome(outcome), count, freed)
                 for hour, outcome, count, freed in sql.rows(_STATEMENTS["runs_by_hour"], values)
             ),
+            summaries=made,
+            levels=tuple(
+                LevelShare(level, count, round(count / made, 4)) for level, count in by_level.items() if count
+            ),
+            degraded_share=round(degraded / made, 4) if made else None,
         )
 
     def list_jobs(
@@ -77,11 +85,15 @@ class CompactionActivity:
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def _pressed(self) -> list[PressedConversation]:
-        """The conversations under pressure, the fullest first."""
+        """The conversations under pressure, the fullest first.
+
+        Those that the significance gate has passed over are none: compaction leaves them alone for now.
+        """
         found = self.scope.narrow(maybe_pressed(self.policy)).order_by("-active_tokens", "conversation_id")
+        found = found.annotate(last_outcome=last_outcome_of_resting())
         pressed = []
         for row in found[:MOST_LOOKED_AT]:
-            decision: Any = self.policy.overridden(row.overrides).decide(row.pk, row.counters)
-            if decision.should_compact:
+            decision: Any = decide(row, self.policy, last_outcome=row.last_outcome)
+            if decision.is_pressing:
                 pressed.append(record_of(PressedConversation, decision, title=str(row)))
         return pressed

@@ -11,9 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, cost_of
-from compaction.llm.types import Protocol
+from compaction.llm.types import BreakerState, EndpointRecord, Protocol
 from compaction.models import ModelEndpoint
-from compaction.types import BreakerState, EndpointRecord
 from conversations.audit import Act, AuditLog
 from conversations.errors import NotFound
 from conversations.models.columns import record_of

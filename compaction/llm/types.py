@@ -1,4 +1,4 @@
-"""Prompts, replies and failures of language models. No text holds a key."""
+"""Language models: endpoints, prompts, replies, failures. No text holds a key."""
 
 from __future__ import annotations
 
@@ -201,3 +201,44 @@ class SpendExhausted(ModelFailed):
     """The calls or the tokens of this window are spent."""
 
     reason = Withheld.SPEND_EXHAUSTED
+
+
+class BreakerState(StrEnum):
+    """Whether a model is called: closed, open, or one call is probing it."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    PROBING = "probing"
+
+
+@dataclass(frozen=True)
+class EndpointRecord:
+    """One language model: its breaker, its calls and their cost, without its key."""
+
+    name: str
+    protocol: str
+    host: str
+    model: str
+    is_configured: bool
+    state: BreakerState
+    # While it is open: when the next call may find out whether the model is back.
+    open_until: datetime | None
+    consecutive_failures: int
+    last_failure: str
+    last_failure_at: datetime | None
+    last_success_at: datetime | None
+    # Whether it was found to refuse a temperature, and is called without.
+    refuses_temperature: bool
+    # Spent in the running window, and what may be; None for no limit.
+    window_ends_at: datetime | None
+    window_calls: int
+    window_calls_limit: int | None
+    window_tokens: int
+    window_tokens_limit: int | None
+    # In all, since the model was first called.
+    calls: int
+    failures: int
+    tokens_in: int
+    tokens_out: int
+    # At the prices that are configured now; None where they are not.
+    cost: float | None

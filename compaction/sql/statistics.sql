@@ -1,5 +1,6 @@
 -- name: activity_totals
--- Conversations, tokens, and open and failed jobs of a workspace, or of all.
+-- Conversations, tokens, open and failed jobs, and new summaries by level of a workspace, or of all.
+-- Only summaries of conversations with a run since then are looked at, each conversation once and by its index.
 WITH totals AS (
     SELECT count(*) AS conversations, coalesce(sum(next_seq - 1), 0)::bigint AS messages,
            coalesce(sum(total_tokens), 0)::bigint AS total_tokens,
@@ -17,10 +18,23 @@ WITH totals AS (
     SELECT count(*) AS failed FROM compaction_jobs JOIN conversations c USING (conversation_id)
     WHERE state = 'failed' AND finished_at >= %(since)s
       AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
+), compacted AS (
+    SELECT DISTINCT conversation_id FROM compaction_runs JOIN conversations c USING (conversation_id)
+    WHERE started_at >= %(since)s AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
+), made AS (
+    SELECT count(*) FILTER (WHERE level = 'normal') AS normal,
+           count(*) FILTER (WHERE level = 'aggressive') AS aggressive,
+           count(*) FILTER (WHERE level = 'deterministic') AS deterministic,
+           count(*) FILTER (WHERE is_degraded) AS degraded_summaries
+    FROM compacted, LATERAL (
+        SELECT s.level, s.is_degraded FROM summaries s
+        WHERE s.conversation_id = compacted.conversation_id AND s.created_at >= %(since)s OFFSET 0
+    ) AS made
 )
 SELECT conversations, messages, total_tokens, active_tokens, tokens_saved,
-       open - at_work AS jobs_waiting, at_work AS jobs_at_work, failed AS jobs_failed, oldest_at AS oldest_job_at
-FROM totals, open, failed
+       open - at_work AS jobs_waiting, at_work AS jobs_at_work, failed AS jobs_failed, oldest_at AS oldest_job_at,
+       normal, aggressive, deterministic, degraded_summaries
+FROM totals, open, failed, made
 
 -- name: runs_by_hour
 -- The runs of a workspace, or of all, by hour and outcome, with the tokens that they freed.

@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
+from compaction.llm.types import EndpointRecord
 from compaction.rendering import ERASED
-from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline, PlanRecord
+from compaction.types import Coverage, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.catalogue.capabilities import CapabilitySummary

@@ -9,7 +9,9 @@ from typing import Annotated
 from django.db.models import Q, QuerySet
 from pydantic import Field
 
+from compaction.background.jobs import decide, last_outcome_of_resting
 from compaction.policy import CompactionPolicy
+from compaction.types import CompactionDecision
 from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
 from conversations.scope import Scope
@@ -80,11 +82,14 @@ def browse(
             Q(title__icontains=query) | Q(session_id__icontains=query) if is_storable(query) else Q(pk=0)
         )
     start = (page - 1) * limit
-    shown = list(found.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
+    annotated = found.annotate(last_outcome=last_outcome_of_resting())
+    shown = list(annotated.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
     filled = {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
     total = found.count()
     return ConversationPage(
-        conversations=tuple(_overview(each, filled[each.pk], policy) for each in shown),
+        conversations=tuple(
+            _overview(each, filled[each.pk], decide(each, policy, last_outcome=each.last_outcome)) for each in shown
+        ),
         total=total,
         page=page,
         limit=limit,
@@ -92,9 +97,8 @@ def browse(
     )
 
 
-def _overview(row: Conversation, filled: tuple[int, int, int], policy: CompactionPolicy) -> ConversationOverview:
+def _overview(row: Conversation, filled: tuple[int, int, int], decision: CompactionDecision) -> ConversationOverview:
     summary_tokens, system_tokens, summaries = filled
-    decision = policy.overridden(row.overrides).decide(row.pk, row.counters)
     return ConversationOverview(
         conversation=row.as_record(),
         system_tokens=int(system_tokens),
@@ -102,5 +106,5 @@ def _overview(row: Conversation, filled: tuple[int, int, int], policy: Compactio
         summaries=summaries,
         threshold_tokens=decision.threshold_tokens,
         budget=decision.model_token_budget,
-        is_under_pressure=decision.should_compact,
+        is_under_pressure=decision.is_pressing,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from compaction.background.jobs import decide_on_one
 from compaction.policy import CompactionPolicy
 from compaction.types import BoundaryRecord, CompactionDecision, Outcome, Reason
 from conversations.content.lossless_values import is_storable
@@ -150,14 +151,14 @@ def lineage_window(
         bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []
         raw = tuple(MessageSpan(*row) for row in rows(_SQL["raw_now" if time is None else "raw_then"], values))
         is_narrow = with_messages and last - first < MOST_MESSAGES
-        policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
+        policy = CompactionPolicy.from_settings()
         return LineageWindow(
             conversation=conversation.as_record(),
-            pressure=policy.decide(conversation_id, conversation.counters),
+            pressure=decide_on_one(conversation, policy),
             first_seq=first,
             last_seq=last,
             message_count=count,
-            tail_from_seq=max(1, count - policy.fresh_tail_count + 1),
+            tail_from_seq=max(1, count - policy.overridden(conversation.overrides).fresh_tail_count + 1),
             summaries=records_of(WindowSummary, rows(summaries, values)),
             raw=raw if count else (),
             messages=_messages(values, raw) if is_narrow else None,

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from django.test import Client
 
+from compaction.llm.types import BreakerState
 from compaction.models import ModelEndpoint
-from compaction.types import BreakerState, Outcome
+from compaction.types import Outcome
 from conversations.types import Level
 from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation

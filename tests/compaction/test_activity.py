@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -14,8 +15,9 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Summary
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
+from conversations.types import Level, NewMessage, Role
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -76,6 +78,33 @@ def test_jobs_wait_are_at_work_or_were_given_up():
     # One whose worker has fallen silent waits for another.
     assert (told.jobs_waiting, told.jobs_at_work, told.jobs_failed) == (2, 1, 1)
     assert told.oldest_job_at == ago
+
+
+def test_summaries_are_counted_by_level_with_the_share_that_is_degraded(settings):
+    before = activity_of().activity()
+    old = a_conversation(*TEXTS).conversation_id
+    # It was not made by a run here.
+    a_summary_of(a_store(), old, seqs=[1], level=Level.AGGRESSIVE)
+    # No model is there, so summaries of whole sentences are made in its place.
+    settings.LCM = {**settings.LCM, "summarizer": "chat,extractive", "leaf_chunk_tokens": 2000, "max_depth": 0}
+    engine().compact(conversation_id=a_conversation(*TEXTS).conversation_id)
+    settings.LCM = {**settings.LCM, "summarizer": "extractive"}
+    for level in Level:
+        conversation_id = a_conversation(*TEXTS).conversation_id
+        a_summary_of(a_store(), conversation_id, seqs=[1], level=level)
+        engine().compact(conversation_id=conversation_id)
+
+    told = activity_of().activity()
+
+    made = Summary.objects.exclude(conversation_id=old)
+    assert (before.summaries, before.levels, before.degraded_share) == (0, (), None)
+    assert told.summaries == made.count() > 8
+    assert {each.level: each.summaries for each in told.levels} == Counter(made.values_list("level", flat=True))
+    assert set(Level) == {each.level for each in told.levels}
+    assert sum(each.share for each in told.levels) == pytest.approx(1, abs=0.001)
+    assert told.degraded_summaries == made.filter(is_degraded=True).count() > 0
+    assert told.degraded_share == pytest.approx(told.degraded_summaries / told.summaries, abs=0.001)
+    assert activity_of("elsewhere").activity().summaries == 0
 
 
 def test_runs_of_long_ago_are_not_counted():

@@ -15,9 +15,8 @@ from django.db import connection
 
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.guards import Guard, guarded_client
-from compaction.llm.types import BreakerOpen, CallOutcome, ModelFailed, Prompt, Usage
+from compaction.llm.types import BreakerOpen, BreakerState, CallOutcome, ModelFailed, Prompt, Usage
 from compaction.models import ModelEndpoint
-from compaction.types import BreakerState
 from conversations.errors import NotFound
 from lcmsite.catalogue.json_text import as_json
 from tests.compaction.model_settings import KEY, Clock, models

@@ -7,6 +7,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
 from compaction.planning.significance import Significance, Thresholds, significance
@@ -14,6 +15,7 @@ from compaction.policy import CompactionPolicy
 from compaction.types import Outcome, Reason
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
+from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_workspace
 
 TALK = [
@@ -121,6 +123,34 @@ def test_a_conversation_may_have_thresholds_of_its_own(idle, own, outcome):
     a_store().configure_conversation(conversation_id=idle, overrides=own)
 
     assert under_pressure(idle).outcome is outcome
+
+
+def test_what_was_passed_over_is_not_under_pressure_until_there_is_more_of_it(idle):
+    def pressing() -> list[bool]:
+        activity = CompactionActivity.from_settings().activity()
+        named = [each.conversation_id for each in activity.pressed]
+        assert activity.under_pressure == len(named)
+        [listed] = RetrievalEngine.from_settings().browse().conversations
+        window = RetrievalEngine.from_settings().lineage_window(conversation_id=idle)
+        status = CompactionEngine.from_settings().evaluate(conversation_id=idle)
+        assert status.should_compact
+        return [named == [idle], listed.is_under_pressure, window.pressure.is_pressing, not status.passed_over]
+
+    assert pressing() == [True] * 4
+
+    under_pressure(idle)
+    assert pressing() == [False] * 4
+
+    more = [NewMessage(Role.USER, text) for text in [*TALK, *TALK]]
+    a_store().append_messages(conversation_id=idle, messages=more)
+    assert pressing() == [True] * 4
+
+
+def test_above_the_hard_threshold_nothing_counts_as_passed_over(idle, settings):
+    under_pressure(idle)
+    settings.LCM = {**settings.LCM, "model_token_budget": 4000}
+
+    assert CompactionActivity.from_settings().activity().under_pressure == 1
 
 
 def test_the_log_has_the_figures_of_what_was_passed_over_and_no_text(idle):

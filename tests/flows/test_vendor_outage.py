@@ -15,10 +15,11 @@ from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.endpoints import ModelEndpoints
+from compaction.llm.types import BreakerState, EndpointRecord
 from compaction.models import CompactionJob
 from compaction.redo import MOST_ATTEMPTS
 from compaction.summarizing.summarizer_chain import escalation_of
-from compaction.types import BreakerState, EndpointRecord, JobState, Reason
+from compaction.types import JobState, Reason
 from conversations.models import ContextItem, Conversation, Summary
 from conversations.types import Level
 from tests.compaction import vendor as does

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from compaction.llm.endpoints import ModelEndpoints
-from compaction.types import BreakerState, EndpointRecord
+from compaction.llm.types import BreakerState, EndpointRecord
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.sql import load
 from integrity.invariants import INVARIANTS

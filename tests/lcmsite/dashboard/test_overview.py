@@ -7,6 +7,8 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
@@ -149,3 +151,17 @@ def test_models_of_the_site_are_shown_and_reset_by_superusers_alone(operator, ad
 def test_acts_of_administrators_are_shown_to_admins_alone(reader, admin):
     assert "Recent acts" not in page_of(reader, "/w/default/shelf/")
     assert "set role" in page_of(admin, "/w/default/shelf/")
+
+
+def test_the_levels_of_new_summaries_and_the_degraded_share_are_shown(busy, reader, settings):
+    whole = " ".join(re.sub(r"<[^>]*>", " ", page_of(reader, "/w/default/")).split())
+    settings.LCM = {**settings.LCM, "summarizer": "chat,extractive"}
+    CompactionEngine.from_settings().compact(conversation_id=a_conversation(*TEXTS).conversation_id)
+
+    with CaptureQueriesContext(connection) as queries:
+        page = page_of(reader, "/w/default/")
+
+    degraded = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert re.search(r"Summaries in 24 hours \d 100 % normal Integrity", whole)
+    assert re.search(r"Summaries in 24 hours \d 100 % normal · 50 % degraded", degraded)
+    assert len(queries) <= 8
