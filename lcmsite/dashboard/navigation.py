@@ -13,7 +13,7 @@ from lcmsite.dashboard.visit import Visit
 # Each page by its name in `urls`, with its title.
 MENU: Mapping[str, Mapping[str, str]] = {
     "Memory": {
-        "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search",
+        "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search", "ask": "Ask",
         "runs": "Runs and jobs", "files": "Files",
     },
     "Trust": {
@@ -28,7 +28,7 @@ TABS: Mapping[str, str] = {
 }  # fmt: skip
 
 # Pages that belong to one of those, but have another address.
-UNDER = {"import": "conversations", "message": "conversations"}
+UNDER = {"import": "conversations", "message": "conversations", "boundaries": "conversation-runs"}
 # Pages whose address is the beginning of all others.
 ROOTS = frozenset({"overview", "transcript"})
 

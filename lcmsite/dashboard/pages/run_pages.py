@@ -1,4 +1,4 @@
-"""Compaction runs, background jobs and compaction plans."""
+"""Compaction runs, background jobs, plans, and boundaries of hosts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.http import HttpResponse, QueryDict
 
 from compaction.types import JobState, Outcome, PlanRecord, Reason, RunRecord
 from conversations.errors import NotFound
+from conversations.humanize import counted
 from lcmsite.dashboard.visit import POST, ListPage, Visit, page
 from lcmsite.types import KeyScope
 
@@ -24,6 +25,28 @@ def runs(visit: Visit) -> HttpResponse:
         filters=filters,
         outcomes=list(Outcome),
         reasons=list(Reason),
+    )
+
+
+@page(KeyScope.WRITE, POST)
+def backfill(visit: Visit) -> HttpResponse:
+    """Request compactions of what was skipped as not worth a summary."""
+    requested = visit.ask("lcm_backfill")
+    return visit.redirect("jobs", done=f"{counted(len(requested), 'compaction')} requested.")
+
+
+@page()
+def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
+    """Where a host has cut its context; as a part, whether all before a cut can be recovered."""
+    reference = visit.request.GET.get("host_reference") or None
+    if visit.is_part:
+        coverage = visit.ask("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
+        return visit.show("_coverage.html", coverage=coverage)
+    return visit.show(
+        "boundaries.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        paged=visit.list_page("lcm_boundaries", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
+        reference=reference,
     )
 
 

@@ -1,4 +1,4 @@
-"""Search the messages, summaries and files of a workspace."""
+"""Search messages, summaries and files; ask a question about them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 from django.http import HttpResponse, QueryDict
 
 from conversations.errors import LcmError
-from conversations.types import PartType, Role
-from lcmsite.catalogue.problems import problem_of
+from conversations.types import ConversationRecord, PartType, Role
+from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.visit import Visit, page, text_in
+from retrieval.delegation.types import QueryAnswer
 from retrieval.describing.browsing import BrowseSort
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort
 
@@ -43,8 +44,7 @@ def search(visit: Visit) -> HttpResponse:
     filters = _filters(given)
     if visit.is_part:
         return visit.show("_matches.html", filters=filters, **_found(visit, filters, given.get("cursor")))
-    recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
-    conversations = [each.conversation for each in recent.conversations]
+    conversations = _recent(visit)
     chosen = given.get("conversation_id", "")
     return visit.show(
         "search.html",
@@ -59,6 +59,35 @@ def search(visit: Visit) -> HttpResponse:
         filters=filters,
         address=_address(filters) if "query" in filters else None,
     )
+
+
+def _asked(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer | None = None) -> HttpResponse:
+    """The form of a question, with the answer or the problem if there is one."""
+    conversations = {} if answer is None else {each.id: each.conversation_id for each in answer.excerpts}
+    return visit.show(
+        "ask.html",
+        given=visit.request.POST,
+        conversations=_recent(visit),
+        answer=answer,
+        cited=[(conversations.get(id), id) for id in answer.cited_ids] if answer else [],
+        refusal=problem,
+    )
+
+
+@page(methods=("GET", "HEAD", "POST"), on_refusal=_asked)
+def ask(visit: Visit) -> HttpResponse:
+    """Ask a question; the answer names the messages that it relies on."""
+    given = visit.request.POST
+    if visit.request.method != "POST":
+        return _asked(visit)
+    chosen = {"conversation_id": given["conversation_id"]} if given.get("conversation_id") else {}
+    return _asked(visit, answer=visit.ask("lcm_expand_query", in_text=chosen, question=text_in(given, "question")))
+
+
+def _recent(visit: Visit) -> list[ConversationRecord]:
+    """The conversations used last, to choose from."""
+    recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
+    return [each.conversation for each in recent.conversations]
 
 
 def _filters(given: QueryDict) -> dict[str, Any]:

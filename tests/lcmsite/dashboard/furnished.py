@@ -48,12 +48,12 @@ A_PIECE = 120
 USERS = 6
 MOST_TYPED = 200
 _OF_WORKSPACE = (
-    "overview", "conversations", "projects", "project", "search", "runs", "files", "integrity", "repair-plans",
+    "overview", "conversations", "projects", "project", "search", "ask", "runs", "files", "integrity", "repair-plans",
     "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings", "audit", "import",
 )  # fmt: skip
 _OF_CONVERSATION = (
-    "transcript", "lineage", "inspector", "conversation-runs", "plans", "conversation-files", "conversation-trust",
-    "choose-erasure",
+    "transcript", "lineage", "inspector", "conversation-runs", "boundaries", "plans", "conversation-files",
+    "conversation-trust", "choose-erasure",
 )  # fmt: skip
 
 

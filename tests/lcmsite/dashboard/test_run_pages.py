@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from compaction.engine import CompactionEngine
+from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionJob, CompactionPlan, CompactionRun
 from compaction.plans.plan_store import CompactionPlans
-from compaction.types import JobState
+from compaction.types import JobState, Outcome, Reason
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.visiting import as_part, page_of, shown_links
 
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
 
@@ -98,3 +101,36 @@ def test_a_plan_is_of_its_conversation(conversation_id, reader):
     answers = [reader.get(f"/w/default/conversations/{other}/plans/{each}/") for each in (plan_id, "plan_0")]
 
     assert [answer.status_code for answer in answers] == [404, 404]
+
+
+def test_boundaries_of_hosts_are_listed_with_the_coverage_up_to_each(reader):
+    conversation_id = a_conversation(*(f"message {n}" for n in range(1, 9))).conversation_id
+    page = f"/w/default/conversations/{conversation_id}/boundaries/"
+    empty, whole = page_of(reader, page), as_part(reader, page)
+    HostCompaction.from_settings(Scope(a_workspace().pk)).record_boundary(
+        conversation_id=conversation_id, host_reference="cut & one", last_seq=5
+    )
+
+    listed = page_of(reader, page)
+    [check] = [link for link in shown_links(listed) if "host_reference" in link]
+
+    assert "No host has recorded a boundary" in empty and "Up to message 8" in whole and "complete" in whole
+    assert "cut &amp; one" in listed and f'hx-get="{check}"' in page_of(reader, page + check)
+    assert "Up to message 5, the boundary" in as_part(reader, page + check)
+    assert page in shown_links(page_of(reader, f"/w/default/conversations/{conversation_id}/runs/"))
+
+
+def test_what_was_skipped_is_summarized_at_an_operators_request(operator, reader):
+    conversation_id = a_conversation("hello").conversation_id
+    CompactionRun.objects.create(
+        run_id="run_0000000000000000", conversation_id=conversation_id, reason=Reason.THRESHOLD,
+        outcome=Outcome.SKIPPED, started_at=timezone.now(), finished_at=timezone.now(),
+        tokens_before=1, tokens_after=1,
+    )  # fmt: skip
+
+    done = operator.post("/w/default/backfill/", follow=True).content.decode()
+
+    assert "1 compaction requested." in done
+    assert CompactionJob.objects.get().conversation_id == conversation_id
+    assert "Summarize them anyway" in page_of(operator, "/w/default/runs/")
+    assert "Summarize them anyway" not in page_of(reader, "/w/default/runs/")

@@ -12,6 +12,7 @@ from compaction.engine import CompactionEngine
 from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from integrity.retention.tiers import Retention
+from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, shown_links
 from tests.made_once import made_once
@@ -142,3 +143,31 @@ def test_a_page_with_a_question_asks_for_the_answer_by_itself(reader):
     [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page)
     found = as_part(reader, address.replace("&amp;", "&"))
     assert hits(found) == ["message"] * 20 and "<html" not in found
+
+
+ASK = "/w/default/ask/"
+
+
+def test_a_question_is_answered_with_links_to_what_it_relies_on(harbour, reader):
+    page = reader.post(ASK, {"question": "Which boats are in the harbour?", "conversation_id": harbour})
+    shown = page.content.decode()
+
+    assert page.status_code == 200 and "Relies on" in shown and "about the harbour" in shown
+    assert any("/integrity/place/?id=msg_" in link or "node=sum_" in link for link in shown_links(shown))
+    assert HOSTILE not in shown and 'value="Which boats' in shown
+    assert Grant.objects.exists()
+
+
+@pytest.mark.parametrize("given", [{}, {"question": " "}, {"question": "Boats?", "conversation_id": "987654321"}])
+def test_a_question_that_cannot_be_asked_is_refused_beside_the_form(harbour, reader, given):
+    answer = reader.post(ASK, given)
+
+    assert answer.status_code in (400, 404)
+    assert 'role="alert"' in answer.content.decode() and 'name="question"' in answer.content.decode()
+
+
+def test_opening_the_form_grants_nothing(harbour, reader):
+    before = Grant.objects.count()
+
+    assert reader.get(f"{ASK}?question=Boats").status_code == 200
+    assert Grant.objects.count() == before

@@ -26,17 +26,17 @@ SHOWN = {
         projects project rests-on
         overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
         transcript more-messages message
-        job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text
-        compare-receipts files conversation-files file file-lines file-download grants workspaces integrity place scan
-        report repairs repair-plans quarantine retention storage conversation-trust conversation-ledger
+        job lineage lineage-window lineage-summary lineage-sources lineage-branch search ask boundaries inspector
+        context-text compare-receipts files conversation-files file file-lines file-download grants workspaces integrity
+        place scan report repairs repair-plans quarantine retention storage conversation-trust conversation-ledger
     """,
     OPERATOR: "import",
     ADMIN: "keys members settings audit repair-history erasures choose-erasure",
 }
 # And who may send the form that goes to it.
 DONE = {
-    READER: "keep-receipt begin-scan",
-    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs",
+    READER: "keep-receipt begin-scan ask",
+    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs backfill",
     ADMIN: """
         create-key revoke-key add-member set-role remove-member approve-repairs apply-repairs undo-repairs
         withhold release set-retention archive thaw preview-erasure erase
