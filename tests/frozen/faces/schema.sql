@@ -136,6 +136,10 @@ ALTER TABLE ONLY public.context_items
 ALTER TABLE ONLY public.conversation_checks
     ADD CONSTRAINT conversation_checks_pkey PRIMARY KEY (conversation_id);
 
+-- CONSTRAINT conversations conversations_are_in_one_workspace
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_are_in_one_workspace UNIQUE (conversation_id, workspace_id);
+
 -- CONSTRAINT conversations conversations_have_one_session_per_workspace
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_have_one_session_per_workspace UNIQUE (workspace_id, session_id);
@@ -175,6 +179,10 @@ ALTER TABLE ONLY public.file_references
 -- CONSTRAINT grants grants_pkey
 ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_pkey PRIMARY KEY (grant_id);
+
+-- CONSTRAINT history_jobs history_jobs_pkey
+ALTER TABLE ONLY public.history_jobs
+    ADD CONSTRAINT history_jobs_pkey PRIMARY KEY (job_id);
 
 -- CONSTRAINT huey_counter huey_counter_pkey
 ALTER TABLE ONLY public.huey_counter
@@ -240,6 +248,18 @@ ALTER TABLE ONLY public.messages
 ALTER TABLE ONLY public.model_endpoints
     ADD CONSTRAINT model_endpoints_pkey PRIMARY KEY (name);
 
+-- CONSTRAINT projects projects_are_in_one_workspace
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_are_in_one_workspace UNIQUE (project_id, workspace_id);
+
+-- CONSTRAINT projects projects_have_one_name_per_workspace
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_have_one_name_per_workspace UNIQUE (workspace_id, name);
+
+-- CONSTRAINT projects projects_pkey
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_pkey PRIMARY KEY (project_id);
+
 -- CONSTRAINT quarantines quarantines_pkey
 ALTER TABLE ONLY public.quarantines
     ADD CONSTRAINT quarantines_pkey PRIMARY KEY (quarantine_id);
@@ -255,6 +275,26 @@ ALTER TABLE ONLY public.repair_steps
 -- CONSTRAINT repair_steps repair_steps_stand_in_order
 ALTER TABLE ONLY public.repair_steps
     ADD CONSTRAINT repair_steps_stand_in_order UNIQUE (plan_id, ordinal);
+
+-- CONSTRAINT session_summaries session_summaries_pkey
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_pkey PRIMARY KEY (summary_id);
+
+-- CONSTRAINT session_summaries session_summaries_supersedes_id_key
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_supersedes_id_key UNIQUE (supersedes_id);
+
+-- CONSTRAINT session_summary_children session_summary_children_are_listed_once
+ALTER TABLE ONLY public.session_summary_children
+    ADD CONSTRAINT session_summary_children_are_listed_once UNIQUE (parent_id, child_id);
+
+-- CONSTRAINT session_summary_children session_summary_children_pkey
+ALTER TABLE ONLY public.session_summary_children
+    ADD CONSTRAINT session_summary_children_pkey PRIMARY KEY (parent_id, ordinal);
+
+-- CONSTRAINT session_summary_memories session_summary_memories_pkey
+ALTER TABLE ONLY public.session_summary_memories
+    ADD CONSTRAINT session_summary_memories_pkey PRIMARY KEY (summary_id, ordinal);
 
 -- CONSTRAINT summaries summaries_pkey
 ALTER TABLE ONLY public.summaries
@@ -398,6 +438,22 @@ ALTER TABLE ONLY public.context_items
 ALTER TABLE ONLY public.conversation_checks
     ADD CONSTRAINT conversation_checks_conversation_id_b2e38b2f_fk_conversat FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
 
+-- FK CONSTRAINT conversations conversations_parent_id_177d5f37_fk_conversat
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_parent_id_177d5f37_fk_conversat FOREIGN KEY (parent_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT conversations conversations_project_id_301fef4f_fk_projects_project_id
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_project_id_301fef4f_fk_projects_project_id FOREIGN KEY (project_id) REFERENCES public.projects(project_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT conversations conversations_share_the_workspace_of_their_parent
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_share_the_workspace_of_their_parent FOREIGN KEY (parent_id, workspace_id) REFERENCES public.conversations(conversation_id, workspace_id);
+
+-- FK CONSTRAINT conversations conversations_share_the_workspace_of_their_project
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_share_the_workspace_of_their_project FOREIGN KEY (project_id, workspace_id) REFERENCES public.projects(project_id, workspace_id);
+
 -- FK CONSTRAINT conversations conversations_workspace_id_fkey
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) ON DELETE RESTRICT;
@@ -429,6 +485,18 @@ ALTER TABLE ONLY public.file_references
 -- FK CONSTRAINT grants grants_workspace_id_67d1f8fd_fk_workspaces_workspace_id
 ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_workspace_id_67d1f8fd_fk_workspaces_workspace_id FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT history_jobs history_jobs_conversation_id_2024843a_fk_conversat
+ALTER TABLE ONLY public.history_jobs
+    ADD CONSTRAINT history_jobs_conversation_id_2024843a_fk_conversat FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT history_jobs history_jobs_project_id_066de902_fk_projects_project_id
+ALTER TABLE ONLY public.history_jobs
+    ADD CONSTRAINT history_jobs_project_id_066de902_fk_projects_project_id FOREIGN KEY (project_id) REFERENCES public.projects(project_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT history_jobs history_jobs_workspace_id_b019f4c7_fk_workspaces_workspace_id
+ALTER TABLE ONLY public.history_jobs
+    ADD CONSTRAINT history_jobs_workspace_id_b019f4c7_fk_workspaces_workspace_id FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
 
 -- FK CONSTRAINT integrity_findings integrity_findings_report_id_f477770a_fk_integrity
 ALTER TABLE ONLY public.integrity_findings
@@ -490,6 +558,10 @@ ALTER TABLE ONLY public.messages
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_erased_by_id_fkey FOREIGN KEY (erased_by_id) REFERENCES public.audit_log(audit_id) ON DELETE RESTRICT;
 
+-- FK CONSTRAINT projects projects_workspace_id_82651d7a_fk_workspaces_workspace_id
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_workspace_id_82651d7a_fk_workspaces_workspace_id FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
+
 -- FK CONSTRAINT quarantines quarantines_conversation_id_fkey
 ALTER TABLE ONLY public.quarantines
     ADD CONSTRAINT quarantines_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) ON DELETE RESTRICT;
@@ -501,6 +573,54 @@ ALTER TABLE ONLY public.repair_plans
 -- FK CONSTRAINT repair_steps repair_steps_plan_id_a26b67c4_fk_repair_plans_plan_id
 ALTER TABLE ONLY public.repair_steps
     ADD CONSTRAINT repair_steps_plan_id_a26b67c4_fk_repair_plans_plan_id FOREIGN KEY (plan_id) REFERENCES public.repair_plans(plan_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summaries session_summaries_conversation_id_28f94ab4_fk_conversat
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_conversation_id_28f94ab4_fk_conversat FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summaries session_summaries_erased_by_id_9779d463_fk_audit_log_audit_id
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_erased_by_id_9779d463_fk_audit_log_audit_id FOREIGN KEY (erased_by_id) REFERENCES public.audit_log(audit_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summaries session_summaries_project_id_8525720d_fk_projects_project_id
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_project_id_8525720d_fk_projects_project_id FOREIGN KEY (project_id) REFERENCES public.projects(project_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summaries session_summaries_share_the_workspace_of_their_conversation
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_share_the_workspace_of_their_conversation FOREIGN KEY (conversation_id, workspace_id) REFERENCES public.conversations(conversation_id, workspace_id);
+
+-- FK CONSTRAINT session_summaries session_summaries_share_the_workspace_of_their_project
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_share_the_workspace_of_their_project FOREIGN KEY (project_id, workspace_id) REFERENCES public.projects(project_id, workspace_id);
+
+-- FK CONSTRAINT session_summaries session_summaries_supersedes_id_b1025859_fk_session_s
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_supersedes_id_b1025859_fk_session_s FOREIGN KEY (supersedes_id) REFERENCES public.session_summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summaries session_summaries_workspace_id_33e2f0a5_fk_workspace
+ALTER TABLE ONLY public.session_summaries
+    ADD CONSTRAINT session_summaries_workspace_id_33e2f0a5_fk_workspace FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summary_children session_summary_chil_child_id_a657796b_fk_session_s
+ALTER TABLE ONLY public.session_summary_children
+    ADD CONSTRAINT session_summary_chil_child_id_a657796b_fk_session_s FOREIGN KEY (child_id) REFERENCES public.session_summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summary_children session_summary_chil_parent_id_aaefcea4_fk_session_s
+ALTER TABLE ONLY public.session_summary_children
+    ADD CONSTRAINT session_summary_chil_parent_id_aaefcea4_fk_session_s FOREIGN KEY (parent_id) REFERENCES public.session_summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summary_memories session_summary_memo_memory_summary_id_575e2530_fk_summaries
+ALTER TABLE ONLY public.session_summary_memories
+    ADD CONSTRAINT session_summary_memo_memory_summary_id_575e2530_fk_summaries FOREIGN KEY (memory_summary_id) REFERENCES public.summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summary_memories session_summary_memo_message_id_09b960c7_fk_messages_
+ALTER TABLE ONLY public.session_summary_memories
+    ADD CONSTRAINT session_summary_memo_message_id_09b960c7_fk_messages_ FOREIGN KEY (message_id) REFERENCES public.messages(message_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT session_summary_memories session_summary_memo_summary_id_0dddc9d6_fk_session_s
+ALTER TABLE ONLY public.session_summary_memories
+    ADD CONSTRAINT session_summary_memo_summary_id_0dddc9d6_fk_session_s FOREIGN KEY (summary_id) REFERENCES public.session_summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
 
 -- FK CONSTRAINT summaries summaries_conversation_id_fkey
 ALTER TABLE ONLY public.summaries
@@ -773,6 +893,25 @@ BEGIN
 END
 $$;
 
+-- FUNCTION lcm_keep_session_summary()
+CREATE FUNCTION public.lcm_keep_session_summary() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  taken text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
+BEGIN
+  IF to_jsonb(NEW) - taken IS DISTINCT FROM to_jsonb(OLD) - taken OR NEW.content <> '' OR NOT EXISTS (
+    SELECT FROM audit_log
+    WHERE transaction_id = pg_current_xact_id_if_assigned() AND act = 'erase' AND workspace_id = OLD.workspace_id
+      AND audit_id = NEW.erased_by_id
+  ) THEN
+    RAISE EXCEPTION 'UPDATE on session_summaries refused: what LCM has recorded is never changed or removed'
+      USING ERRCODE = 'integrity_constraint_violation', HINT = 'Summarize the session again.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
 -- FUNCTION lcm_keep_summary()
 CREATE FUNCTION public.lcm_keep_summary() RETURNS trigger
     LANGUAGE plpgsql
@@ -824,6 +963,23 @@ BEGIN
   RAISE EXCEPTION '% on % refused: what LCM has recorded is never changed or removed', TG_OP, TG_TABLE_NAME
     USING ERRCODE = 'integrity_constraint_violation',
           HINT = 'Append a new message; compaction makes room without touching what is stored.';
+END
+$$;
+
+-- FUNCTION lcm_require_history_source()
+CREATE FUNCTION public.lcm_require_history_source() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM session_summary_memories WHERE summary_id = NEW.summary_id AND NEW.depth = 0
+    UNION ALL
+    SELECT FROM session_summary_children WHERE parent_id = NEW.summary_id AND NEW.depth > 0
+  ) THEN
+    RAISE EXCEPTION 'session summary % links to no source', NEW.summary_id
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NULL;
 END
 $$;
 
@@ -1234,6 +1390,12 @@ CREATE UNIQUE INDEX context_items_show_a_message_once ON public.context_items US
 -- INDEX context_items_show_a_summary_once
 CREATE UNIQUE INDEX context_items_show_a_summary_once ON public.context_items USING btree (summary_id) WHERE (summary_id IS NOT NULL);
 
+-- INDEX conversations_parent_id_177d5f37
+CREATE INDEX conversations_parent_id_177d5f37 ON public.conversations USING btree (parent_id);
+
+-- INDEX conversations_project_id_301fef4f
+CREATE INDEX conversations_project_id_301fef4f ON public.conversations USING btree (project_id);
+
 -- INDEX django_admin_log_content_type_id_c4bce8eb
 CREATE INDEX django_admin_log_content_type_id_c4bce8eb ON public.django_admin_log USING btree (content_type_id);
 
@@ -1275,6 +1437,24 @@ CREATE INDEX grants_workspace_id_67d1f8fd ON public.grants USING btree (workspac
 
 -- INDEX grants_workspace_idx
 CREATE INDEX grants_workspace_idx ON public.grants USING btree (workspace_id, created_at DESC);
+
+-- INDEX history_jobs_conversation_id_2024843a
+CREATE INDEX history_jobs_conversation_id_2024843a ON public.history_jobs USING btree (conversation_id);
+
+-- INDEX history_jobs_open_idx
+CREATE INDEX history_jobs_open_idx ON public.history_jobs USING btree (run_after) WHERE (state = ANY (ARRAY['queued'::text, 'leased'::text]));
+
+-- INDEX history_jobs_project_id_066de902
+CREATE INDEX history_jobs_project_id_066de902 ON public.history_jobs USING btree (project_id);
+
+-- INDEX history_jobs_wait_once_per_conversation
+CREATE UNIQUE INDEX history_jobs_wait_once_per_conversation ON public.history_jobs USING btree (conversation_id) WHERE ((conversation_id IS NOT NULL) AND (state = 'queued'::text));
+
+-- INDEX history_jobs_wait_once_per_project
+CREATE UNIQUE INDEX history_jobs_wait_once_per_project ON public.history_jobs USING btree (project_id) WHERE ((project_id IS NOT NULL) AND (state = 'queued'::text));
+
+-- INDEX history_jobs_workspace_id_b019f4c7
+CREATE INDEX history_jobs_workspace_id_b019f4c7 ON public.history_jobs USING btree (workspace_id);
 
 -- INDEX huey_schedule_queue_timestamp
 CREATE INDEX huey_schedule_queue_timestamp ON public.huey_schedule USING btree (queue, "timestamp");
@@ -1385,6 +1565,9 @@ CREATE INDEX messages_tsv_gin_idx ON public.messages USING gin (content_tsv);
 -- INDEX model_endpoints_name_12ae77cf_like
 CREATE INDEX model_endpoints_name_12ae77cf_like ON public.model_endpoints USING btree (name text_pattern_ops);
 
+-- INDEX projects_workspace_id_82651d7a
+CREATE INDEX projects_workspace_id_82651d7a ON public.projects USING btree (workspace_id);
+
 -- INDEX quarantines_conv_idx
 CREATE INDEX quarantines_conv_idx ON public.quarantines USING btree (conversation_id);
 
@@ -1408,6 +1591,69 @@ CREATE INDEX repair_steps_plan_id_a26b67c4 ON public.repair_steps USING btree (p
 
 -- INDEX repair_steps_plan_id_a26b67c4_like
 CREATE INDEX repair_steps_plan_id_a26b67c4_like ON public.repair_steps USING btree (plan_id text_pattern_ops);
+
+-- INDEX session_summaries_conversation_id_28f94ab4
+CREATE INDEX session_summaries_conversation_id_28f94ab4 ON public.session_summaries USING btree (conversation_id);
+
+-- INDEX session_summaries_degraded_idx
+CREATE INDEX session_summaries_degraded_idx ON public.session_summaries USING btree (summary_id) WHERE is_degraded;
+
+-- INDEX session_summaries_erased_by_id_9779d463
+CREATE INDEX session_summaries_erased_by_id_9779d463 ON public.session_summaries USING btree (erased_by_id);
+
+-- INDEX session_summaries_erased_idx
+CREATE INDEX session_summaries_erased_idx ON public.session_summaries USING btree (summary_id) WHERE (erased_by_id IS NOT NULL);
+
+-- INDEX session_summaries_project_id_8525720d
+CREATE INDEX session_summaries_project_id_8525720d ON public.session_summaries USING btree (project_id);
+
+-- INDEX session_summaries_project_idx
+CREATE INDEX session_summaries_project_idx ON public.session_summaries USING btree (project_id, depth, latest_at);
+
+-- INDEX session_summaries_summary_id_a1312c83_like
+CREATE INDEX session_summaries_summary_id_a1312c83_like ON public.session_summaries USING btree (summary_id text_pattern_ops);
+
+-- INDEX session_summaries_supersedes_id_b1025859_like
+CREATE INDEX session_summaries_supersedes_id_b1025859_like ON public.session_summaries USING btree (supersedes_id text_pattern_ops);
+
+-- INDEX session_summaries_tsv_gin_idx
+CREATE INDEX session_summaries_tsv_gin_idx ON public.session_summaries USING gin (content_tsv);
+
+-- INDEX session_summaries_workspace_id_33e2f0a5
+CREATE INDEX session_summaries_workspace_id_33e2f0a5 ON public.session_summaries USING btree (workspace_id);
+
+-- INDEX session_summary_children_child_id_a657796b
+CREATE INDEX session_summary_children_child_id_a657796b ON public.session_summary_children USING btree (child_id);
+
+-- INDEX session_summary_children_child_id_a657796b_like
+CREATE INDEX session_summary_children_child_id_a657796b_like ON public.session_summary_children USING btree (child_id text_pattern_ops);
+
+-- INDEX session_summary_children_parent_id_aaefcea4
+CREATE INDEX session_summary_children_parent_id_aaefcea4 ON public.session_summary_children USING btree (parent_id);
+
+-- INDEX session_summary_children_parent_id_aaefcea4_like
+CREATE INDEX session_summary_children_parent_id_aaefcea4_like ON public.session_summary_children USING btree (parent_id text_pattern_ops);
+
+-- INDEX session_summary_memories_memory_summary_id_575e2530
+CREATE INDEX session_summary_memories_memory_summary_id_575e2530 ON public.session_summary_memories USING btree (memory_summary_id);
+
+-- INDEX session_summary_memories_memory_summary_id_575e2530_like
+CREATE INDEX session_summary_memories_memory_summary_id_575e2530_like ON public.session_summary_memories USING btree (memory_summary_id text_pattern_ops);
+
+-- INDEX session_summary_memories_message_id_09b960c7
+CREATE INDEX session_summary_memories_message_id_09b960c7 ON public.session_summary_memories USING btree (message_id);
+
+-- INDEX session_summary_memories_name_a_message_once
+CREATE UNIQUE INDEX session_summary_memories_name_a_message_once ON public.session_summary_memories USING btree (summary_id, message_id) WHERE (message_id IS NOT NULL);
+
+-- INDEX session_summary_memories_name_a_summary_once
+CREATE UNIQUE INDEX session_summary_memories_name_a_summary_once ON public.session_summary_memories USING btree (summary_id, memory_summary_id) WHERE (memory_summary_id IS NOT NULL);
+
+-- INDEX session_summary_memories_summary_id_0dddc9d6
+CREATE INDEX session_summary_memories_summary_id_0dddc9d6 ON public.session_summary_memories USING btree (summary_id);
+
+-- INDEX session_summary_memories_summary_id_0dddc9d6_like
+CREATE INDEX session_summary_memories_summary_id_0dddc9d6_like ON public.session_summary_memories USING btree (summary_id text_pattern_ops);
 
 -- INDEX summaries_conv_created_idx
 CREATE INDEX summaries_conv_created_idx ON public.summaries USING btree (conversation_id, created_at);
@@ -1626,6 +1872,16 @@ ALTER TABLE public.file_references ALTER COLUMN reference_id ADD GENERATED ALWAY
     CACHE 1
 );
 
+-- SEQUENCE history_jobs_job_id_seq
+ALTER TABLE public.history_jobs ALTER COLUMN job_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.history_jobs_job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- SEQUENCE huey_schedule_id_seq
 CREATE SEQUENCE public.huey_schedule_id_seq
     START WITH 1
@@ -1675,6 +1931,16 @@ ALTER TABLE public.memberships ALTER COLUMN membership_id ADD GENERATED BY DEFAU
 -- SEQUENCE messages_message_id_seq
 ALTER TABLE public.messages ALTER COLUMN message_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.messages_message_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- SEQUENCE projects_project_id_seq
+ALTER TABLE public.projects ALTER COLUMN project_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.projects_project_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -1996,6 +2262,7 @@ CREATE TABLE public.conversation_checks (
 
 -- TABLE conversations
 CREATE TABLE public.conversations (
+    CONSTRAINT conversations_say_what_their_parent_is CHECK ((((parent_id IS NULL) AND (parent_link IS NULL)) OR ((parent_link = ANY (ARRAY['subagent'::text, 'fork'::text])) AND (NOT ((parent_id = conversation_id) AND (parent_id IS NOT NULL)))))),
     active_messages bigint DEFAULT 0 NOT NULL,
     active_tokens bigint DEFAULT 0 NOT NULL,
     chain_head bytea DEFAULT '\x'::bytea NOT NULL,
@@ -2006,6 +2273,9 @@ CREATE TABLE public.conversations (
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     next_seq bigint DEFAULT 1 NOT NULL,
     overrides jsonb DEFAULT '{}'::jsonb NOT NULL,
+    parent_id bigint,
+    parent_link text,
+    project_id bigint,
     quarantined integer DEFAULT 0 NOT NULL,
     rest_until_seq bigint DEFAULT 0 NOT NULL,
     row_seal bytea,
@@ -2097,6 +2367,32 @@ CREATE TABLE public.grants (
     row_seal bytea,
     token_cap integer NOT NULL,
     tokens_used integer DEFAULT 0 NOT NULL,
+    workspace_id bigint NOT NULL
+);
+
+-- TABLE history_jobs
+CREATE TABLE public.history_jobs (
+    CONSTRAINT history_jobs_are_about_one_thing CHECK ((((conversation_id IS NULL) OR (project_id IS NULL)) AND (1 = (
+CASE
+    WHEN (conversation_id IS NULL) THEN 1
+    ELSE 0
+END +
+CASE
+    WHEN (project_id IS NULL) THEN 1
+    ELSE 0
+END)))),
+    attempts integer NOT NULL,
+    conversation_id bigint,
+    fence integer NOT NULL,
+    finished_at timestamp with time zone,
+    job_id bigint NOT NULL,
+    last_error text NOT NULL,
+    leased_until timestamp with time zone,
+    project_id bigint,
+    reason text NOT NULL,
+    requested_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    run_after timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    state text NOT NULL,
     workspace_id bigint NOT NULL
 );
 
@@ -2295,6 +2591,16 @@ CREATE TABLE public.model_endpoints (
     window_tokens bigint DEFAULT 0 NOT NULL
 );
 
+-- TABLE projects
+CREATE TABLE public.projects (
+    CONSTRAINT projects_have_a_name CHECK ((NOT (name = ''::text))),
+    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    name text NOT NULL,
+    project_id bigint NOT NULL,
+    row_seal bytea,
+    workspace_id bigint NOT NULL
+);
+
 -- TABLE quarantines
 CREATE TABLE public.quarantines (
     conversation_id bigint NOT NULL,
@@ -2341,6 +2647,60 @@ CREATE TABLE public.repair_steps (
     target text NOT NULL,
     undo jsonb,
     why text NOT NULL
+);
+
+-- TABLE session_summaries
+CREATE TABLE public.session_summaries (
+    CONSTRAINT session_summaries_add_up CHECK (((earliest_at <= latest_at) AND (token_count >= 0))),
+    CONSTRAINT session_summaries_cover_a_conversation_or_a_project CHECK ((((conversation_id IS NOT NULL) AND (depth = 0) AND (first_seq >= 1) AND (last_seq >= first_seq)) OR ((conversation_id IS NULL) AND (depth > 0) AND (first_seq IS NULL) AND (last_seq IS NULL) AND (project_id IS NOT NULL)))),
+    CONSTRAINT session_summaries_have_the_confidence_of_their_level CHECK ((((confidence = (0.7)::double precision) AND (level = 'normal'::text)) OR ((confidence = (0.5)::double precision) AND (level = 'aggressive'::text)) OR ((confidence = (0.3)::double precision) AND (level = 'deterministic'::text)))),
+    CONSTRAINT session_summaries_have_the_depth_of_their_kind CHECK ((((depth = 0) AND (kind = 'session'::text)) OR ((depth = 1) AND (kind = 'arc'::text)) OR ((depth = 2) AND (kind = 'epoch'::text)))),
+    CONSTRAINT session_summaries_supersede_others CHECK ((NOT ((supersedes_id = summary_id) AND (supersedes_id IS NOT NULL)))),
+    confidence double precision NOT NULL,
+    content text NOT NULL,
+    content_tsv tsvector GENERATED ALWAYS AS (public.lcm_tsv(content)) STORED,
+    conversation_id bigint,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    depth smallint NOT NULL,
+    earliest_at timestamp with time zone NOT NULL,
+    erased_by_id bigint,
+    first_seq bigint,
+    is_degraded boolean DEFAULT false NOT NULL,
+    kind text NOT NULL,
+    last_seq bigint,
+    latest_at timestamp with time zone NOT NULL,
+    level text NOT NULL,
+    model text NOT NULL,
+    project_id bigint,
+    prompt_version text DEFAULT ''::text NOT NULL,
+    quality jsonb NOT NULL,
+    retention double precision,
+    row_seal bytea,
+    summary_hash bytea NOT NULL,
+    summary_id text NOT NULL,
+    supersedes_id text,
+    token_count integer NOT NULL,
+    token_counter text NOT NULL,
+    workspace_id bigint NOT NULL
+);
+
+-- TABLE session_summary_children
+CREATE TABLE public.session_summary_children (
+    CONSTRAINT session_summary_children_are_others CHECK (((NOT (parent_id = child_id)) AND (ordinal >= 0))),
+    child_id text NOT NULL,
+    ordinal integer NOT NULL,
+    parent_id text NOT NULL
+);
+
+-- TABLE session_summary_memories
+CREATE TABLE public.session_summary_memories (
+    CONSTRAINT session_summary_memories_count_from_zero CHECK ((ordinal >= 0)),
+    CONSTRAINT session_summary_memories_point_at_one_thing CHECK ((((item_type = 'message'::public.context_item_type) AND (memory_summary_id IS NULL) AND (message_id IS NOT NULL)) OR ((item_type = 'summary'::public.context_item_type) AND (memory_summary_id IS NOT NULL) AND (message_id IS NULL)))),
+    item_type public.context_item_type NOT NULL,
+    memory_summary_id text,
+    message_id bigint,
+    ordinal integer NOT NULL,
+    summary_id text NOT NULL
 );
 
 -- TABLE summaries
@@ -2480,7 +2840,7 @@ CREATE TRIGGER compaction_plans_are_sealed BEFORE INSERT OR UPDATE OF plan_id, c
 CREATE TRIGGER compaction_runs_are_sealed BEFORE INSERT OR UPDATE OF run_id, conversation_id, job_id, reason, outcome, started_at, finished_at, tokens_before, tokens_after, leaf_summaries, condensed_summaries, redone_summaries, details, row_seal ON public.compaction_runs FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('run_id', 'conversation_id', 'job_id', 'reason', 'outcome', 'started_at', 'finished_at', 'tokens_before', 'tokens_after', 'leaf_summaries', 'condensed_summaries', 'redone_summaries', 'details');
 
 -- TRIGGER conversations conversations_are_sealed
-CREATE TRIGGER conversations_are_sealed BEFORE INSERT OR UPDATE OF conversation_id, workspace_id, session_id, title, created_at, metadata, overrides, row_seal ON public.conversations FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('conversation_id', 'workspace_id', 'session_id', 'title', 'created_at', 'metadata', 'overrides');
+CREATE TRIGGER conversations_are_sealed BEFORE INSERT OR UPDATE OF conversation_id, workspace_id, session_id, title, created_at, metadata, overrides, project_id, parent_id, parent_link, row_seal ON public.conversations FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('conversation_id', 'workspace_id', 'session_id', 'title', 'created_at', 'metadata', 'overrides', 'project_id', 'parent_id', 'parent_link');
 
 -- TRIGGER erasures erasures_are_sealed
 CREATE TRIGGER erasures_are_sealed BEFORE INSERT OR UPDATE OF erasure_id, conversation_id, requested_by, requested_at, expires_at, message_ids, file_ids, is_whole, fingerprint, confirmation, act_id, bytes_left, row_seal ON public.erasures FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('erasure_id', 'conversation_id', 'requested_by', 'requested_at', 'expires_at', 'message_ids', 'file_ids', 'is_whole', 'fingerprint', 'confirmation', 'act_id', 'bytes_left');
@@ -2533,6 +2893,9 @@ CREATE TRIGGER messages_are_kept BEFORE TRUNCATE ON public.messages FOR EACH STA
 -- TRIGGER messages messages_are_not_removed
 CREATE TRIGGER messages_are_not_removed BEFORE DELETE ON public.messages FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
 
+-- TRIGGER projects projects_are_sealed
+CREATE TRIGGER projects_are_sealed BEFORE INSERT OR UPDATE OF project_id, workspace_id, name, created_at, row_seal ON public.projects FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('project_id', 'workspace_id', 'name', 'created_at');
+
 -- TRIGGER quarantines quarantines_are_sealed
 CREATE TRIGGER quarantines_are_sealed BEFORE INSERT OR UPDATE OF quarantine_id, conversation_id, target, reason, created_at, released_at, row_seal ON public.quarantines FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('quarantine_id', 'conversation_id', 'target', 'reason', 'created_at', 'released_at');
 
@@ -2541,6 +2904,33 @@ CREATE TRIGGER repair_plans_are_sealed BEFORE INSERT OR UPDATE OF plan_id, repor
 
 -- TRIGGER repair_steps repair_steps_are_sealed
 CREATE TRIGGER repair_steps_are_sealed BEFORE INSERT OR UPDATE OF step_id, plan_id, ordinal, operation, conversation_id, target, before, after, risk, reversible, why, codes, state, approved_by, approved_at, applied_at, undo, row_seal ON public.repair_steps FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('step_id', 'plan_id', 'ordinal', 'operation', 'conversation_id', 'target', 'before', 'after', 'risk', 'reversible', 'why', 'codes', 'state', 'approved_by', 'approved_at', 'applied_at', 'undo');
+
+-- TRIGGER session_summaries session_summaries_are_immutable
+CREATE TRIGGER session_summaries_are_immutable BEFORE UPDATE ON public.session_summaries FOR EACH ROW EXECUTE FUNCTION public.lcm_keep_session_summary();
+
+-- TRIGGER session_summaries session_summaries_are_kept
+CREATE TRIGGER session_summaries_are_kept BEFORE TRUNCATE ON public.session_summaries FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER session_summaries session_summaries_are_not_removed
+CREATE TRIGGER session_summaries_are_not_removed BEFORE DELETE ON public.session_summaries FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER session_summaries session_summaries_are_sealed
+CREATE TRIGGER session_summaries_are_sealed BEFORE INSERT OR UPDATE OF summary_id, workspace_id, project_id, conversation_id, depth, kind, token_count, token_counter, first_seq, last_seq, earliest_at, latest_at, level, confidence, model, prompt_version, retention, quality, is_degraded, summary_hash, supersedes_id, erased_by_id, created_at, row_seal ON public.session_summaries FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('summary_id', 'workspace_id', 'project_id', 'conversation_id', 'depth', 'kind', 'token_count', 'token_counter', 'first_seq', 'last_seq', 'earliest_at', 'latest_at', 'level', 'confidence', 'model', 'prompt_version', 'retention', 'quality', 'is_degraded', 'summary_hash', 'supersedes_id', 'erased_by_id', 'created_at');
+
+-- TRIGGER session_summaries session_summaries_have_a_source
+CREATE CONSTRAINT TRIGGER session_summaries_have_a_source AFTER INSERT ON public.session_summaries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.lcm_require_history_source();
+
+-- TRIGGER session_summary_children session_summary_children_are_immutable
+CREATE TRIGGER session_summary_children_are_immutable BEFORE DELETE OR UPDATE ON public.session_summary_children FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER session_summary_children session_summary_children_are_kept
+CREATE TRIGGER session_summary_children_are_kept BEFORE TRUNCATE ON public.session_summary_children FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER session_summary_memories session_summary_memories_are_immutable
+CREATE TRIGGER session_summary_memories_are_immutable BEFORE DELETE OR UPDATE ON public.session_summary_memories FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER session_summary_memories session_summary_memories_are_kept
+CREATE TRIGGER session_summary_memories_are_kept BEFORE TRUNCATE ON public.session_summary_memories FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
 
 -- TRIGGER summaries summaries_are_immutable
 CREATE TRIGGER summaries_are_immutable BEFORE UPDATE ON public.summaries FOR EACH ROW EXECUTE FUNCTION public.lcm_keep_summary();
