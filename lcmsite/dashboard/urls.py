@@ -64,6 +64,7 @@ urlpatterns: list[URLPattern] = [
     path(CONVERSATION + "lineage/<str:summary_id>/", lineage_pages.summary, name="lineage-summary"),
     path(CONVERSATION + "lineage/<str:summary_id>/sources/", lineage_pages.sources, name="lineage-sources"),
     path(CONVERSATION + "lineage/<str:summary_id>/branch/", lineage_pages.branch, name="lineage-branch"),
+    path(W + "impact/<str:item_id>/", lineage_pages.impact, name="impact"),
     path(W + "search/", search_page.search, name="search"),
     path(CONVERSATION + "context/", inspector.inspector, name="inspector"),
     path(CONVERSATION + "context/text/", inspector.text, name="context-text"),

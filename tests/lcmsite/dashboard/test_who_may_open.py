@@ -25,7 +25,7 @@ SHOWN = {
     READER: """
         overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
         transcript more-messages message
-        job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text
+        job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text impact
         compare-receipts files conversation-files file file-lines file-download grants workspaces integrity place scan
         report repairs quarantine retention storage conversation-trust conversation-ledger
     """,
