@@ -166,7 +166,7 @@ class GetMessageParams(MessageParams):
 class StoreFileParams(ConversationParams):
     content: Bytes = Field(description="The file's bytes, as base64.")
     file_name: Text | None = optional("What the file is called.")
-    mime_type: Text | None = optional("What kind of file it is, such as text/csv.")
+    mime_type: Text | None = optional("What kind of file it is, such as text/csv; guessed if not given.")
 
 
 class FileParams(Params):
@@ -194,7 +194,7 @@ class ReadFileLinesParams(FileParams):
 class BeginUploadParams(ConversationParams):
     byte_size: WholeNumber = Field(description="How many bytes the whole file has.")
     file_name: Text | None = optional("What the file is called.")
-    mime_type: Text | None = optional("What kind of file it is, such as text/csv.")
+    mime_type: Text | None = optional("What kind of file it is, such as text/csv; guessed if not given.")
     sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, to be checked.")
 
 

@@ -28,6 +28,7 @@ from conversations.param_fields import (
 from conversations.params import ConversationParams
 from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort
+from retrieval.describing.impact import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import GrepScope, GrepSort
 
@@ -93,8 +94,13 @@ class DescribeRangeParams(RangeParams):
 
 
 class ImpactParams(Params):
-    id: Identifier = Field(description="A summary (sum_...) or a message (msg_...).")
-    limit: MostListed = optional("The most summaries to list.")
+    id: Identifier = Field(
+        description="A message (msg_...), a summary (sum_...), a session summary (ses_...) or a file (file_...)."
+    )
+    direction: Annotated[Direction, OneOf] = optional("Upstream for what derives from it; downstream for its sources.")
+    max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("How many steps away to look at most.")
+    min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("How sure a link must be to be followed.")
+    limit: MostListed = optional("The most things to list.")
 
 
 def _level(value: int) -> int:

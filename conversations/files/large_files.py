@@ -84,7 +84,7 @@ class LargeFileService:
         without a row are reused by the next file.
         """
         # Imported here: it loads a dozen parsers, and most processes never store a file.
-        from conversations.files.exploration import Seen, explore
+        from conversations.files.exploration import Seen, explore, mime_type_of
 
         digest = hashlib.sha256()
         with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
@@ -106,7 +106,7 @@ class LargeFileService:
         return LargeFile(
             conversation=conversation,
             file_name=file_name,
-            mime_type=mime_type,
+            mime_type=mime_type_of(seen),
             byte_size=seen.byte_size,
             storage_uri=path,
             exploration_summary=summary,

@@ -13,7 +13,7 @@ from conversations.humanize import counted
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one, span
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
-from retrieval.describing.lineage import Impact
+from retrieval.describing.impact import Direction, Impact
 from retrieval.describing.ranges import RangeDescription, RangeExpansion
 from retrieval.types import Description, ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
 
@@ -153,13 +153,19 @@ def _(described: RangeDescription, screen: Screen) -> None:
 
 @show_one.register
 def _(found: Impact, screen: Screen) -> None:
-    _show_outlines(found.items, screen)
     for level in found.levels:
-        summaries, tokens = counted(level.count, "summary", "summaries"), counted(level.tokens, "token")
-        screen.line(f"{level.distance:>4} away: {summaries}, {tokens}, {level.active:,} in the context")
+        things, tokens = counted(level.count, "thing"), counted(level.tokens, "token")
+        screen.heading(
+            f"{level.distance} away{f': {level.label}' if level.label else ''}",
+            f"{things}, {tokens}, {level.active:,} in the context",
+        )
+        for item in level.items:
+            place = f"[{span(item)}]" if item.first_seq is not None else cell(item.file_name or "")
+            sure = f"confidence {item.confidence}" if item.confidence is not None else ""
+            screen.line(f"  {item.id}  {item.kind.replace('_', ' ')}  {place}  {sure}".rstrip())
     itself = "It is in the context itself" if found.active else "It is not in the context itself"
-    derived = counted(found.count, "summary derives", "summaries derive")
-    screen.note(f"{derived} from {found.id}. {itself}.")
+    of = "depend on" if found.direction is Direction.UPSTREAM else "are sources of"
+    screen.note(f"{counted(found.count, 'thing')} {of} {found.id}. {itself}.")
 
 
 @show_one.register

@@ -67,6 +67,7 @@ urlpatterns: list[URLPattern] = [
     path(CONVERSATION + "lineage/<str:summary_id>/", lineage_pages.summary, name="lineage-summary"),
     path(CONVERSATION + "lineage/<str:summary_id>/sources/", lineage_pages.sources, name="lineage-sources"),
     path(CONVERSATION + "lineage/<str:summary_id>/branch/", lineage_pages.branch, name="lineage-branch"),
+    path(W + "impact/<str:item_id>/", lineage_pages.impact, name="impact"),
     path(W + "projects/", project_pages.projects, name="projects"),
     path(W + "projects/timeline/", project_pages.project, name="project"),
     path(W + "projects/summaries/<str:summary_id>/", project_pages.rests_on, name="rests-on"),

@@ -16,11 +16,8 @@ from retrieval.types import SummaryOutline
 R = TypeVar("R")
 
 _SQL = load("retrieval/describe.sql")
-# `{outline}` and `{derived}` in a statement are the pieces of that name.
-STATEMENTS = {
-    name: statement.replace("{outline}", _SQL["outline"]).replace("{derived}", _SQL["derived"])
-    for name, statement in _SQL.items()
-}
+# `{outline}` in a statement is the piece of that name.
+STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
 # No columns: they follow from the level.
 _OF_THE_LEVEL = ("confidence", "confidence_reason")
 _OUTLINE = TypeAdapter(SummaryOutline)

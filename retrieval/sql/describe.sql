@@ -188,45 +188,6 @@ FROM (
 ) AS raw
 GROUP BY island ORDER BY 1
 
--- name: derived
--- The summaries that derive from a message or a summary, with their distance; other statements begin with it.
-WITH RECURSIVE reach AS (
-    SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
-    UNION
-    SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
-    UNION
-    SELECT p.summary_id, reach.distance + 1
-    FROM reach, LATERAL (
-        SELECT summary_id FROM summary_parents WHERE parent_summary_id = reach.summary_id OFFSET 0
-    ) p
-), derived AS (
-    SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
-)
-
--- name: levels
--- For each distance, the summaries that derive from a message or a summary: how many, their tokens, how many active.
-{derived}
-SELECT derived.distance, count(*), sum(s.token_count)::bigint, count(c.summary_id)
-FROM derived
-JOIN summaries s ON s.summary_id = derived.summary_id
-LEFT JOIN context_items c ON c.summary_id = s.summary_id
-GROUP BY derived.distance ORDER BY derived.distance
-
--- name: nearest
--- The outlines of the nearest summaries that derive from it.
-{derived}, nearest AS (
-    SELECT derived.* FROM derived JOIN summaries s ON s.summary_id = derived.summary_id
-    ORDER BY derived.distance, s.first_seq, s.depth DESC, s.summary_id LIMIT %(limit)s
-)
-SELECT {outline}, -nearest.distance
-FROM nearest JOIN summaries s ON s.summary_id = nearest.summary_id
-ORDER BY nearest.distance, s.first_seq, s.depth DESC, s.summary_id
-
--- name: is_active
--- Whether it is in the active context itself.
-SELECT EXISTS (SELECT FROM context_items WHERE message_id = %(message_id)s::bigint)
-    OR EXISTS (SELECT FROM context_items WHERE summary_id = %(summary_id)s::text)
-
 -- name: nodes
 -- The summaries of a conversation, in the columns of `LineageNode`.
 SELECT s.summary_id, s.kind::text, s.depth, s.level, s.first_seq, s.last_seq, s.token_count, s.source_tokens,

@@ -215,3 +215,32 @@ def test_a_plain_text_is_told_in_its_own_sentences(files):
     assert told.startswith("text, ")
     assert "the harbour of Porto was rebuilt in 18" in gist
     assert len(gist) < len(text) / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "given", "expected"),
+    [
+        ("s.csv", b"a,b\n1,2\n3,4\n", None, "text/csv"),
+        ("s.csv", b"a,b\n1,2\n3,4\n", "application/octet-stream", "text/csv"),
+        (None, b"a,b\n1,2\n3,4\n", None, "text/csv"),
+        (None, b'{"a": [1, 2]}', None, "application/json"),
+        ("rows", b'{"a": 1}\n{"a": 2}\n{"a": 3}\n', None, "application/x-ndjson"),
+        ("notes", b"Nothing but words.", None, "text/plain"),
+        ("main.ts", b"export const port: number = 5433;\n", None, "text/plain"),
+        ("main.py", b"import os\n", None, "text/x-python"),
+        ("page.bin", b"%PDF-1.7 ...", "application/octet-stream", "application/pdf"),
+        ("a.png", b"\xff\xd8\xff\xe0JFIF", None, "image/jpeg"),
+        ("song.mp3", b"ID3\x00\x01\x02", None, "audio/mpeg"),
+        # A name that lies, what nobody knows, and what the caller says.
+        ("a.csv", b"\x00\x01\x02\x03", None, None),
+        ("a.dat", b"\x00\x01\x02\x03", "application/octet-stream", "application/octet-stream"),
+        ("s.csv", b"a,b\n1,2\n", "x/y", "x/y"),
+        ("empty", b"", None, None),
+    ],
+)
+def test_a_mime_type_that_says_nothing_is_guessed_from_content_and_name(files, name, content, given, expected):
+    stored = files.store(
+        conversation_id=a_conversation().conversation_id, content=content, file_name=name, mime_type=given
+    )
+
+    assert stored.mime_type == expected

@@ -62,7 +62,7 @@ def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(
         ("describe", lambda graph, first: {"id": graph.middle.summary_id}, 2),
         ("describe", lambda graph, first: {"id": first}, 4),
         ("describe_range", lambda graph, first: {"conversation_id": graph.number, "from_seq": 1, "to_seq": 9}, 6),
-        ("impact", lambda graph, first: {"id": first}, 4),
+        ("impact", lambda graph, first: {"id": first}, 3),
         ("lineage", lambda graph, first: {"conversation_id": graph.number}, 5),
         ("lineage_window", lambda graph, first: {"conversation_id": graph.number}, 6),
         ("expand", lambda graph, first: {"summary_id": graph.middle.summary_id, "include_messages": True}, 5),

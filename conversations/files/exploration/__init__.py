@@ -4,7 +4,7 @@ Bounded for any file, and never failing. `Seen` collects the beginning and the e
 `explore` then calls the explorer of that kind.
 """
 
-from conversations.files.exploration.explorer import explore
+from conversations.files.exploration.explorer import explore, mime_type_of
 from conversations.files.exploration.glance import Seen
 
-__all__ = ["Seen", "explore"]
+__all__ = ["Seen", "explore", "mime_type_of"]

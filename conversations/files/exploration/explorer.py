@@ -5,6 +5,7 @@ The kind is detected by the content, then by the name, and where the two contrad
 
 from __future__ import annotations
 
+import mimetypes
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -70,6 +71,27 @@ _CLAIMS = {label: kind for kind, labels in _LABELS.items() for label in labels.s
 # Kinds that any text may have: only the name decides among these.
 _ANY_TEXT = frozenset({FileKind.CODE, FileKind.MARKDOWN, FileKind.LOG, FileKind.TEXT})
 
+# What a caller gives who does not know.
+_SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+# The built-in table of extensions, not that of the operating system: the same on every machine.
+_BY_NAME = mimetypes.MimeTypes()
+_OF_KIND = {
+    FileKind.JSON: "application/json",
+    FileKind.JSON_LINES: "application/x-ndjson",
+    FileKind.YAML: "application/yaml",
+    FileKind.XML: "application/xml",
+    FileKind.CSV: "text/csv",
+    FileKind.MARKDOWN: "text/markdown",
+    FileKind.HTML: "text/html",
+    FileKind.PDF: "application/pdf",
+    FileKind.ZIP: "application/zip",
+    FileKind.TAR: "application/x-tar",
+    FileKind.GZIP: "application/gzip",
+    **dict.fromkeys((FileKind.CODE, FileKind.LOG, FileKind.TEXT), "text/plain"),
+}
+_OF_IMAGE = {b"\x89PNG": "png", b"\xff\xd8": "jpeg", b"GIF8": "gif", b"II*": "tiff", b"MM": "tiff", b"RIFF": "webp"}
+_MEDIA = ("audio/", "video/", "font/", "image/")
+
 _HTML = re.compile(r"\s*(<!doctype html|<html|<head|<body)", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _SHEBANG = re.compile(r"#!\S*(python|bash|sh|node|perl|ruby)\b")
@@ -133,6 +155,31 @@ def mismatch_of(seen: Seen, kind: FileKind) -> str | None:
     return (
         f"It is labelled {claimed}, but its content is {'not' if kind in (FileKind.TEXT, FileKind.BINARY) else kind}."
     )
+
+
+def mime_type_of(seen: Seen) -> str | None:
+    """The MIME type: as it was given, else guessed from content and name.
+
+    A type that says nothing, and that nothing better is known for, stays as it was given.
+    """
+    given = seen.mime_type or None
+    if seen.mime_type.partition(";")[0].strip().lower() not in _SAYS_NOTHING or not seen.byte_size:
+        return given
+    try:
+        kind = kind_of(seen)
+    except Exception:
+        # A file is stored whatever it is.
+        return given
+    by_name, encoding = _BY_NAME.guess_type(seen.file_name.rpartition("/")[2])
+    is_media = by_name is not None and by_name.startswith(_MEDIA)
+    match kind:
+        case FileKind.IMAGE:
+            return next(f"image/{name}" for begin, name in _OF_IMAGE.items() if seen.head.startswith(begin))
+        case FileKind.BINARY | FileKind.PROGRAM:
+            return by_name if is_media and kind is FileKind.BINARY else given
+    # A name is believed where the content does not contradict it; `.ts` is code, and a video in that table.
+    believed = claimed_kind(seen) is kind and encoding is None and not (is_media and kind is not FileKind.XML)
+    return (by_name if believed else None) or _OF_KIND[kind]
 
 
 _EXPLORERS: dict[FileKind, Callable[[Seen], list[str]]] = {

@@ -15,7 +15,8 @@ from conversations.errors import NotFound
 from lcmsite.dashboard.parts.lineage_layout import picture, resolution
 from lcmsite.dashboard.parts.lineage_svg import shapes
 from lcmsite.dashboard.parts.marked_text import marked_words
-from lcmsite.dashboard.visit import Visit, number_in, page
+from lcmsite.dashboard.visit import Visit, number_in, page, text_in
+from retrieval.describing.impact import Direction
 from retrieval.types import Description, ItemKind
 
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
@@ -23,6 +24,8 @@ LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
 SOURCE_TOKENS = 6_000
 # Branches of the tree shown at once; an uncompacted context may have more.
 MOST_TWIGS = 300
+# What a visitor may choose about an impact.
+FILTERS = ("direction", "max_depth", "min_confidence")
 STYLE = Path(__file__).parents[2] / "static" / "lcm" / "lineage.css"
 
 
@@ -132,3 +135,11 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
         "unlisted": len(shown) - MOST_TWIGS,
         "is_whole": window.first_seq == 1 and window.last_seq >= window.message_count,
     }
+
+
+@page()
+def impact(visit: Visit, item_id: str) -> HttpResponse:
+    """What depends on a message, a summary or a file, or what it was made from."""
+    filters = {name: given for name in FILTERS if (given := text_in(visit.request.GET, name))}
+    found = visit.ask("lcm_impact", in_text=filters, id=item_id)
+    return visit.show("impact.html", found=found, filters=filters, directions=list(Direction))

@@ -1592,9 +1592,6 @@ CREATE INDEX repair_steps_plan_id_a26b67c4 ON public.repair_steps USING btree (p
 -- INDEX repair_steps_plan_id_a26b67c4_like
 CREATE INDEX repair_steps_plan_id_a26b67c4_like ON public.repair_steps USING btree (plan_id text_pattern_ops);
 
--- INDEX session_summaries_begin_once_per_conversation
-CREATE UNIQUE INDEX session_summaries_begin_once_per_conversation ON public.session_summaries USING btree (conversation_id) WHERE ((conversation_id IS NOT NULL) AND (supersedes_id IS NULL));
-
 -- INDEX session_summaries_conversation_id_28f94ab4
 CREATE INDEX session_summaries_conversation_id_28f94ab4 ON public.session_summaries USING btree (conversation_id);
 

@@ -98,6 +98,9 @@ class Furnished:
         yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
         yield "message", self._address("message", message_id=self.message_id)
         yield "file", self._address("file", file_id=self.file_id)
+        for id in (self.message_id, self.summary_id, self.file_id):
+            yield "impact", self._address("impact", item_id=id)
+        yield "impact", self._address("impact", item_id=self.summary_id, direction="downstream", max_depth="1")
         yield "report", self._address("report", report_id=self.report_id)
         yield "report", self._address("report", report_id=self.report_id, code=self.code)
         yield "repairs", self._address("repairs", repair_id=self.repair_id)

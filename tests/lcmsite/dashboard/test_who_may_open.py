@@ -26,7 +26,7 @@ SHOWN = {
         projects project rests-on
         overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
         transcript more-messages message
-        job lineage lineage-window lineage-summary lineage-sources lineage-branch search ask boundaries inspector
+        job lineage lineage-window lineage-summary lineage-sources lineage-branch impact search ask boundaries inspector
         context-text compare-receipts files conversation-files file file-lines file-download grants workspaces integrity
         place scan report repairs repair-plans quarantine retention storage conversation-trust conversation-ledger
     """,

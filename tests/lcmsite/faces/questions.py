@@ -72,7 +72,7 @@ OPTIONS = {
     "lcm_expand": {"depth": -1, "include_messages": True, "token_cap": 500, "keep_ends": True},
     "lcm_expand_range": {"depth": -1, "include_messages": True, "token_cap": 500, "keep_ends": True},
     "lcm_expand_query": {"query": "harbour", "depth": 2, "token_cap": 300},
-    "lcm_impact": {"limit": 1},
+    "lcm_impact": {"limit": 1, "direction": "downstream", "max_depth": 2, "min_confidence": 0.3},
     "lcm_grants": {"limit": 1},
     "lcm_set_retention": {"cold_after_days": 90},
     "lcm_preview_erasure": {"from_seq": 2, "to_seq": 4, "message_ids": [], "file_ids": []},
