@@ -99,12 +99,11 @@ class CompactionPolicy(Policy):
     condensed_target_tokens: int = knob(
         900, "The most tokens of a condensed summary.", low=32, high=100_000, per_conversation=True
     )
-    target_factor: float = knob(
+    target_factor: float = conversation_knob(
         1.5,
         "A text is accepted as a summary up to so many times its target; a longer one leads to the next level.",
         low=1.0,
         high=10.0,
-        per_conversation=True,
     )
     condense_fan_in: int = conversation_knob(
         4, "How many neighbouring summaries of one depth are merged into one.", low=2, high=100

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from compaction.history.models import SessionSummary, SessionSummaryChild, SessionSummaryMemory
-from compaction.history.types import CONFIDENCE, HistoryKind
+from compaction.history.types import HistoryKind
 from conversations.content import hashing
 from conversations.models import ContextItem, Conversation, Message, Project, Summary, Workspace
 from conversations.types import ConversationRecord, Level
@@ -100,7 +100,7 @@ def _summary(
         token_count=tokens.count(content),
         token_counter=tokens.name,
         level=level,
-        confidence=CONFIDENCE[level],
+        confidence=level.confidence,
         model="by hand",
         summary_hash=hashing.summary_hash(hashes, content),
         **values,

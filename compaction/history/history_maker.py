@@ -14,7 +14,7 @@ import structlog
 
 from compaction.history.history_sources import HistorySource
 from compaction.history.models import SessionSummary, SessionSummaryChild, SessionSummaryMemory
-from compaction.history.types import CONFIDENCE, HistoryKind
+from compaction.history.types import HistoryKind
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.escalation import Accepted, Escalation
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
@@ -68,7 +68,7 @@ class HistoryMaker:
             earliest_at=min(each.earliest_at for each in sources),
             latest_at=max(each.latest_at for each in sources),
             level=accepted.level,
-            confidence=CONFIDENCE[accepted.level],
+            confidence=accepted.level.confidence,
             model=draft.model,
             prompt_version=draft.prompt_hash,
             retention=accepted.retention,

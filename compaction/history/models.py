@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
-from compaction.history.types import CONFIDENCE, HistoryJobRecord, HistoryKind, HistoryReason, SessionSummaryRecord
+from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, SessionSummaryRecord
 from compaction.types import JobState
 from conversations.models import AuditEntry, Conversation, Message, Project, Summary, Workspace
 from conversations.models.columns import EnumField, SearchableQuerySet, record_of
@@ -85,9 +85,7 @@ class SessionSummary(models.Model):
                 name="session_summaries_cover_a_conversation_or_a_project",
             ),
             models.CheckConstraint(
-                condition=Q(
-                    *(Q(level=level.value, confidence=value) for level, value in CONFIDENCE.items()), _connector=Q.OR
-                ),
+                condition=Q(*(Q(level=level.value, confidence=level.confidence) for level in Level), _connector=Q.OR),
                 name="session_summaries_have_the_confidence_of_their_level",
             ),
             models.CheckConstraint(

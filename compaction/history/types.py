@@ -22,10 +22,6 @@ class HistoryKind(StrEnum):
         return list(HistoryKind).index(self)
 
 
-# By level: how much a reader should rely on the text.
-CONFIDENCE = {Level.NORMAL: 0.7, Level.AGGRESSIVE: 0.5, Level.DETERMINISTIC: 0.3}
-
-
 class HistoryReason(StrEnum):
     """Why a summary was requested."""
 

@@ -13,8 +13,8 @@ from lcmsite.dashboard.visit import Visit
 # Each page by its name in `urls`, with its title.
 MENU: Mapping[str, Mapping[str, str]] = {
     "Memory": {
-        "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search", "ask": "Ask",
-        "runs": "Runs and jobs", "files": "Files",
+        "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search",
+        "ask": "Ask", "runs": "Runs and jobs", "files": "Files",
     },
     "Trust": {
         "integrity": "Integrity", "quarantine": "Quarantine", "retention": "Retention", "erasures": "Erasure",

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 from compaction.history.models import SessionSummary
-from compaction.types import confidence_of
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
@@ -117,7 +116,7 @@ def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: flo
             "id": name,
             "number": number,
             "max_depth": max_depth,
-            "levels": texts(level for level in Level if confidence_of(level) >= min_confidence),
+            "levels": texts(level for level in Level if level.confidence >= min_confidence),
             "limit": limit,
         }
         itself, *levels = [ImpactLevel(*row) for row in _rows("levels", direction, values)]
@@ -176,6 +175,6 @@ def _rows(name: str, direction: Direction, values: dict[str, Any]) -> list[tuple
 
 def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
     """The items by distance."""
-    found = [(*values, level, level and confidence_of(Level(level))) for *values, level in fetched]
+    found = [(*values, level, level and Level(level).confidence) for *values, level in fetched]
     items = records_of(ImpactItem, found)
     return {distance: tuple(group) for distance, group in groupby(items, key=lambda item: item.distance)}

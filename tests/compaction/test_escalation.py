@@ -9,7 +9,6 @@ from compaction.summarizing.escalation import Accepted, Escalation, Lack
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
-from compaction.types import confidence_of
 from conversations.types import Level
 
 
@@ -105,4 +104,4 @@ def test_a_text_that_a_column_cannot_hold_is_made_one_that_it_can():
 
 
 def test_the_harder_a_summary_was_squeezed_the_less_it_is_relied_on():
-    assert [confidence_of(level) for level in Level] == [0.7, 0.5, 0.3]
+    assert [level.confidence for level in Level] == [0.7, 0.5, 0.3]
