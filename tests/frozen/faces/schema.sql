@@ -220,6 +220,30 @@ ALTER TABLE ONLY public.large_files
 ALTER TABLE ONLY public.lcm_cache
     ADD CONSTRAINT lcm_cache_pkey PRIMARY KEY (cache_key);
 
+-- CONSTRAINT map_events map_events_have_one_place_each
+ALTER TABLE ONLY public.map_events
+    ADD CONSTRAINT map_events_have_one_place_each UNIQUE (run_id, seq);
+
+-- CONSTRAINT map_events map_events_pkey
+ALTER TABLE ONLY public.map_events
+    ADD CONSTRAINT map_events_pkey PRIMARY KEY (event_id);
+
+-- CONSTRAINT map_items map_items_have_one_place_each
+ALTER TABLE ONLY public.map_items
+    ADD CONSTRAINT map_items_have_one_place_each UNIQUE (run_id, "position");
+
+-- CONSTRAINT map_items map_items_pkey
+ALTER TABLE ONLY public.map_items
+    ADD CONSTRAINT map_items_pkey PRIMARY KEY (item_id);
+
+-- CONSTRAINT map_runs map_runs_have_one_idempotency_key_each
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_have_one_idempotency_key_each UNIQUE (workspace_id, idempotency_key);
+
+-- CONSTRAINT map_runs map_runs_pkey
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_pkey PRIMARY KEY (run_id);
+
 -- CONSTRAINT memberships memberships_are_one_for_each_workspace
 ALTER TABLE ONLY public.memberships
     ADD CONSTRAINT memberships_are_one_for_each_workspace UNIQUE (user_id, workspace_id);
@@ -534,6 +558,42 @@ ALTER TABLE ONLY public.large_files
 ALTER TABLE ONLY public.large_files
     ADD CONSTRAINT large_files_erased_by_id_fkey FOREIGN KEY (erased_by_id) REFERENCES public.audit_log(audit_id) ON DELETE RESTRICT;
 
+-- FK CONSTRAINT map_events map_events_run_id_d7336783_fk_map_runs_run_id
+ALTER TABLE ONLY public.map_events
+    ADD CONSTRAINT map_events_run_id_d7336783_fk_map_runs_run_id FOREIGN KEY (run_id) REFERENCES public.map_runs(run_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_events map_events_workspace_id_fc6d74fa_fk_workspaces_workspace_id
+ALTER TABLE ONLY public.map_events
+    ADD CONSTRAINT map_events_workspace_id_fc6d74fa_fk_workspaces_workspace_id FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_items map_items_run_id_521df946_fk_map_runs_run_id
+ALTER TABLE ONLY public.map_items
+    ADD CONSTRAINT map_items_run_id_521df946_fk_map_runs_run_id FOREIGN KEY (run_id) REFERENCES public.map_runs(run_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_runs map_runs_conversation_id_b9ab5aa0_fk_conversat
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_conversation_id_b9ab5aa0_fk_conversat FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_runs map_runs_failures_file_id_e8227e06_fk_large_files_file_id
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_failures_file_id_e8227e06_fk_large_files_file_id FOREIGN KEY (failures_file_id) REFERENCES public.large_files(file_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_runs map_runs_input_file_id_41f7a83d_fk_large_files_file_id
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_input_file_id_41f7a83d_fk_large_files_file_id FOREIGN KEY (input_file_id) REFERENCES public.large_files(file_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_runs map_runs_output_file_id_f328f48c_fk_large_files_file_id
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_output_file_id_f328f48c_fk_large_files_file_id FOREIGN KEY (output_file_id) REFERENCES public.large_files(file_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_runs map_runs_parent_run_id_214665ab_fk_map_runs_run_id
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_parent_run_id_214665ab_fk_map_runs_run_id FOREIGN KEY (parent_run_id) REFERENCES public.map_runs(run_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT map_runs map_runs_workspace_id_792a89d9_fk_workspaces_workspace_id
+ALTER TABLE ONLY public.map_runs
+    ADD CONSTRAINT map_runs_workspace_id_792a89d9_fk_workspaces_workspace_id FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
+
 -- FK CONSTRAINT memberships memberships_user_id_5a99f855_fk_auth_user_id
 ALTER TABLE ONLY public.memberships
     ADD CONSTRAINT memberships_user_id_5a99f855_fk_auth_user_id FOREIGN KEY (user_id) REFERENCES public.auth_user(id) DEFERRABLE INITIALLY DEFERRED;
@@ -816,6 +876,23 @@ BEGIN
 END
 $$;
 
+-- FUNCTION lcm_chain_map_event()
+CREATE FUNCTION public.lcm_chain_map_event() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  newest map_events;
+BEGIN
+  PERFORM FROM map_runs WHERE run_id = NEW.run_id FOR NO KEY UPDATE;
+  SELECT * INTO newest FROM map_events WHERE run_id = NEW.run_id ORDER BY seq DESC LIMIT 1;
+  NEW.seq := coalesce(newest.seq, 0) + 1;
+  NEW.at := greatest(clock_timestamp(), newest.at);
+  NEW.previous_hash := coalesce(newest.hash, '');
+  NEW.hash := sha256(NEW.previous_hash || convert_to(lcm_map_event_text(NEW), 'UTF8'));
+  RETURN NEW;
+END
+$$;
+
 -- FUNCTION lcm_compound_parts(text)
 CREATE FUNCTION public.lcm_compound_parts(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -926,6 +1003,16 @@ BEGIN
   END IF;
   RETURN NEW;
 END
+$$;
+
+-- FUNCTION lcm_map_event_text(public.map_events)
+CREATE FUNCTION public.lcm_map_event_text(entry public.map_events) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+  SELECT concat_ws(E'\n',
+    entry.run_id, entry.seq::text, to_char(entry.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    entry.actor, entry.event, coalesce(entry.position::text, ''),
+    encode(entry.input_hash, 'hex'), encode(entry.output_hash, 'hex'), entry.details::text)
 $$;
 
 -- FUNCTION lcm_next_act(bytea, public.audit_log)
@@ -1526,6 +1613,69 @@ CREATE INDEX large_files_found_idx ON public.large_files USING gin (public.lcm_t
 -- INDEX lcm_cache_expires
 CREATE INDEX lcm_cache_expires ON public.lcm_cache USING btree (expires);
 
+-- INDEX map_events_run_id_d7336783
+CREATE INDEX map_events_run_id_d7336783 ON public.map_events USING btree (run_id);
+
+-- INDEX map_events_run_id_d7336783_like
+CREATE INDEX map_events_run_id_d7336783_like ON public.map_events USING btree (run_id text_pattern_ops);
+
+-- INDEX map_events_workspace_id_fc6d74fa
+CREATE INDEX map_events_workspace_id_fc6d74fa ON public.map_events USING btree (workspace_id);
+
+-- INDEX map_items_open_idx
+CREATE INDEX map_items_open_idx ON public.map_items USING btree (run_id, run_after) WHERE (state = ANY (ARRAY['queued'::text, 'leased'::text]));
+
+-- INDEX map_items_run_id_521df946
+CREATE INDEX map_items_run_id_521df946 ON public.map_items USING btree (run_id);
+
+-- INDEX map_items_run_id_521df946_like
+CREATE INDEX map_items_run_id_521df946_like ON public.map_items USING btree (run_id text_pattern_ops);
+
+-- INDEX map_items_run_idx
+CREATE INDEX map_items_run_idx ON public.map_items USING btree (run_id, state, "position");
+
+-- INDEX map_runs_conv_idx
+CREATE INDEX map_runs_conv_idx ON public.map_runs USING btree (conversation_id, created_at DESC);
+
+-- INDEX map_runs_conversation_id_b9ab5aa0
+CREATE INDEX map_runs_conversation_id_b9ab5aa0 ON public.map_runs USING btree (conversation_id);
+
+-- INDEX map_runs_failures_file_id_e8227e06
+CREATE INDEX map_runs_failures_file_id_e8227e06 ON public.map_runs USING btree (failures_file_id);
+
+-- INDEX map_runs_failures_file_id_e8227e06_like
+CREATE INDEX map_runs_failures_file_id_e8227e06_like ON public.map_runs USING btree (failures_file_id text_pattern_ops);
+
+-- INDEX map_runs_input_file_id_41f7a83d
+CREATE INDEX map_runs_input_file_id_41f7a83d ON public.map_runs USING btree (input_file_id);
+
+-- INDEX map_runs_input_file_id_41f7a83d_like
+CREATE INDEX map_runs_input_file_id_41f7a83d_like ON public.map_runs USING btree (input_file_id text_pattern_ops);
+
+-- INDEX map_runs_open_idx
+CREATE INDEX map_runs_open_idx ON public.map_runs USING btree (last_claim_at NULLS FIRST) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
+
+-- INDEX map_runs_output_file_id_f328f48c
+CREATE INDEX map_runs_output_file_id_f328f48c ON public.map_runs USING btree (output_file_id);
+
+-- INDEX map_runs_output_file_id_f328f48c_like
+CREATE INDEX map_runs_output_file_id_f328f48c_like ON public.map_runs USING btree (output_file_id text_pattern_ops);
+
+-- INDEX map_runs_parent_run_id_214665ab
+CREATE INDEX map_runs_parent_run_id_214665ab ON public.map_runs USING btree (parent_run_id);
+
+-- INDEX map_runs_parent_run_id_214665ab_like
+CREATE INDEX map_runs_parent_run_id_214665ab_like ON public.map_runs USING btree (parent_run_id text_pattern_ops);
+
+-- INDEX map_runs_run_id_5b782712_like
+CREATE INDEX map_runs_run_id_5b782712_like ON public.map_runs USING btree (run_id text_pattern_ops);
+
+-- INDEX map_runs_workspace_id_792a89d9
+CREATE INDEX map_runs_workspace_id_792a89d9 ON public.map_runs USING btree (workspace_id);
+
+-- INDEX map_runs_workspace_idx
+CREATE INDEX map_runs_workspace_idx ON public.map_runs USING btree (workspace_id, created_at DESC);
+
 -- INDEX memberships_user_id_5a99f855
 CREATE INDEX memberships_user_id_5a99f855 ON public.memberships USING btree (user_id);
 
@@ -1591,6 +1741,9 @@ CREATE INDEX repair_steps_plan_id_a26b67c4 ON public.repair_steps USING btree (p
 
 -- INDEX repair_steps_plan_id_a26b67c4_like
 CREATE INDEX repair_steps_plan_id_a26b67c4_like ON public.repair_steps USING btree (plan_id text_pattern_ops);
+
+-- INDEX session_summaries_begin_once_per_conversation
+CREATE UNIQUE INDEX session_summaries_begin_once_per_conversation ON public.session_summaries USING btree (conversation_id) WHERE ((conversation_id IS NOT NULL) AND (supersedes_id IS NULL));
 
 -- INDEX session_summaries_conversation_id_28f94ab4
 CREATE INDEX session_summaries_conversation_id_28f94ab4 ON public.session_summaries USING btree (conversation_id);
@@ -1911,6 +2064,26 @@ ALTER TABLE public.integrity_findings ALTER COLUMN finding_id ADD GENERATED BY D
 -- SEQUENCE integrity_scans_scan_id_seq
 ALTER TABLE public.integrity_scans ALTER COLUMN scan_id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.integrity_scans_scan_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- SEQUENCE map_events_event_id_seq
+ALTER TABLE public.map_events ALTER COLUMN event_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.map_events_event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- SEQUENCE map_items_item_id_seq
+ALTER TABLE public.map_items ALTER COLUMN item_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.map_items_item_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -2497,6 +2670,96 @@ CREATE TABLE public.lcm_cache (
     value text NOT NULL
 );
 
+-- TABLE map_events
+CREATE TABLE public.map_events (
+    "position" integer,
+    CONSTRAINT map_events_name_who_on_one_line CHECK (((NOT (actor = ''::text)) AND (NOT (actor ~~ '%
+%'::text)))),
+    actor text NOT NULL,
+    at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    details json NOT NULL,
+    event text NOT NULL,
+    event_id bigint NOT NULL,
+    hash bytea DEFAULT '\x'::bytea NOT NULL,
+    input_hash bytea DEFAULT '\x'::bytea NOT NULL,
+    output_hash bytea DEFAULT '\x'::bytea NOT NULL,
+    previous_hash bytea DEFAULT '\x'::bytea NOT NULL,
+    run_id text NOT NULL,
+    seq integer DEFAULT 0 NOT NULL,
+    workspace_id bigint NOT NULL
+);
+
+-- TABLE map_items
+CREATE TABLE public.map_items (
+    "position" integer NOT NULL,
+    CONSTRAINT map_items_count_from_one CHECK (("position" >= 1)),
+    CONSTRAINT map_items_fail_for_a_reason CHECK (((NOT (state = 'failed'::text)) OR (error_kind IS NOT NULL))),
+    CONSTRAINT map_items_have_an_output_when_done CHECK ((((output IS NOT NULL) AND (output_hash IS NOT NULL) AND (state = 'done'::text)) OR ((NOT (state = 'done'::text)) AND (output IS NULL) AND (output_hash IS NULL)))),
+    attempts integer DEFAULT 0 NOT NULL,
+    error_kind text,
+    faults integer DEFAULT 0 NOT NULL,
+    fence integer DEFAULT 0 NOT NULL,
+    finished_at timestamp with time zone,
+    input text NOT NULL,
+    input_hash bytea NOT NULL,
+    item_id bigint NOT NULL,
+    last_error text DEFAULT ''::text NOT NULL,
+    leased_until timestamp with time zone,
+    output text,
+    output_hash bytea,
+    refused_answers integer DEFAULT 0 NOT NULL,
+    run_after timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    run_id text NOT NULL,
+    started_at timestamp with time zone,
+    state text DEFAULT 'queued'::text NOT NULL,
+    tokens_in bigint DEFAULT 0 NOT NULL,
+    tokens_out bigint DEFAULT 0 NOT NULL,
+    validation_errors text DEFAULT ''::text NOT NULL,
+    worker text DEFAULT ''::text NOT NULL
+);
+
+-- TABLE map_runs
+CREATE TABLE public.map_runs (
+    CONSTRAINT map_runs_delegate_only_with_retention CHECK (((NOT (kind = 'agentic'::text)) OR (NOT (retain = ''::text)))),
+    CONSTRAINT map_runs_have_possible_figures CHECK (((concurrency >= 1) AND (max_attempts >= 1) AND (timeout_s >= 1) AND (total >= 1) AND (spent_in >= 0) AND (spent_out >= 0))),
+    CONSTRAINT map_runs_pause_for_a_reason CHECK ((((NOT (state = 'paused'::text)) AND (pause_reason = ''::text)) OR ((state = 'paused'::text) AND (NOT (pause_reason = ''::text))))),
+    CONSTRAINT map_runs_prompts_hold_the_item CHECK ((prompt ~~ '%{{item}}%'::text)),
+    budget_tokens bigint,
+    concurrency integer NOT NULL,
+    conversation_id bigint,
+    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    delegated_scope text DEFAULT ''::text NOT NULL,
+    failures_file_id text,
+    finished_at timestamp with time zone,
+    grant_id text,
+    idempotency_key text,
+    input_file_id text NOT NULL,
+    input_hash bytea NOT NULL,
+    kept_work text DEFAULT ''::text NOT NULL,
+    kind text NOT NULL,
+    last_claim_at timestamp with time zone,
+    max_attempts integer NOT NULL,
+    model text DEFAULT ''::text NOT NULL,
+    output_file_id text,
+    output_schema json NOT NULL,
+    parent_run_id text,
+    pause_reason text DEFAULT ''::text NOT NULL,
+    prompt text NOT NULL,
+    prompt_hash bytea NOT NULL,
+    read_only boolean DEFAULT true NOT NULL,
+    retain text DEFAULT ''::text NOT NULL,
+    run_id text NOT NULL,
+    schema_hash bytea NOT NULL,
+    spent_in bigint DEFAULT 0 NOT NULL,
+    spent_out bigint DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone,
+    state text NOT NULL,
+    temperature double precision,
+    timeout_s integer NOT NULL,
+    total integer NOT NULL,
+    workspace_id bigint NOT NULL
+);
+
 -- TABLE memberships
 CREATE TABLE public.memberships (
     CONSTRAINT memberships_have_roles_that_there_are CHECK ((role = ANY (ARRAY['reader'::text, 'operator'::text, 'admin'::text]))),
@@ -2584,6 +2847,7 @@ CREATE TABLE public.model_endpoints (
     name text NOT NULL,
     open_until timestamp with time zone,
     probing_until timestamp with time zone,
+    temperature_refused_by text DEFAULT ''::text NOT NULL,
     tokens_in bigint DEFAULT 0 NOT NULL,
     tokens_out bigint DEFAULT 0 NOT NULL,
     window_calls integer DEFAULT 0 NOT NULL,
@@ -2871,6 +3135,15 @@ CREATE TRIGGER large_files_are_not_removed BEFORE DELETE ON public.large_files F
 
 -- TRIGGER large_files large_files_are_sealed
 CREATE TRIGGER large_files_are_sealed BEFORE INSERT OR UPDATE OF file_id, conversation_id, file_name, mime_type, byte_size, storage_uri, exploration_summary, created_at, content_hash, erased_by_id, row_seal ON public.large_files FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('file_id', 'conversation_id', 'file_name', 'mime_type', 'byte_size', 'storage_uri', 'exploration_summary', 'created_at', 'content_hash', 'erased_by_id');
+
+-- TRIGGER map_events map_events_are_chained
+CREATE TRIGGER map_events_are_chained BEFORE INSERT ON public.map_events FOR EACH ROW EXECUTE FUNCTION public.lcm_chain_map_event();
+
+-- TRIGGER map_events map_events_are_immutable
+CREATE TRIGGER map_events_are_immutable BEFORE DELETE OR UPDATE ON public.map_events FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_events map_events_are_kept
+CREATE TRIGGER map_events_are_kept BEFORE TRUNCATE ON public.map_events FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
 
 -- TRIGGER memberships memberships_are_sealed
 CREATE TRIGGER memberships_are_sealed BEFORE INSERT OR UPDATE OF membership_id, user_id, workspace_id, role, created_at, row_seal ON public.memberships FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('membership_id', 'user_id', 'workspace_id', 'role', 'created_at');
