@@ -21,6 +21,6 @@ def carry_out_plan(*, plan_id: str) -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_compaction_jobs() -> None:
-    """Start waiting jobs and plans; request compactions that pressure or a redo needs."""
+    """Start waiting jobs and plans, and request compactions that are needed."""
     CompactionWorker.from_settings().sweep()
     CompactionPlans.from_settings().sweep()
