@@ -1,4 +1,4 @@
-"""README's table of other memories' tools: each tool of ours is there, takes these params, and finds what it should."""
+"""README names the tools of other memories: ours take the params and answer."""
 
 from __future__ import annotations
 

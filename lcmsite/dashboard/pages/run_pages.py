@@ -37,7 +37,7 @@ def backfill(visit: Visit) -> HttpResponse:
 
 @page()
 def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Where a host has cut its context; as a part, whether all before a cut can be recovered."""
+    """Where a host has cut its context; as a part, the coverage up to a cut."""
     reference = visit.request.GET.get("host_reference") or None
     if visit.is_part:
         coverage = visit.ask("lcm_coverage", conversation_id=conversation_id, host_reference=reference)

@@ -61,7 +61,7 @@ def search(visit: Visit) -> HttpResponse:
     )
 
 
-def _asked(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer | None = None) -> HttpResponse:
+def _form(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer | None = None) -> HttpResponse:
     """The form of a question, with the answer or the problem if there is one."""
     conversations = {} if answer is None else {each.id: each.conversation_id for each in answer.excerpts}
     return visit.show(
@@ -74,14 +74,14 @@ def _asked(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer 
     )
 
 
-@page(methods=("GET", "HEAD", "POST"), on_refusal=_asked)
+@page(methods=("GET", "HEAD", "POST"), on_refusal=_form)
 def ask(visit: Visit) -> HttpResponse:
     """Ask a question; the answer names the messages that it relies on."""
     given = visit.request.POST
     if visit.request.method != "POST":
-        return _asked(visit)
+        return _form(visit)
     chosen = {"conversation_id": given["conversation_id"]} if given.get("conversation_id") else {}
-    return _asked(visit, answer=visit.ask("lcm_expand_query", in_text=chosen, question=text_in(given, "question")))
+    return _form(visit, answer=visit.ask("lcm_expand_query", in_text=chosen, question=text_in(given, "question")))
 
 
 def _recent(visit: Visit) -> list[ConversationRecord]:
