@@ -28,9 +28,9 @@ LADDER = (READ, WRITE, ADMIN)
 NEEDS = {
     READ: """
         list find show messages message items evaluate runs job run activity jobs plans show_plan boundaries coverage
-        file read_file read_lines files uploads show_upload grep describe describe_range impact expand expand_range
-        expand_query grants grant browse lineage lineage_window assemble recall receipts receipt compare_receipts
-        check integrity scan reports report repair_plans repairs quarantines retention storage
+        file read_file read_lines files uploads show_upload grep about describe describe_range impact expand
+        expand_range expand_query grants grant browse lineage lineage_window assemble recall receipts receipt
+        compare_receipts check integrity scan reports report repair_plans repairs quarantines retention storage
     """,
     WRITE: """
         open configure append compact redo backfill plan execute_plan flush boundary store_file begin_upload put_chunk
