@@ -14,6 +14,7 @@ from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
 from conversations.scope import EVERYTHING, Scope
 from conversations.types import PartType, Role
+from retrieval.assembly.about import About, about
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
 from retrieval.describing.impact import MOST_LEVELS, Direction, Impact, impact
@@ -167,6 +168,34 @@ class RetrievalEngine:
             min_confidence=min_confidence,
             limit=limit,
             scope=self.scope,
+        )
+
+    @timed(SEARCH_LATENCY)
+    def about(
+        self,
+        *,
+        entity: str,
+        aspect: str | None = None,
+        question: str | None = None,
+        max_tokens: int = 2000,
+        conversation_id: int | None = None,
+    ) -> About:
+        """Gather everything about a name or an identifier, the best first.
+
+        What holds it word for word, in one conversation or all of the workspace: messages and summaries with their
+        ids, sessions and times, short ones whole, within `max_tokens` tokens. With an `aspect` only what speaks of
+        that, too, if anything does; a `question` ranks. Cite the ids; describe reads a message in full, expand opens a
+        summary. No model is called. Raises Invalid for a name that cannot be searched for, NotFound for a
+        conversation.
+        """
+        grep = Grep(policy=self.policy, scope=self.scope, tokens=self.tokens)
+        return about(
+            grep,
+            entity=entity,
+            aspect=aspect,
+            question=question,
+            max_tokens=max_tokens,
+            conversation_id=conversation_id,
         )
 
     @timed(EXPAND_LATENCY)

@@ -75,6 +75,17 @@ class GrepParams(Params):
     cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
 
 
+Phrase = Annotated[Text, Field(max_length=500)]
+
+
+class AboutParams(Params):
+    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    entity: Phrase = Field(description="A name or an identifier: a person, a path, a function, a number.")
+    aspect: Phrase = optional("What about it: words that it must be spoken of with.")
+    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = optional("What is to be found out; it ranks.")
+    max_tokens: Tokens = optional("The most tokens to give.")
+
+
 class DescribeParams(Params):
     id: Identifier = Field(
         description="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a conversation "

@@ -147,6 +147,8 @@ CATALOGUE: tuple[Operation, ...] = (
     # Search, reading and assembly.
     Operation(RetrievalEngine, "grep", retrieval.GrepParams, "GET", ONE + "matches/", "lcm_grep", everywhere="matches/",
         for_agents=True, heavy=True),
+    Operation(RetrievalEngine, "about", retrieval.AboutParams, "GET", ONE + "about/", "lcm_about", everywhere="about/",
+        for_agents=True, heavy=True),
     Operation(RetrievalEngine, "describe", retrieval.DescribeParams, "GET", "items/{id}/", "lcm_describe",
         for_agents=True, immutable=True),
     Operation(RetrievalEngine, "describe_range", retrieval.DescribeRangeParams, "GET", ONE + "range/",

@@ -11,6 +11,7 @@ from rich.text import Text
 from compaction.rendering import ERASED
 from conversations.humanize import counted
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one, span
+from retrieval.assembly.about import About
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
 from retrieval.describing.impact import Direction, Impact
@@ -80,6 +81,18 @@ def _(found: GrepResult, screen: Screen) -> None:
     if found.cursor:
         # A cursor belongs to its query.
         screen.note(f"There is more: the same again with --cursor={found.cursor}")
+
+
+@show_one.register
+def _(found: About, screen: Screen) -> None:
+    for item in found.items:
+        source = item.role or "summary"
+        session = f"{cell(item.session_id, longest=None)} ({item.conversation_id})"
+        screen.heading(f"[{span(item)}] {source}", item.id, session, cell(item.created_at))
+        screen.body(item.text)
+    more = "; there is more: give it more with --max-tokens" if found.more else ""
+    note = f" {found.note}" if found.note else ""
+    screen.note(f"{counted(len(found.items), 'item')}, {counted(found.tokens, 'token')}{more}.{note}")
 
 
 @show_one.register

@@ -39,6 +39,7 @@ def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats 
         "id": summary_id,
         "file_id": file.file_id,
         "query": "harbour boats",
+        "entity": "harbour",
         "from_seq": 2,
         "to_seq": 41,
         "question": "Which boats are in the harbour?",

@@ -69,6 +69,7 @@ OPTIONS = {
         "sort": "recency",
         "max_tokens": 500,
     },
+    "lcm_about": {"aspect": "boats", "question": "Which boats?", "max_tokens": 300},
     "lcm_expand": {"depth": -1, "include_messages": True, "token_cap": 500, "keep_ends": True},
     "lcm_expand_range": {"depth": -1, "include_messages": True, "token_cap": 500, "keep_ends": True},
     "lcm_expand_query": {"query": "harbour", "depth": 2, "token_cap": 300},

@@ -31,7 +31,7 @@ NEEDS = {
         coverage file read_file read_lines files uploads show_upload grep describe describe_range impact expand
         expand_range expand_query grants grant browse lineage lineage_window assemble recall receipts receipt
         compare_receipts check integrity scan reports report repair_plans repairs quarantines retention storage
-        projects timeline expand_session session_ago grep_sessions history_job
+        about projects timeline expand_session session_ago grep_sessions history_job
         map_runs map_status map_items map_output map_record
     """,
     WRITE: """

@@ -1,0 +1,152 @@
+"""Gather what is known about a name or an identifier, with the ids that it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from conversations.models import Summary
+from conversations.store.read import messages_of
+from conversations.types import Role
+from retrieval.ids import named
+from retrieval.search.grep import Grep
+from retrieval.search.request import SearchRequest, wrong
+from retrieval.types import GrepResult, GrepSort, ItemKind, Match
+
+# So many matches of each search are considered.
+MOST_MATCHES = 50
+# A text of up to so many tokens is given whole, of a longer one the piece around what was found.
+WHOLE_TOKENS = 200
+# What an item costs in JSON besides its text.
+ITEM_TOKENS = 80
+_NOT_NARROWED = "Nothing that holds the name speaks of this aspect, so all of it is given."
+_IN_PARTS = "Nothing holds the name as it stands; these hold parts of it."
+_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
+
+
+@dataclass(frozen=True)
+class AboutItem:
+    """A message or a summary that speaks of it; its text, or a piece of it.
+
+    A summary is of when its last message was said.
+    """
+
+    id: str
+    kind: ItemKind
+    conversation_id: int
+    session_id: str
+    first_seq: int
+    last_seq: int
+    created_at: datetime
+    role: Role | None
+    text: str
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known about a name or an identifier: the best first.
+
+    `narrowed`: whether all of it speaks of the aspect, too. `more`: there is more than there was room for.
+    """
+
+    entity: str
+    aspect: str | None
+    question: str | None
+    conversation_id: int | None
+    items: tuple[AboutItem, ...]
+    tokens: int
+    max_tokens: int
+    narrowed: bool
+    more: bool
+    note: str | None = None
+
+
+def about(
+    grep: Grep,
+    *,
+    entity: str,
+    aspect: str | None,
+    question: str | None,
+    max_tokens: int,
+    conversation_id: int | None,
+) -> About:
+    """See `RetrievalEngine.about`: a search or two, and the texts that are short."""
+    name = " ".join(entity.translate(_QUOTES).split())
+    if not name:
+        raise wrong("entity", "There is no name in this; give a word, a path or a number.")
+    words = [f'"{word}"' for word in (aspect or "").translate(_QUOTES).split()]
+
+    def found(*terms: str, sort: GrepSort) -> GrepResult:
+        query = " ".join((f'"{name}"', *terms))
+        return grep.run(SearchRequest(query, conversation_id=conversation_id, limit=MOST_MATCHES, sort=sort))
+
+    # By recency, only what holds every word is found, if anything does; by relevance, it is ranked.
+    held = found(*words, sort=GrepSort.RECENCY)
+    narrowed = bool(words and held.matches) and not (held.relaxed or held.dropped)
+    if words and not narrowed:
+        words, held = [], found(sort=GrepSort.RECENCY)
+    asked = question.translate(_QUOTES) if question else ""
+    holding = {match.id for match in held.matches}
+    best = [match for match in found(*words, asked, sort=GrepSort.RELEVANCE).matches if match.id in holding]
+    first = {match.id for match in best}
+    ranked = [*best, *(match for match in held.matches if match.id not in first)]
+    items, tokens = _fitting(_items(ranked), max_tokens, grep.tokens.count)
+    notes = (
+        _NOT_NARROWED if aspect and ranked and not narrowed else None,
+        _IN_PARTS if ranked and held.relaxed else None,
+        held.note,
+    )
+    return About(
+        entity=entity,
+        aspect=aspect,
+        question=question,
+        conversation_id=conversation_id,
+        items=items,
+        tokens=tokens,
+        max_tokens=max_tokens,
+        narrowed=narrowed,
+        more=held.more or len(items) < len(ranked),
+        note=" ".join(filter(None, notes)) or None,
+    )
+
+
+def _items(ranked: Sequence[Match]) -> list[AboutItem]:
+    """The items of matches, short ones with their whole text."""
+    short = [match for match in ranked if match.token_count <= WHOLE_TOKENS]
+    numbers = [found.number for match in short if (found := named(match.id)) and found.kind is ItemKind.MESSAGE]
+    summaries = [match.id for match in short if match.kind is ItemKind.SUMMARY]
+    whole = {message.id: message.content for message in messages_of(numbers)}
+    if summaries:
+        whole |= dict(Summary.objects.filter(pk__in=summaries).values_list("pk", "content"))
+    return [
+        AboutItem(
+            id=match.id,
+            kind=match.kind,
+            conversation_id=match.conversation_id,
+            session_id=match.session_id,
+            first_seq=match.first_seq,
+            last_seq=match.last_seq,
+            created_at=match.created_at,
+            role=match.role,
+            text=whole.get(match.id, match.snippet.text),
+            is_whole=match.id in whole,
+        )
+        for match in ranked
+    ]
+
+
+def _fitting(
+    items: Iterable[AboutItem], max_tokens: int, count: Callable[[str], int]
+) -> tuple[tuple[AboutItem, ...], int]:
+    """The first items that have room, at least one, and what they cost."""
+    fitting: list[AboutItem] = []
+    spent = 0
+    for item in items:
+        cost = ITEM_TOKENS + count(item.text) + count(item.session_id)
+        if fitting and spent + cost > max_tokens:
+            break
+        fitting.append(item)
+        spent += cost
+    return tuple(fitting), spent
