@@ -120,7 +120,7 @@ class ItemLease(Lease[MapItem]):
 
     @contextmanager
     def _recording(self, tokens_in: int, tokens_out: int) -> Iterator[None]:
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=self.row.run_id)
             yield
             if tokens_in or tokens_out:

@@ -23,7 +23,7 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.snippets import Needles, around, snippet
 from retrieval.types import Snippet
 
-_SQL = load("retrieval/search_cold.sql")
+_SQL = load("retrieval/search/cold.sql")
 
 # So many rows are read at a time; their texts are unpacked and matched in portions of about so many characters, by
 # what their tokens come to.

@@ -16,7 +16,7 @@ from conversations.sql import array, bigint, load, texts
 from retrieval.search.request import SearchRequest
 from retrieval.types import ItemKind
 
-_SQL = load("retrieval/search_filters.sql")
+_SQL = load("retrieval/search/filters.sql")
 IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
 # So many messages have one place lexeme, as `lcm_places` says; more blocks than these are a whole conversation.
 BLOCK, _MOST_BLOCKS = 1024, 40

@@ -20,7 +20,7 @@ from retrieval.types import GrepSort, ItemKind, Match, Snippet
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
 LONGEST_CURSOR = 4000
 
-_SQL = load("retrieval/search_matches.sql")
+_SQL = load("retrieval/search/matches.sql")
 _SHOWN = {
     each.kind: _SQL[f"shown_{each.name}"].format(
         session=_SQL["session"].format(of=each.name), seq=each.seq, tokens=each.tokens, text=each.text

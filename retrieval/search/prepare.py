@@ -25,7 +25,7 @@ from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
 from retrieval.search.request import SearchRequest, wrong
 
-_SQL = load("retrieval/search_prepare.sql")
+_SQL = load("retrieval/search/prepare.sql")
 
 # An index always serves a search, but the planner may think otherwise of a word without statistics. Plans are not
 # compiled, and a prepared statement is planned once, for any values.

@@ -22,7 +22,7 @@ from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
 
-_SQL = load("retrieval/search_recency.sql")
+_SQL = load("retrieval/search/recency.sql")
 # Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
 _WINDOWS = (4, 32)
 # So few matches are found at once.

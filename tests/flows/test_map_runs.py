@@ -26,8 +26,8 @@ TIGHT = {
     "chat_model": "labeller",
     "spend_max_calls": 0,
     "breaker_failures": 100_000,
-    "map_slice_seconds": 4.0,
-    "map_lease_seconds": 3.0,
+    "map_slice_seconds": 5.0,
+    "map_lease_seconds": 5.0,
     "map_calls": 8,
 }
 
@@ -51,7 +51,7 @@ def patiently(ask):
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, settings, tmp_path):  # noqa: F811
     count, kills = 2000, 10
     unreliable, chance = Unreliable(hang_every=97), random.Random(7)
@@ -77,7 +77,7 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         try:
             for kill in range(kills):
                 goal = (kill + 1) * count // (kills + 2)
-                wait_until(lambda goal=goal: ended() >= goal, seconds=120, what=f"{goal} items are done")
+                wait_until(lambda goal=goal: ended() >= goal, seconds=600, what=f"{goal} items are done")
                 place = chance.randrange(len(running))
                 running[place].kill()
                 running[place].wait()
@@ -91,7 +91,7 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
                 patiently(MapWorker.from_settings().sweep)
                 return patiently(lambda: operator.get_run(run_id=run.run_id).state) == "completed"
 
-            wait_until(is_over, seconds=300, what="the run is over")
+            wait_until(is_over, seconds=600, what="the run is over")
         finally:
             stop(running)
 
@@ -107,7 +107,7 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         assert min(unreliable.calls.values()) >= 1 and sum(unreliable.calls.values()) > count * 5 / 4
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [100, pytest.param(5000, marks=pytest.mark.thorough)])
 @pytest.mark.timeout(600)
 def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, settings, count):
     """Lines of several users, labelled by a program that stands for a model, then counted and joined by a script."""

@@ -19,7 +19,7 @@ from retrieval.search.patterns.pattern_translation import Pattern, refused
 from retrieval.search.prepare import Deadline
 from retrieval.search.snippets import WIDTH, around
 
-_SQL = load("retrieval/search_patterns.sql")
+_SQL = load("retrieval/search/patterns.sql")
 # So many of the newest are searched first: what is frequent is found among them, where the index of trigrams would
 # first collect everything.
 NEAR = 1000

@@ -27,7 +27,7 @@ from retrieval.search.relevance.ranking import (
     seq_of,
 )
 
-_SQL = load("retrieval/search_relevance.sql")
+_SQL = load("retrieval/search/relevance.sql")
 # Beyond the wanted: the hits that are ranked with their neighbours, and the best of them, which are ranked again with
 # all criteria.
 _RANKED, _PROMISING = 380, 150

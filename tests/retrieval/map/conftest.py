@@ -41,7 +41,7 @@ def work(policy: Callable[..., ModelsPolicy]) -> Callable[..., None]:
     """A worker that takes a slice."""
 
     def run(**changed: Any) -> None:
-        policy(map_lease_seconds=5.0, map_calls=4, **changed)
+        policy(**{"map_lease_seconds": 5.0, "map_calls": 4, **changed})
         MapWorker.from_settings().work()
 
     return run
