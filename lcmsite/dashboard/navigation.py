@@ -14,7 +14,7 @@ from lcmsite.dashboard.visit import Visit
 MENU: Mapping[str, Mapping[str, str]] = {
     "Memory": {
         "overview": "Overview", "conversations": "Conversations", "search": "Search", "runs": "Runs and jobs",
-        "files": "Files",
+        "map-runs": "Map runs", "files": "Files",
     },
     "Trust": {
         "integrity": "Integrity", "quarantine": "Quarantine", "retention": "Retention", "erasures": "Erasure",
