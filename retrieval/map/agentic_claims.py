@@ -185,7 +185,7 @@ class AgenticClaims(Scoped):
             raise Invalid("output must be a JSON value.", code="invalid_params") from None
 
     def _give_back(self, lease: ItemLease, error: str, *, is_last: bool) -> None:
-        """Record an agent's failure: the next agent tries, unless this was the last attempt."""
+        """Record an agent's failure: another one tries, unless it was the last attempt."""
         item, run = lease.row, lease.row.run
         refused = item.refused_answers + 1
         if is_last:

@@ -1,4 +1,4 @@
-"""What a caller may say to map runs and their items. Defaults are the services' own."""
+"""What a caller may say to map runs and items. Defaults are the services'."""
 
 from __future__ import annotations
 

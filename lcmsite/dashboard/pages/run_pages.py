@@ -1,4 +1,4 @@
-"""Compaction runs, background jobs, plans, and boundaries of hosts."""
+"""Compaction runs, jobs, plans, boundaries of hosts, and map runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from django.http import HttpResponse, QueryDict
 from compaction.types import JobState, Outcome, PlanRecord, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.humanize import counted
+from conversations.work.queue import WorkState
 from lcmsite.dashboard.visit import POST, ListPage, Visit, page
 from lcmsite.types import KeyScope
+from retrieval.map.types import MapState
 
 OF_A_CONVERSATION = 20
+# On the page of one map run.
+MOST_EVENTS = 50
+# What a person may do to a map run, by the last step of the address.
+ACTS = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled.", "retry-failed": "Queued again."}
 
 
 @page()
@@ -142,3 +148,39 @@ def _progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any
         or (run is not None and run.finished_at is None),
         "conversation_id": conversation_id,
     }
+
+
+@page()
+def map_runs(visit: Visit) -> HttpResponse:
+    """The map runs of the workspace, newest first; of one state if chosen."""
+    filters = _filters(visit.request.GET, state=MapState)
+    return visit.show(
+        "_map_runs.html" if visit.is_part else "map_runs.html",
+        paged=visit.list_page("lcm_map_runs", filters=filters, **filters),
+        filters=filters,
+        states=list(MapState),
+    )
+
+
+@page()
+def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
+    """One map run: its progress, its items by state, and the beginning of its record."""
+    filters = _filters(visit.request.GET, state=WorkState)
+    run = visit.ask("lcm_map_status", run_id=map_run_id)
+    return visit.show(
+        "_map_items.html" if visit.is_part else "map_run.html",
+        run=run,
+        paged=visit.list_page("lcm_map_items", filters=filters, run_id=map_run_id, **filters),
+        events=() if visit.is_part else visit.ask("lcm_map_record", run_id=map_run_id, limit=MOST_EVENTS),
+        filters=filters,
+        states=list(WorkState),
+    )
+
+
+@page(KeyScope.WRITE, POST)
+def steer_map_run(visit: Visit, map_run_id: str, act: str) -> HttpResponse:
+    """Pause, resume or cancel a map run, or retry its failed items."""
+    if act not in ACTS:
+        raise NotFound(f"There is nothing like {act[:80]!r} to do to a map run.")
+    visit.ask(f"lcm_map_{act.replace('-', '_')}", run_id=map_run_id)
+    return visit.redirect("map-run", done=ACTS[act], map_run_id=map_run_id)

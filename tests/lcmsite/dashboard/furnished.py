@@ -31,6 +31,9 @@ from lcmsite.access import keys, users
 from lcmsite.types import Role as Standing
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
+from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.map_operator import MapOperator
+from retrieval.map.types import MapKind
 from tests.committed import committed
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
@@ -48,8 +51,9 @@ A_PIECE = 120
 USERS = 6
 MOST_TYPED = 200
 _OF_WORKSPACE = (
-    "overview", "conversations", "projects", "project", "search", "ask", "runs", "files", "integrity", "repair-plans",
-    "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings", "audit", "import",
+    "overview", "conversations", "projects", "project", "search", "ask", "runs", "map-runs", "files", "integrity",
+    "repair-plans", "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings", "audit",
+    "import",
 )  # fmt: skip
 _OF_CONVERSATION = (
     "transcript", "lineage", "inspector", "conversation-runs", "boundaries", "plans", "conversation-files",
@@ -73,6 +77,7 @@ class Furnished:
     job_id: int
     message_id: str
     receipts: tuple[str, str]
+    map_run_id: str
     told: str
     epoch_id: str
 
@@ -96,6 +101,8 @@ class Furnished:
         )
         yield "project", self._address("project", project=self.told, kind="session")
         yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
+        yield "map-run", self._address("map-run", map_run_id=self.map_run_id)
+        yield "map-run", self._address("map-run", map_run_id=self.map_run_id, state="failed")
         yield "message", self._address("message", message_id=self.message_id)
         yield "file", self._address("file", file_id=self.file_id)
         for id in (self.message_id, self.summary_id, self.file_id):
@@ -226,12 +233,26 @@ def furnish(strings: Sequence[str]) -> Furnished:
         conversation_id=conversation_id,
         summary_id=summary_id,
         file_id=files[0].file_id,
+        map_run_id=_mapped(scope, conversation_id, words),
         told=" ".join(strings).replace("\0", "")[:MOST_TYPED],
         epoch_id=_past(" ".join(strings).replace("\0", "")[:MOST_TYPED], words),
         plan_id=CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
         **_compacted(scope, conversation_id, turn),
         **_checked(scope, conversation_id, turn),
     )
+
+
+def _mapped(scope: Scope, conversation_id: int, words: Words) -> str:
+    """An agentic run over all of the words, with a claimed item and one that failed."""
+    told = storable(" ".join(words.names()))
+    run = MapOperator.from_settings(scope).submit(
+        kind=MapKind.AGENTIC, prompt=f"{told} {{{{item}}}}", output_schema={}, items=words.texts(3),
+        conversation_id=conversation_id, retain=told, delegated_scope=told, kept_work=told, max_attempts=1,
+    )  # fmt: skip
+    claims = AgenticClaims.from_settings(scope)
+    first, _ = claims.claim(run_id=run.run_id, worker=words.names()[0], count=2).items
+    claims.complete(item_id=first.item_id, fence=first.fence, error=told)
+    return run.run_id
 
 
 def _said(words: Words, turn: Callable[[], str]) -> list[NewMessage]:

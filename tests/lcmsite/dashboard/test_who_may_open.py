@@ -24,7 +24,7 @@ LADDER = (READER, OPERATOR, ADMIN)
 SHOWN = {
     READER: """
         projects project rests-on
-        overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
+        overview pulse shelf runs jobs map-runs map-run conversation-runs conversation-jobs plans plan plan-progress conversations
         transcript more-messages message
         job lineage lineage-window lineage-summary lineage-sources lineage-branch impact search ask boundaries inspector
         context-text compare-receipts files conversation-files file file-lines file-download grants workspaces integrity
@@ -36,7 +36,7 @@ SHOWN = {
 # And who may send the form that goes to it.
 DONE = {
     READER: "keep-receipt begin-scan ask",
-    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs backfill",
+    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs backfill steer-map-run",
     ADMIN: """
         create-key revoke-key add-member set-role remove-member approve-repairs apply-repairs undo-repairs
         withhold release set-retention archive thaw preview-erasure erase
