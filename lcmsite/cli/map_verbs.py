@@ -90,7 +90,7 @@ def map_llm(session: Session, arguments: Namespace) -> Any:
 def map_agentic(session: Session, arguments: Namespace) -> Any:
     """Offer each item of a file, or of standard input, to outside agents.
 
-    Agents claim items, keep them by heartbeats and complete them (docs/map-faces.md). --retain says what you stay
+    Agents claim items, keep them by heartbeats and complete them (docs/map.md). --retain says what you stay
     responsible for; a delegation without it is refused.
     """
     return _submitted(session, arguments, MapKind.AGENTIC)
@@ -152,7 +152,7 @@ def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_events(session: Session, arguments: Namespace) -> Any:
-    """Export the record of map runs as JSON Lines (docs/map-faces.md), one event a line.
+    """Export the record of map runs as JSON Lines (docs/map.md), one event a line.
 
     The events of each run are a hash chain, which `lcm map verify` verifies from the file alone.
     """

@@ -52,8 +52,8 @@ USERS = 6
 MOST_TYPED = 200
 _OF_WORKSPACE = (
     "overview", "conversations", "projects", "project", "search", "ask", "runs", "map-runs", "files", "integrity",
-    "repair-plans", "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings", "audit",
-    "import",
+    "repair-plans", "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings",
+    "audit", "import",
 )  # fmt: skip
 _OF_CONVERSATION = (
     "transcript", "lineage", "inspector", "conversation-runs", "boundaries", "plans", "conversation-files",
