@@ -47,17 +47,19 @@ class ProjectHistory:
     ) -> list[TimelineEntry]:
         """List the sessions, arcs and epochs of a project, newest first.
 
-        The project is named, or that of a conversation; without either, those of all projects. A session has the text
-        of its summary, an arc stands for several sessions, an epoch for several arcs; `part_of` names what stands for
-        it. A session without an id has no summary yet. Texts come for the first entries of a page, as many as
-        LCM_MAX_EXPAND_TOKENS holds; lcm_expand_session opens any of them by its id. Raises NotFound; Invalid for a
-        conversation without a project.
+        The project is named, or that of a conversation, which is listed alone if it has none; without either, those of
+        all projects. A session has the text of its summary, an arc stands for several sessions, an epoch for several
+        arcs; `part_of` names what stands for it. A session without an id has no summary yet. Texts come for the first
+        entries of a page, as many as LCM_MAX_EXPAND_TOKENS holds; lcm_expand_session opens any of them by its id.
+        Raises NotFound.
         """
         with snapshot():
+            owner = self._project(project, conversation_id)
             found = entries(
-                self._project(project, conversation_id),
+                owner,
                 scope=self.scope,
                 kind=None if kind is None else HistoryKind(kind),
+                conversation_id=conversation_id if owner is None else None,
                 behind=after,
                 limit=limit,
             )
@@ -95,7 +97,11 @@ class ProjectHistory:
         Invalid for a conversation without a project.
         """
         with snapshot():
-            project = self._project_of(conversation_id)
+            project = self._project(None, conversation_id)
+            if project is None:
+                raise Invalid(
+                    f"conversation_id: conversation {conversation_id} belongs to no project; open it again with one."
+                )
             before = session_before(conversation_id, sessions_ago=sessions_ago)
             if before is None:
                 sessions = counted(sessions_ago, "session")
@@ -135,20 +141,12 @@ class ProjectHistory:
         )
 
     def _project(self, name: str | None, conversation_id: int | None) -> Project | None:
-        """The project that is named, or the conversation's; None if neither is given."""
+        """The project that is named, or the conversation's; None if there is none."""
         if name is not None and conversation_id is not None:
             raise Invalid("project: give a project or a conversation of it, not both.", code="invalid_params")
         if conversation_id is not None:
-            return self._project_of(conversation_id)
+            return self.scope.conversation(conversation_id).project
         return None if name is None else project_named(name, self.scope)
-
-    def _project_of(self, conversation_id: int) -> Project:
-        project = self.scope.conversation(conversation_id).project
-        if project is None:
-            raise Invalid(
-                f"conversation_id: conversation {conversation_id} belongs to no project; open it again with one."
-            )
-        return project
 
 
 def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[TimelineEntry]:

@@ -127,6 +127,8 @@ def a_call(tool: str, given: dict[str, Any], id: int = 1) -> bytes:
 def question(operation: Operation, world: dict[str, Any]) -> dict[str, Any]:
     """The shortest question to an operation, about the conversation if it can be about one."""
     fields = operation.params.model_fields
+    if operation.tool == "lcm_expand_session":
+        world = world | {"summary_id": world["session_summary_id"]}
     return {name: world[name] for name, field in fields.items() if field.is_required() or name == "conversation_id"}
 
 

@@ -11,6 +11,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.models import Message, Summary, Workspace
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.pasts import a_session_summary
 
 
 def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats \ud800\x00") -> dict[str, Any]:
@@ -36,6 +37,7 @@ def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats 
         "message_id": Message.objects.filter(conversation_id=conversation_id).first().pk,
         "host_reference": host.host_reference,
         "summary_id": summary_id,
+        "session_summary_id": a_session_summary(conversation_id, "Of the harbour and its boats.").pk,
         "id": summary_id,
         "file_id": file.file_id,
         "query": "harbour boats",

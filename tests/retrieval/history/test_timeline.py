@@ -63,8 +63,10 @@ def test_the_project_is_found_by_a_conversation_of_it(history, past):
     number = past.conversations[0].conversation_id
 
     assert shown(history.timeline(conversation_id=number)) == newest_first(past)
+    alone = a_conversation("alone")
+    assert shown(history.timeline(conversation_id=alone.conversation_id)) == [alone.session_id]
     with pytest.raises(Invalid, match="no project"):
-        history.timeline(conversation_id=a_conversation("alone").conversation_id)
+        history.session_ago(conversation_id=alone.conversation_id)
 
 
 def test_without_a_project_all_of_the_workspace_is_listed(history, past):
