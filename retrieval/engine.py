@@ -17,8 +17,7 @@ from conversations.types import PartType, Role
 from retrieval.assembly.about import About, about
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
-from retrieval.describing.impact import MOST_LEVELS, Direction, Impact, impact
-from retrieval.describing.lineage import lineage
+from retrieval.describing.lineage import MOST_LEVELS, Direction, Impact, impact, lineage
 from retrieval.describing.ranges import RangeDescription, RangeExpansion, describe_range
 from retrieval.describing.window import LineageWindow, lineage_window
 from retrieval.expansion.expand import Expansion

@@ -28,7 +28,7 @@ from conversations.param_fields import (
 from conversations.params import ConversationParams
 from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort
-from retrieval.describing.impact import MOST_LEVELS, Direction
+from retrieval.describing.lineage import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import GrepScope, GrepSort
 

@@ -14,7 +14,7 @@ from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one, span
 from retrieval.assembly.about import About
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
-from retrieval.describing.impact import Direction, Impact
+from retrieval.describing.lineage import Direction, Impact
 from retrieval.describing.ranges import RangeDescription, RangeExpansion
 from retrieval.types import Description, ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
 

@@ -1,4 +1,4 @@
-"""Gather what is known about a name or an identifier, with the ids that it stands on."""
+"""Gather what is known about a name or an identifier, with its sources."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def about(
     narrowed = bool(words and held.matches) and not (held.relaxed or held.dropped)
     if words and not narrowed:
         words, held = [], found(sort=GrepSort.RECENCY)
-    asked = question.translate(_QUOTES) if question else ""
+    wording = question.translate(_QUOTES) if question else ""
     holding = {match.id for match in held.matches}
-    best = [match for match in found(*words, asked, sort=GrepSort.RELEVANCE).matches if match.id in holding]
+    best = [match for match in found(*words, wording, sort=GrepSort.RELEVANCE).matches if match.id in holding]
     first = {match.id for match in best}
     ranked = [*best, *(match for match in held.matches if match.id not in first)]
     items, tokens = _fitting(_items(ranked), max_tokens, grep.tokens.count)

@@ -1,11 +1,183 @@
-"""Tell how summaries derive from messages and from each other."""
+"""Tell what derives from what: the whole lineage, and what depends on a thing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+from compaction.history.models import SessionSummary
+from conversations.errors import NotFound
 from conversations.scope import Scope
-from conversations.sql import rows
+from conversations.sql import load, rows, snapshot, texts
+from conversations.types import Level
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
-from retrieval.types import Lineage, LineageEdge, LineageNode, MessageSpan
+from retrieval.ids import named, names_in
+from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan
+
+# No lineage is deeper; a damaged one may go round in circles.
+MOST_LEVELS = 1000
+_SESSION = "ses_"
+_SQL = load("retrieval/describing/impact.sql")
+
+
+class Direction(StrEnum):
+    """Upstream is what derives from a thing, downstream what it was made from."""
+
+    UPSTREAM = "upstream"
+    DOWNSTREAM = "downstream"
+
+
+class ImpactKind(StrEnum):
+    """What can depend on something, or have been made of it."""
+
+    MESSAGE = "message"
+    SUMMARY = "summary"
+    FILE = "file"
+    # Of a session, an arc or an epoch: what other conversations of a project get to see.
+    SESSION_SUMMARY = "session_summary"
+
+
+class ImpactLabel(StrEnum):
+    """What becomes of a thing at some distance if that in question is wrong."""
+
+    WILL_BREAK = "WILL BREAK"
+    LIKELY_AFFECTED = "LIKELY AFFECTED"
+    MAY_NEED_TESTING = "MAY NEED TESTING"
+
+
+_LABELS = {1: ImpactLabel.WILL_BREAK, 2: ImpactLabel.LIKELY_AFFECTED}
+
+
+@dataclass(frozen=True)
+class ImpactItem:
+    """One thing that is reached; fields that its kind does not have are empty.
+
+    `active`: whether a model sees it; of a session summary, whether it is the current one.
+    """
+
+    id: str
+    kind: ImpactKind
+    distance: int
+    conversation_id: int | None
+    first_seq: int | None
+    last_seq: int | None
+    token_count: int | None
+    active: bool
+    depth: int | None
+    superseded_by: str | None
+    file_name: str | None
+    level: Level | None
+    # How far a summary can be relied on, by its level.
+    confidence: float | None
+
+
+@dataclass(frozen=True)
+class ImpactLevel:
+    """The things at one distance: all are counted, the nearest listed."""
+
+    distance: int
+    count: int
+    tokens: int
+    active: int
+    # Upstream alone: what something was made from does not break with it.
+    label: ImpactLabel | None = None
+    items: tuple[ImpactItem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Impact:
+    """What depends on a thing, or what it was made from, by distance.
+
+    `levels` count all of it, their items are the nearest (`items_complete`). `active`: whether the thing itself is in
+    the active context. A summary that was made again counts, with what it was superseded by; what was made instead of
+    it derives from the same messages.
+    """
+
+    id: str
+    kind: ImpactKind
+    conversation_id: int | None
+    direction: Direction
+    active: bool
+    count: int
+    tokens: int
+    active_count: int
+    levels: tuple[ImpactLevel, ...]
+    items_complete: bool
+
+
+def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: float, limit: int, scope: Scope) -> Impact:
+    """See `RetrievalEngine.impact`: three queries."""
+    with snapshot():
+        kind, name, number, conversation_id = _source(id, scope)
+        values = {
+            "kind": kind.value,
+            "id": name,
+            "number": number,
+            "max_depth": max_depth,
+            "levels": texts(level for level in Level if level.confidence >= min_confidence),
+            "limit": limit,
+        }
+        itself, *levels = [ImpactLevel(*row) for row in _rows("levels", direction, values)]
+        items = _items(_rows("nearest", direction, values)) if levels else {}
+    upstream = direction is Direction.UPSTREAM
+    levels = [
+        replace(
+            level,
+            label=_LABELS.get(level.distance, ImpactLabel.MAY_NEED_TESTING) if upstream else None,
+            items=items.get(level.distance, ()),
+        )
+        for level in levels
+    ]
+    count = sum(level.count for level in levels)
+    return Impact(
+        id=name,
+        kind=kind,
+        conversation_id=conversation_id,
+        direction=direction,
+        active=itself.active > 0,
+        count=count,
+        tokens=sum(level.tokens for level in levels),
+        active_count=sum(level.active for level in levels),
+        levels=tuple(levels),
+        items_complete=sum(map(len, items.values())) == count,
+    )
+
+
+def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | None]:
+    """The kind, id, number and conversation of what the id names; NotFound."""
+    if id.startswith(_SESSION):
+        session = scope.find(SessionSummary.objects.all(), "session summary", id, summary_id=id)
+        return ImpactKind.SESSION_SUMMARY, id, None, session.conversation_id
+    found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
+    if found is None or found.kind not in _FINDERS:
+        raise NotFound(
+            f"{id[:80]!r} names no message (msg_...), summary (sum_...), session summary (ses_...) or file (file_...): "
+            "nothing derives from it."
+        )
+    row = _FINDERS[found.kind](scope, found)
+    number = found.number if found.kind is ItemKind.MESSAGE else None
+    return ImpactKind(found.kind.value), found.id, number, row.conversation_id
+
+
+_FINDERS: dict[ItemKind, Any] = {
+    ItemKind.MESSAGE: lambda scope, found: scope.message(found.number),
+    ItemKind.SUMMARY: lambda scope, found: scope.summary(found.id),
+    ItemKind.FILE: lambda scope, found: scope.file(found.id),
+}
+
+
+def _rows(name: str, direction: Direction, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    statement = _SQL[name].replace("{things}", _SQL["things"]).replace("{step}", _SQL[direction.value])
+    return rows(statement, values)
+
+
+def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
+    """The items by distance."""
+    found = [(*values, level, level and Level(level).confidence) for *values, level in fetched]
+    items = records_of(ImpactItem, found)
+    return {distance: tuple(group) for distance, group in groupby(items, key=lambda item: item.distance)}
 
 
 def lineage(conversation_id: int, *, scope: Scope) -> Lineage:

@@ -14,7 +14,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, Project
 from conversations.scope import Scope
 from conversations.types import ContextItemType, Level, NewMessage, NewPart, PartType, Role
-from retrieval.describing.impact import Impact, ImpactKind, ImpactLabel
+from retrieval.describing.lineage import Impact, ImpactKind, ImpactLabel
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
 from tests.retrieval.lineages import Graph, a_graph, a_root_of, engine, message_id

@@ -16,7 +16,7 @@ from lcmsite.dashboard.parts.lineage_layout import picture, resolution
 from lcmsite.dashboard.parts.lineage_svg import shapes
 from lcmsite.dashboard.parts.marked_text import marked_words
 from lcmsite.dashboard.visit import Visit, number_in, page, text_in
-from retrieval.describing.impact import Direction
+from retrieval.describing.lineage import Direction
 from retrieval.types import Description, ItemKind
 
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
