@@ -1,0 +1,66 @@
+"""Workers at the same session or project make one summary."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connections
+
+from compaction.history import history_jobs
+from compaction.history.history_worker import HistoryWorker
+from compaction.history.models import HistoryJob, SessionSummary
+from compaction.history.session_history import SessionHistory, project_lock
+from compaction.history.types import HistoryReason
+from compaction.run import compaction_lock
+from conversations.errors import ConversationBusy
+from tests.histories import a_session, current, summarize, work_off
+from tests.integrity.breaking import checked
+
+
+def at_once(call, count: int = 2) -> list[object]:
+    def each(_: int) -> object:
+        try:
+            return call()
+        except Exception as failure:
+            return failure
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(each, range(count)))
+
+
+def test_two_workers_at_once_make_one_summary_of_a_session_and_one_arc(committed_db, settings):
+    settings.LCM = {"sessions_per_arc": 2}
+    sessions = [a_session(number) for number in range(2)]
+    for session in sessions:
+        ask = SessionHistory.from_settings().request_session
+        ask(conversation_id=session.conversation_id)
+        ask(conversation_id=session.conversation_id)
+    assert HistoryJob.objects.count() == 2
+
+    at_once(work_off, 3)
+    work_off()
+
+    assert [len(current(depth)) for depth in (0, 1)] == [2, 1]
+    assert SessionSummary.objects.count() == 3
+    assert checked() == {}
+
+
+@pytest.mark.parametrize("of_project", [False, True])
+def test_who_comes_second_is_busy_and_the_job_waits(committed_db, of_project):
+    session = a_session(1)
+    summarize([session])
+    project_id = SessionSummary.objects.get().project_id
+    lock = project_lock(project_id) if of_project else compaction_lock(session.conversation_id)
+    about = {"project_id": project_id} if of_project else {"conversation_id": session.conversation_id}
+    job_id = history_jobs.request(
+        workspace_id=SessionSummary.objects.get().workspace_id, reason=HistoryReason.MANUAL, **about
+    )
+
+    with lock:
+        at_once(lambda: HistoryWorker.from_settings().work(job_id=job_id), 1)
+
+    job = HistoryJob.objects.get(pk=job_id)
+    assert (job.state, job.attempts, job.last_error) == ("leased", 0, ConversationBusy.code)
