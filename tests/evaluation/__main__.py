@@ -17,7 +17,7 @@ from tests.conversations.real_data import DATA
 from tests.scratch_database import scratch_database
 from tests.tables import in_columns, met
 
-CHAPTERS = ("retrieval", "contexts", "summaries", "tokens")
+CHAPTERS = ("retrieval", "contexts", "summaries", "tokens", "sessions")
 HEADINGS = ("goal", "measure", "method", "value", "wanted", "")
 
 
@@ -30,10 +30,10 @@ def main() -> None:
         return
     with scratch_database():
         # Not imported above: models want a Django that is set up.
-        from tests.evaluation import contexts, retrieval, summaries, tokens
+        from tests.evaluation import contexts, retrieval, sessions, summaries, tokens
 
         # Retrieval first: it searches everything that is there.
-        for name, chapter in zip(CHAPTERS, (retrieval, contexts, summaries, tokens), strict=True):
+        for name, chapter in zip(CHAPTERS, (retrieval, contexts, summaries, tokens, sessions), strict=True):
             if name not in chosen:
                 continue
             started = time.monotonic()
