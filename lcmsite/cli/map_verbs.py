@@ -152,9 +152,9 @@ def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_events(session: Session, arguments: Namespace) -> Any:
-    """Export the record of map runs as JSON Lines (docs/map.md), one event a line.
+    """Export the record of map runs as JSON Lines, one event a line.
 
-    The events of each run are a hash chain, which `lcm map verify` verifies from the file alone.
+    The events of each run are a hash chain (docs/map.md), which `lcm map verify` verifies from the file alone.
     """
     record = MapRecord.from_settings(session.caller_with(KeyScope.READ).scope)
     if arguments.output == STDIO:
