@@ -109,10 +109,10 @@ class Erasures:
         `confirmation` is the text that the preview shows. One transaction, with an act in the audit log, removes:
         texts, metadata, authors and idempotency keys of the messages, in rows and cold blocks; the texts of summaries
         made from them, and of session, arc and epoch summaries that rest on them; files, with their bytes unless
-        another file shares them; reasons of quarantines and questions of grants about them. Erasing a whole
-        conversation also removes its title, metadata and instructions, and the metadata of its boundaries. Rows,
-        places and hashes stay. Summaries in the active context, and those of sessions, arcs and epochs, are made again
-        from the remaining messages.
+        another file shares them, and with prompts, inputs and outputs of map runs over them, which are cancelled;
+        reasons of quarantines and questions of grants about them. Erasing a whole conversation also removes its title,
+        metadata and instructions, and the metadata of its boundaries. Rows, places and hashes stay. Summaries in the
+        active context, and those of sessions, arcs and epochs, are made again from the remaining messages.
 
         Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or differs
         from what would be erased now; ConversationBusy while a compaction is running.

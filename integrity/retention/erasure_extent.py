@@ -32,7 +32,12 @@ _ERASE_OF_A_WHOLE_CONVERSATION = (
     "erase_plan_instructions",
     "erase_repair_steps",
 )
-_ERASE_OF_NAMED_ITEMS = ("erase_quarantine_reasons", "erase_grant_questions", "erase_upload_labels")
+_ERASE_OF_NAMED_ITEMS = (
+    "erase_quarantine_reasons",
+    "erase_grant_questions",
+    "erase_upload_labels",
+    "erase_map_runs",
+)
 
 # Other texts that may quote what is erased: those that go with a whole conversation, and those that go in any case.
 _GO_WITH_ALL = (
@@ -47,6 +52,7 @@ _ALWAYS_GO = (
     "reason of a quarantine",
     "question of a grant",
     "file name of an upload",
+    "map run over a file",
 )
 
 

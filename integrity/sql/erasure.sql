@@ -88,6 +88,9 @@ SELECT (c.title IS NOT NULL)::int AS "title of the conversation",
         WHERE g.workspace_id = c.workspace_id AND g.question <> '' AND EXISTS (
             SELECT FROM unnest(g.item_ids) AS item(id) JOIN unnest(%(ids)s::text[]) AS erased(id) USING (id)
         )) AS "question of a grant",
+       (SELECT count(*) FROM map_runs r WHERE r.prompt <> '{{item}}'
+          AND (r.input_file_id = ANY(%(ids)s) OR r.output_file_id = ANY(%(ids)s) OR r.failures_file_id = ANY(%(ids)s))
+       ) AS "map run over a file",
        (SELECT count(*) FROM uploads u
         WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
           AND (%(whole)s OR u.file_id = ANY(%(ids)s))) AS "file name of an upload",
@@ -136,6 +139,22 @@ WHERE c.conversation_id = %(conversation)s AND g.workspace_id = c.workspace_id A
 UPDATE uploads u SET file_name = NULL, mime_type = NULL
 WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
   AND (%(whole)s OR u.file_id = ANY(%(ids)s))
+
+-- name: erase_map_runs
+-- Remove prompts, inputs and outputs of the map runs whose files are erased, and cancel these runs.
+WITH touched AS (
+    UPDATE map_runs r SET prompt = '{{item}}', state = 'cancelled', pause_reason = '',
+                          finished_at = coalesce(finished_at, statement_timestamp())
+    WHERE r.input_file_id = ANY(%(ids)s) OR r.output_file_id = ANY(%(ids)s) OR r.failures_file_id = ANY(%(ids)s)
+    RETURNING r.run_id, r.workspace_id
+), items AS (
+    UPDATE map_items i SET input = '', validation_errors = '', last_error = '', leased_until = NULL, fence = fence + 1,
+                           output = CASE WHEN i.output IS NOT NULL THEN '' END,
+                           state = CASE WHEN i.state = 'leased' THEN 'queued' ELSE i.state END
+    FROM touched WHERE i.run_id = touched.run_id
+)
+INSERT INTO map_events (run_id, workspace_id, actor, event, details)
+SELECT run_id, workspace_id, 'erasure', 'cancelled', '{"erased": true}' FROM touched
 
 -- name: hold_project
 -- Hold the conversation's project, so that no arc or epoch is written meanwhile from what is erased.

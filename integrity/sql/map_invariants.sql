@@ -27,19 +27,23 @@ FROM map_events e JOIN map_runs r USING (run_id)
 WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND e.workspace_id <> r.workspace_id
 
 -- name: map_items_match_their_hashes
--- Items whose input or output was altered, and runs whose prompt was.
+-- Items whose input or output was altered, and runs whose prompt was. Those of an erased file have no text.
+WITH runs AS (
+    SELECT * FROM map_runs r
+    WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND NOT EXISTS (
+        SELECT FROM large_files f WHERE f.erased_by_id IS NOT NULL
+          AND f.file_id IN (r.input_file_id, r.output_file_id, r.failures_file_id)
+    )
+)
 SELECT NULL::bigint, i.run_id || ':' || i.position,
        CASE WHEN i.input_hash <> sha256(convert_to(i.input, 'UTF8')) THEN 'the input does not match its hash'
             ELSE 'the output does not match its hash' END
-FROM map_items i JOIN map_runs r USING (run_id)
-WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
-  AND (i.input_hash <> sha256(convert_to(i.input, 'UTF8'))
-       OR i.output_hash IS DISTINCT FROM sha256(convert_to(i.output, 'UTF8')))
+FROM map_items i JOIN runs USING (run_id)
+WHERE i.input_hash <> sha256(convert_to(i.input, 'UTF8'))
+   OR i.output_hash IS DISTINCT FROM sha256(convert_to(i.output, 'UTF8'))
 UNION ALL
-SELECT NULL, r.run_id, 'the prompt does not match its hash'
-FROM map_runs r
-WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
-  AND r.prompt_hash <> sha256(convert_to(r.prompt, 'UTF8'))
+SELECT NULL, run_id, 'the prompt does not match its hash'
+FROM runs WHERE prompt_hash <> sha256(convert_to(prompt, 'UTF8'))
 
 -- name: map_counts_add_up
 -- Runs whose items are not as many as they were, or whose end came before that of their items.

@@ -38,7 +38,11 @@ class ItemCall:
         return cls(
             model=run.model,
             prompt=item_prompt(
-                prompt=run.prompt, schema=run.output_schema, item=item.input, refusal=item.validation_errors
+                prompt=run.prompt,
+                schema=run.output_schema,
+                item=item.input,
+                refusal=item.validation_errors,
+                temperature=run.temperature,
             ),
             timeout_seconds=run.timeout_s,
             idempotency_key=f"{run.pk}:{item.position}:{item.refused_answers + 1}",

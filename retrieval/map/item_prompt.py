@@ -36,10 +36,13 @@ class NotJson(ValueError):
     """An answer that is no JSON value; the sentence is fed back to the model."""
 
 
-def item_prompt(*, prompt: str, schema: Mapping[str, Any], item: str, refusal: str = "") -> Prompt:
+def item_prompt(
+    *, prompt: str, schema: Mapping[str, Any], item: str, refusal: str = "", temperature: float | None = None
+) -> Prompt:
     """Build the prompt of one item, with its JSON text in each place of {{item}}."""
     again = _AGAIN.format(refusal=refusal) if refusal else ""
-    return Prompt(system=_SYSTEM.format(schema=json.dumps(schema)), user=prompt.replace(PLACE, item) + again)
+    system = _SYSTEM.format(schema=json.dumps(schema))
+    return Prompt(system=system, user=prompt.replace(PLACE, item) + again, temperature=temperature)
 
 
 def value_in_answer(answer: str) -> Any:

@@ -53,6 +53,15 @@ def test_each_call_carries_a_key_of_run_item_and_attempt(operator, work, vendor)
     assert keys == [f"{run.run_id}:1:1", f"{run.run_id}:1:2"]
 
 
+def test_the_model_gets_the_temperature_of_the_run(operator, work, vendor):
+    a_run(operator, 1, temperature=0.3)
+    a_run(operator, 1)
+
+    work()
+
+    assert {asked.body.get("temperature") for asked in vendor.requests} == {0.3, None}
+
+
 def test_errors_are_fed_back_with_the_answer_that_was_refused(operator, work, vendor):
     vendor.behaves(answering('{"id": 0, "label": "anger"}'), answering("no idea"), labelling)
     run = a_run(operator, 1)
