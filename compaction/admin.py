@@ -9,10 +9,11 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 
 from compaction.engine import CompactionEngine
+from compaction.history.models import HistoryJob, SessionSummary, SessionSummaryChild, SessionSummaryMemory
 from compaction.models import CompactionBoundary, CompactionJob, CompactionPlan, CompactionRun, ModelEndpoint
 from compaction.plans.plan_store import CompactionPlans
 from conversations.admin import conversation
-from conversations.admin_rows import RowsAdmin, offer, page_of, scope_of, service_action
+from conversations.admin_rows import RowsAdmin, RowsInline, offer, page_of, scope_of, service_action
 from conversations.models import Conversation
 
 
@@ -63,6 +64,41 @@ admin.site.register(
     RowsAdmin,
     list_display=("name", "open_until", "consecutive_failures", "last_failure", "calls", "tokens_in", "tokens_out"),
     search_fields=("name",),
+)
+
+
+class Members(RowsInline):
+    model = SessionSummaryChild
+    fk_name = "parent"
+    fields = ("ordinal", "child")
+    verbose_name_plural = "members"
+
+
+class Memories(RowsInline):
+    model = SessionSummaryMemory
+    fields = ("ordinal", "item_type", "message", "memory_summary")
+    verbose_name_plural = "what it rests on"
+
+
+admin.site.register(
+    SessionSummary,
+    RowsAdmin,
+    long_texts=("content",),
+    list_display=("summary_id", "kind", "project", conversation, "latest_at", "token_count", "level"),
+    list_select_related=("project", "conversation"),
+    list_filter=("kind", "level", "is_degraded"),
+    search_fields=("content",),
+    search_help_text="An id, or words of a summary",
+    ordering=("-created_at", "summary_id"),
+    inlines=(Members, Memories),
+)
+admin.site.register(
+    HistoryJob,
+    RowsAdmin,
+    list_display=("job_id", "project", conversation, "state", "reason", "attempts", "requested_at", "last_error"),
+    list_select_related=("project", "conversation"),
+    list_filter=("state", "reason"),
+    search_fields=("last_error",),
 )
 
 

@@ -27,7 +27,7 @@ def make_history(*, job_id: int) -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_compaction_jobs() -> None:
-    """Start waiting jobs and plans, and request compactions that are needed."""
+    """Start waiting jobs and plans; request compactions and session summaries."""
     CompactionWorker.from_settings().sweep()
     CompactionPlans.from_settings().sweep()
     HistoryWorker.from_settings().sweep()

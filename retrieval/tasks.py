@@ -18,6 +18,7 @@ def work_on_map_runs() -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_map_runs() -> None:
+    """Start workers of map runs, and resume runs whose model can be called."""
     MapWorker.from_settings().sweep()
 
 

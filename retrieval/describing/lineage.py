@@ -175,8 +175,7 @@ def _rows(name: str, direction: Direction, values: dict[str, Any]) -> list[tuple
 
 def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
     """The items by distance."""
-    found = [(*values, level, level and Level(level).confidence) for *values, level in fetched]
-    items = records_of(ImpactItem, found)
+    items = records_of(ImpactItem, fetched)
     return {distance: tuple(group) for distance, group in groupby(items, key=lambda item: item.distance)}
 
 

@@ -47,7 +47,7 @@ def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
 
 def _values(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     values = dict(zip(names, row, strict=True))
-    if "level" in values:
+    if values.get("level") is not None:
         level = Level(values["level"])
         values |= {name: getattr(level, name) for name in _OF_THE_LEVEL}
     return values

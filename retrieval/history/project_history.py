@@ -93,15 +93,13 @@ class ProjectHistory:
         """Get the session so many sessions before a conversation in its project.
 
         Sessions count in the order in which they were opened, without those of subagents and those without a message.
-        It comes with its summary, if it has one by now, and with the calls that read more of it. Raises NotFound;
-        Invalid for a conversation without a project.
+        It comes with its summary, if it has one by now, and with the calls that read more of it. Raises NotFound, also
+        for a conversation without a project.
         """
         with snapshot():
             project = self._project(None, conversation_id)
             if project is None:
-                raise Invalid(
-                    f"conversation_id: conversation {conversation_id} belongs to no project; open it again with one."
-                )
+                raise NotFound(f"Conversation {conversation_id} belongs to no project; open it again with one.")
             before = session_before(conversation_id, sessions_ago=sessions_ago)
             if before is None:
                 sessions = counted(sessions_ago, "session")

@@ -18,6 +18,8 @@ from tests.compaction.summarizing import a_message, a_summary, any_sources, any_
 NONCE = "0123456789abcdef"
 KINDS = [f"{kind}_{level}" for kind in ("leaf", "depth1", "depth2", "depth3") for level in ("normal", "aggressive")]
 
+OF_HISTORY = [f"{kind}_{level}" for kind in ("session", "arc", "epoch") for level in ("normal", "aggressive")]
+
 
 def a_prompt(*sources, **options):
     share = options.pop("share", 1.0)
@@ -164,7 +166,7 @@ def test_every_depth_and_level_has_a_task_of_its_own():
     }
 
     assert len(prompts) == 8
-    assert sorted(path.stem for path in TEMPLATES.glob("*.txt")) == sorted(["_system", "_user", *KINDS])
+    assert sorted(path.stem for path in TEMPLATES.glob("*.txt")) == sorted(["_system", "_user", *KINDS, *OF_HISTORY])
 
 
 def test_the_version_tells_the_templates_apart_and_nothing_else():

@@ -124,12 +124,17 @@ def a_call(tool: str, given: dict[str, Any], id: int = 1) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
 
 
+# What has to be said beyond the required params, since a service demands one of several.
+MORE = {"lcm_map": ("kind", "retain", "items", "idempotency_key")}
+
+
 def question(operation: Operation, world: dict[str, Any]) -> dict[str, Any]:
     """The shortest question to an operation, about the conversation if it can be about one."""
     fields = operation.params.model_fields
     if operation.tool == "lcm_expand_session":
         world = world | {"summary_id": world["session_summary_id"]}
-    return {name: world[name] for name, field in fields.items() if field.is_required() or name == "conversation_id"}
+    more = {"conversation_id", *MORE.get(operation.tool, ())}
+    return {name: world[name] for name, field in fields.items() if field.is_required() or name in more}
 
 
 def problem_in(result: CallToolResult) -> dict[str, Any]:

@@ -42,6 +42,13 @@ def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats 
         "file_id": file.file_id,
         "query": "harbour boats",
         "entity": "harbour",
+        # Outside agents work on it: no model is needed. The same key is the same run.
+        "prompt": "Label {{item}}, of the harbour.",
+        "output_schema": {"type": "object"},
+        "kind": "agentic",
+        "retain": "the harbour's books",
+        "items": ["ferry"],
+        "idempotency_key": "harbour",
         "from_seq": 2,
         "to_seq": 41,
         "question": "Which boats are in the harbour?",

@@ -29,6 +29,8 @@ def test_every_tool_of_other_memories_has_a_line():
     assert {there for there, _, _ in equivalents()} == {
         "engram_context_search", "engram_context_describe", "engram_context_expand",
         "aos_lcm_grep", "aos_lcm_describe", "aos_lcm_expand_query",
+        "decapod lcm schema", "decapod lcm ingest", "decapod lcm summarize", "decapod map llm",
+        "decapod map agentic --retain",
     }  # fmt: skip
 
 

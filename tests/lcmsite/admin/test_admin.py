@@ -18,6 +18,7 @@ from django.test import Client
 from django.urls import reverse
 
 from compaction.engine import CompactionEngine
+from compaction.history.models import SessionSummaryChild, SessionSummaryMemory
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob, CompactionPlan, CompactionRun
@@ -159,7 +160,8 @@ def test_every_table_of_ours_is_there():
     missing = {model for label in OURS for model in apps.get_app_config(label).get_models()} - set(admin.site._registry)
     inside_others = {inline.model for _, table in ROWS for inline in table.inlines}
 
-    assert missing == inside_others == {ContextItem, SummaryMessage, SummaryParent}
+    inside = {ContextItem, SummaryMessage, SummaryParent, SessionSummaryChild, SessionSummaryMemory}
+    assert missing == inside_others == inside
     assert all(model._meta.is_composite_pk for model in missing), "Django's admin registers any other"
 
 

@@ -17,6 +17,7 @@ OF_A_MAP = {"run_id": "map_run_id"}
 INSTEAD = {
     "lcm_undo_repairs": {"repair_id": "applied"},
     "lcm_expand_session": {"summary_id": "session_summary_id"},
+    "lcm_history_job": {"job_id": "history_job_id"},
     **{
         f"lcm_map_{name}": OF_A_MAP
         for name in ("status", "items", "output", "pause", "resume", "cancel", "retry_failed", "record", "claim")

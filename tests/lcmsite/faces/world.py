@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import F
 
 from compaction.engine import CompactionEngine
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
 from compaction.plans.plan_store import CompactionPlans
 from conversations.files.uploads import UploadService
@@ -56,6 +57,7 @@ def a_world() -> World:
         "overrides": {"fresh_tail_count": 5},
         "content": "YSxiCg==",
         **_trust(scope, conversation_id),
+        "history_job_id": SessionHistory.from_settings(scope).request_session(conversation_id=conversation_id).job_id,
         "session_summary_id": a_session_summary(before.conversation_id, "Harbour boats: nine ferries.").pk,
         **_a_map(scope, conversation_id),
         "upload_id": _upload(scope, conversation_id),
