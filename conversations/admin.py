@@ -19,6 +19,7 @@ from conversations.models import (
     LargeFile,
     Message,
     MessagePart,
+    Project,
     Quarantine,
     Summary,
     SummaryMessage,
@@ -108,6 +109,14 @@ admin.site.register(
     more_fields=(_contents,),
     inlines=(ContextInline,),
     view_on_site=lambda self, obj: page_of(obj),
+)
+admin.site.register(
+    Project,
+    RowsAdmin,
+    list_display=("name", "workspace", "created_at"),
+    list_select_related=("workspace",),
+    search_fields=("name",),
+    ordering=("name", "project_id"),
 )
 admin.site.register(
     Message,

@@ -47,9 +47,9 @@ def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
 
 def _values(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     values = dict(zip(names, row, strict=True))
-    if values.get("level") is not None:
-        level = Level(values["level"])
-        values |= {name: getattr(level, name) for name in _OF_THE_LEVEL}
+    if "level" in values:
+        level = None if values["level"] is None else Level(values["level"])
+        values |= {name: getattr(level, name, None) for name in _OF_THE_LEVEL}
     return values
 
 

@@ -125,7 +125,7 @@ def a_call(tool: str, given: dict[str, Any], id: int = 1) -> bytes:
 
 
 # What has to be said beyond the required params, since a service demands one of several.
-MORE = {"lcm_map": ("kind", "retain", "items", "idempotency_key")}
+MORE = {"lcm_map_submit": ("kind", "retain", "items", "idempotency_key")}
 
 
 def question(operation: Operation, world: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from compaction.hosts.host_service import HostCompaction
 from conversations.files.large_files import LargeFileService
 from conversations.models import Message, Summary, Workspace
 from conversations.scope import Scope
+from retrieval.map.map_operator import MapOperator
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.pasts import a_session_summary
 
@@ -31,6 +32,15 @@ def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats 
     # Flushing again under this name changes nothing.
     host = HostCompaction.from_settings(scope).record_boundary(conversation_id=conversation_id, host_reference="cut 7")
     summary_id = Summary.objects.filter(conversation_id=conversation_id, kind="leaf").first().summary_id
+    # Outside agents work on it, so no model is needed. The same key is the same run.
+    mapped = {
+        "prompt": "Label {{item}}, of the harbour.",
+        "output_schema": {"type": "object"},
+        "kind": "agentic",
+        "retain": "the harbour's books",
+        "items": ["ferry"],
+        "idempotency_key": "harbour",
+    }
     return {
         "conversation_id": conversation_id,
         "session_id": "harbour",
@@ -42,13 +52,8 @@ def a_harbour(workspace: Workspace | None = None, *, result: str = "seven boats 
         "file_id": file.file_id,
         "query": "harbour boats",
         "entity": "harbour",
-        # Outside agents work on it: no model is needed. The same key is the same run.
-        "prompt": "Label {{item}}, of the harbour.",
-        "output_schema": {"type": "object"},
-        "kind": "agentic",
-        "retain": "the harbour's books",
-        "items": ["ferry"],
-        "idempotency_key": "harbour",
+        **mapped,
+        "run_id": MapOperator.from_settings(scope).submit(**mapped, conversation_id=conversation_id).run_id,
         "from_seq": 2,
         "to_seq": 41,
         "question": "Which boats are in the harbour?",
