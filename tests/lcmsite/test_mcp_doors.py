@@ -116,7 +116,7 @@ def test_a_reader_may_not_write(harbour, agents):
 
 
 # They are of the caller's workspace, and name nothing in it.
-OF_ALL = {"lcm_open", "lcm_list"}
+OF_ALL = {"lcm_open", "lcm_list", "lcm_schema"}
 
 
 def test_a_stranger_is_told_what_is_said_of_things_that_there_are_not(harbour, agents):
