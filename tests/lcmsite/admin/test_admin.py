@@ -19,6 +19,7 @@ from django.urls import reverse
 
 from compaction.engine import CompactionEngine
 from compaction.history.models import SessionSummaryChild, SessionSummaryMemory
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob, CompactionPlan, CompactionRun
@@ -79,6 +80,8 @@ def _a_world() -> dict[str, Any]:
     """Rows in the tables that matter, several in each list that could ask once a row."""
     made = a_harbour()
     scope = Scope(a_workspace().pk)
+    a_conversation("hello", project="harbour")
+    SessionHistory.from_settings(scope).request_session(conversation_id=made["conversation_id"])
     other = a_conversation(
         *(f"Message {n} about <script>alert(1)</script> boats. " * 30 for n in range(40))
     ).conversation_id
