@@ -65,7 +65,7 @@ def test_the_project_is_found_by_a_conversation_of_it(history, past):
     assert shown(history.timeline(conversation_id=number)) == newest_first(past)
     alone = a_conversation("alone")
     assert shown(history.timeline(conversation_id=alone.conversation_id)) == [alone.session_id]
-    with pytest.raises(Invalid, match="no project"):
+    with pytest.raises(NotFound, match="no project"):
         history.session_ago(conversation_id=alone.conversation_id)
 
 
