@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import NotFound
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
