@@ -12,7 +12,7 @@ from compaction.engine import CompactionEngine
 from compaction.history.models import HistoryJob, SessionSummary, SessionSummaryChild, SessionSummaryMemory
 from compaction.models import CompactionBoundary, CompactionJob, CompactionPlan, CompactionRun, ModelEndpoint
 from compaction.plans.plan_store import CompactionPlans
-from conversations.admin import conversation
+from conversations.admin import conversation, page_of_project
 from conversations.admin_rows import RowsAdmin, RowsInline, offer, page_of, scope_of, service_action
 from conversations.models import Conversation
 
@@ -58,6 +58,7 @@ admin.site.register(
     RowsAdmin,
     list_display=("boundary_id", conversation, "host_reference", "last_seq", "recorded_at"),
     search_fields=("host_reference",),
+    view_on_site=lambda self, obj: page_of(obj.conversation, "boundaries"),
 )
 admin.site.register(
     ModelEndpoint,
@@ -91,6 +92,7 @@ admin.site.register(
     search_help_text="An id, or words of a summary",
     ordering=("-created_at", "summary_id"),
     inlines=(Members, Memories),
+    view_on_site=lambda self, obj: f"{page_of_project(obj.workspace, obj.project, kind=obj.kind)}#{obj.pk}",
 )
 admin.site.register(
     HistoryJob,
@@ -99,6 +101,7 @@ admin.site.register(
     list_select_related=("project", "conversation"),
     list_filter=("state", "reason"),
     search_fields=("last_error",),
+    view_on_site=lambda self, obj: page_of_project(obj.workspace, obj.project),
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html_join
@@ -37,6 +39,12 @@ summary = links_to("summary", Summary)
 def page_of_message(row: Message) -> str:
     """The address of a message's place in the transcript."""
     return f"{page_of(row.conversation)}?seq={row.seq}#m{row.seq}"
+
+
+def page_of_project(workspace: Workspace, project: Project | None, **filters: str) -> str:
+    """The address of a project's time line, or of all sessions in the workspace."""
+    named = {"project": project.name} if project else {}
+    return f"{page_in(workspace, 'project')}?{urlencode(named | filters)}"
 
 
 @admin.display(description="contents")
@@ -117,6 +125,7 @@ admin.site.register(
     list_select_related=("workspace",),
     search_fields=("name",),
     ordering=("name", "project_id"),
+    view_on_site=lambda self, obj: page_of_project(obj.workspace, obj),
 )
 admin.site.register(
     Message,
@@ -173,6 +182,7 @@ admin.site.register(
     RowsAdmin,
     list_display=("reference_id", message, links_to("file", LargeFile)),
     search_fields=("file__file_id",),
+    view_on_site=lambda self, obj: page_of_message(obj.message),
 )
 admin.site.register(
     Upload,

@@ -39,6 +39,11 @@ admin.site.register(
     view_on_site=lambda self, obj: page_in(obj.workspace, "grants"),
 )  # fmt: skip
 
+
+def _page_of_map_run(row: MapRun) -> str | None:
+    return page_in(row.workspace, "map-run", map_run_id=row.pk)
+
+
 admin.site.register(
     MapRun,
     RowsAdmin,
@@ -47,6 +52,7 @@ admin.site.register(
     list_select_related=("workspace",),
     search_fields=("run_id",),
     ordering=("-created_at", "run_id"),
+    view_on_site=lambda self, obj: _page_of_map_run(obj),
 )
 admin.site.register(
     MapItem,
@@ -55,6 +61,7 @@ admin.site.register(
     list_display=("item_id", "run_id", "position", "state", "error_kind", "refused_answers", "finished_at"),
     search_fields=("run__run_id",),
     ordering=("-item_id",),
+    view_on_site=lambda self, obj: _page_of_map_run(obj.run),
 )
 admin.site.register(
     MapEvent,
@@ -62,4 +69,5 @@ admin.site.register(
     list_display=("event_id", "run_id", "seq", "at", "actor", "event", "position"),
     search_fields=("run__run_id",),
     ordering=("-event_id",),
+    view_on_site=lambda self, obj: _page_of_map_run(obj.run),
 )

@@ -46,7 +46,6 @@ class LeaseLost(Conflict):
     """Another worker has claimed the row; nothing more may be written."""
 
     code = "lease_lost"
-    retryable = True
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-LONGEST_CELL = 60
+# A SHA-256 is whole.
+LONGEST_CELL = 64
 # Fields that name a record, besides its ids.
 _NAMES = frozenset({"id", "name", "title"})
 

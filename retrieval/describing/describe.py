@@ -44,7 +44,8 @@ def describe(id: str, *, scope: Scope) -> Description:
         return _described(inside[0], scope)
     raise NotFound(
         f"{id[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
-        "conversation can be named by its session.",
+        "conversation can be named by its session. lcm_expand_session opens ids that begin with ses_, lcm_map_status "
+        "shows those that begin with map_.",
     )
 
 

@@ -115,6 +115,13 @@ def test_a_parser_that_takes_too_long_is_given_up(monkeypatch):
     assert summary == "HTML, 30 bytes, 1 line\nIt could not be explored: its parser timed out after 0.01 seconds."
 
 
+def test_a_damaged_image_is_described_in_the_same_words_each_time():
+    summary = explored(b"\x89PNG\r\n\x1a\n", "a.png")
+
+    assert summary.startswith("image, 8 bytes\nIt could not be explored: ")
+    assert "cannot identify image file" in summary and "0x" not in summary
+
+
 @given(st.binary(max_size=300), st.integers(1, 50))
 def test_what_is_seen_of_a_file_is_the_same_however_its_bytes_arrive(content, size):
     seen = Seen(io.BytesIO(content))

@@ -48,7 +48,7 @@ def test_an_agent_dies_over_rest_another_takes_over_and_the_first_comes_back_lat
     invalid = second.post(f"map-items/{taken['item_id']}/completion/", {"fence": taken["fence"], "output": {}})
     done = second.post(f"map-items/{taken['item_id']}/completion/", {"fence": taken["fence"], "output": GOOD})
 
-    assert (late.status, late.body["code"]) == (409, "lease_lost")
+    assert (late.status, late.body["code"], late.body["retryable"]) == (409, "lease_lost", False)
     assert (invalid.status, invalid.body["code"]) == (400, "output_invalid")
     assert invalid.body["errors"] == {"output": ["$: 'label' is a required property"]}
     assert (done.status, done.body["state"]) == (200, "done")
@@ -90,11 +90,14 @@ def test_the_record_is_exported_and_verified_and_a_changed_one_found(session, tm
     path = tmp_path / "map.events.jsonl"
 
     exported = lcm("--json", "map", "events", "-o", str(path))
+    shown = lcm("map", "verify", str(path))
     clean = lcm("--json", "map", "verify", str(path))
     path.write_text(path.read_text().replace('"items": 2', '"items": 3'))
     changed = lcm("--json", "map", "verify", str(path))
 
     assert exported.json["lines"] == 2
+    # Whoever keeps the head of a run elsewhere can read all of it.
+    assert all(head in shown.out for head in exported.json["heads"].values())
     assert (clean.exit_code, clean.json["is_clean"]) == (0, True)
     assert (changed.exit_code, changed.json["by_code"]) == (1, {"hash_differs": 1})
 

@@ -227,7 +227,8 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
 
 
 def _words(failure: Exception) -> str:
-    return " ".join(str(failure).split())[:200].rstrip(".")
+    # Where a parser's object lies in memory says nothing, and differs each time.
+    return " ".join(re.sub(r"<[\w.]+ object at 0x[0-9a-f]+>", "it", str(failure)).split())[:200].rstrip(".")
 
 
 def _whole(seen: Seen) -> bytes:

@@ -80,7 +80,8 @@ def _a_world() -> dict[str, Any]:
     """Rows in the tables that matter, several in each list that could ask once a row."""
     made = a_harbour()
     scope = Scope(a_workspace().pk)
-    a_conversation("hello", project="harbour")
+    of_a_project = a_conversation("hello", project="harbour")
+    SessionHistory.from_settings(scope).summarize_session(conversation_id=of_a_project.conversation_id)
     SessionHistory.from_settings(scope).request_session(conversation_id=made["conversation_id"])
     other = a_conversation(
         *(f"Message {n} about <script>alert(1)</script> boats. " * 30 for n in range(40))
