@@ -1,4 +1,4 @@
-"""The sections that compaction adds to a ledger: runs and boundaries."""
+"""The sections of compaction in a ledger: session summaries, runs, boundaries."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from compaction.history.history_ledger import SessionSection
 from compaction.models import CompactionBoundary, CompactionRun
 from compaction.types import Outcome
 from conversations.ledger.lines import as_text
@@ -37,12 +38,13 @@ class Section:
         for values in ordered.values(*self.fields).iterator():
             yield {"type": self.kind, **_as_line(values)}
 
-    def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
+    def restore(self, conversation_id: int, lines: Sequence[Line], *, audit_id: int) -> None:
         model = self.rows.model
         model.objects.bulk_create(model(conversation_id=conversation_id, **_read(line, self.fields)) for line in lines)
 
 
 SECTIONS = (
+    SessionSection(),
     # A run at work is not history yet.
     Section("run", CompactionRun.objects.exclude(outcome=Outcome.RUNNING), _RUN, ("started_at", "run_id")),
     Section("boundary", CompactionBoundary.objects.all(), _BOUNDARY, ("recorded_at", "last_seq", "host_reference")),

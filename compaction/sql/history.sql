@@ -5,6 +5,19 @@ VALUES (%(workspace_id)s, %(conversation_id)s, %(project_id)s, %(reason)s, 'queu
 ON CONFLICT DO NOTHING
 RETURNING job_id
 
+-- name: session_summaries_in_order
+-- The session summaries of a conversation, each after the one that it supersedes, with the seqs of the messages and the
+-- ids of the summaries that it rests on.
+WITH RECURSIVE line(place, summary_id) AS (
+    SELECT 0, summary_id FROM session_summaries WHERE conversation_id = %s AND supersedes_id IS NULL
+    UNION ALL
+    SELECT place + 1, s.summary_id FROM line JOIN session_summaries s ON s.supersedes_id = line.summary_id
+)
+SELECT line.summary_id, (
+    SELECT jsonb_agg(coalesce(to_jsonb(l.memory_summary_id), to_jsonb(m.seq)) ORDER BY l.ordinal)
+    FROM session_summary_memories l LEFT JOIN messages m USING (message_id) WHERE l.summary_id = line.summary_id
+) FROM line ORDER BY place
+
 -- name: withheld_items
 -- The quarantined messages and summaries of a conversation; a message is withheld with any of its parts.
 SELECT coalesce('msg_' || p.message_id, q.target)

@@ -13,7 +13,7 @@ from conversations.ledger.types import Findings, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
 
-class _Covers(NamedTuple):
+class Covers(NamedTuple):
     """What a source covers."""
 
     hash: str
@@ -32,10 +32,10 @@ class SummaryCheck:
 
     findings: Findings
     memory: VerificationMemory
-    _known: dict[str, _Covers] = field(default_factory=dict)
+    _known: dict[str, Covers] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
     # By superseded id: the line, the id and the coverage of the summary that supersedes it.
-    _superseded: dict[str, tuple[int, str, _Covers]] = field(default_factory=dict)
+    _superseded: dict[str, tuple[int, str, Covers]] = field(default_factory=dict)
     file_ids: set[str] = field(default_factory=set)
 
     def summary(self, line: Line) -> None:
@@ -43,7 +43,7 @@ class SummaryCheck:
         summary_id, old, require = line["summary_id"], line["supersedes_id"], self.findings.require
         require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
         sources = self._sources_of(line)
-        covers = _Covers(
+        covers = Covers(
             hash=line["summary_hash"],
             first_seq=line["first_seq"],
             last_seq=line["last_seq"],
@@ -62,6 +62,16 @@ class SummaryCheck:
         if sources is not None:
             self._hash(line, sources)
             self._range(line, sources, covers)
+
+    def covered_by(self, source: int | str) -> Covers | None:
+        """Return what a message or a summary covers; None if it is unknown."""
+        if isinstance(source, str):
+            return self._known.get(source)
+        message = self.memory.get(source)
+        if message is None:
+            return None
+        at = message.created_at
+        return Covers(message.content_hash, source, source, at, at, 1, message.token_count, -1)
 
     def finish(self, file_ids: set[str]) -> None:
         """End the conversation: every named summary and file must have had a line."""
@@ -91,23 +101,22 @@ class SummaryCheck:
                 each not in path, "supersedes_itself", f"{each} supersedes itself, directly or through others"
             )
 
-    def _sources_of(self, line: Line) -> list[_Covers] | None:
+    def _sources_of(self, line: Line) -> list[Covers] | None:
         """Return the coverage of the sources; None, with a finding, if one is unknown."""
         summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
-        found: list[_Covers] = []
+        found: list[Covers] = []
         for sources in (line["source_seqs"], line["source_ids"]):
             is_once = len(sources) == len(set(sources))
             self.findings.require(is_once, "covered_twice", f"{summary_id} has one source twice")
         for seq in line["source_seqs"]:
             named = f"{summary_id} has the source message {seq}"
-            message = self.memory.get(seq)
+            message = self.covered_by(seq)
             if message is None:
                 self.findings.add("unknown_source", f"{named}, which is missing")
                 return None
             if counts_once and self.memory.cover(seq):
                 self.findings.add("covered_twice", f"{named}, as another summary has")
-            at = message.created_at
-            found.append(_Covers(message.content_hash, seq, seq, at, at, 1, message.token_count, -1))
+            found.append(message)
         for source_id in line["source_ids"]:
             named = f"{summary_id} has the source {source_id}"
             source = self._known.get(source_id)
@@ -121,9 +130,10 @@ class SummaryCheck:
                 self._sources.add(source_id)
             found.append(source)
         self.findings.require(bool(found), "unknown_source", f"{summary_id} has no source")
+        self.memory.put_sources(summary_id, line["source_seqs"], line["source_ids"])
         return found or None
 
-    def _hash(self, line: Line, sources: Sequence[_Covers]) -> None:
+    def _hash(self, line: Line, sources: Sequence[Covers]) -> None:
         summary_id, content = line["summary_id"], line["content"]
         if line["erased"]:
             self.findings.require(content is None, "erased_and_yet_there", f"{summary_id} is erased but has text")
@@ -133,10 +143,10 @@ class SummaryCheck:
         sentence = f"the text or the sources of {summary_id} do not match its hash"
         self.findings.require(is_same, "summary_hash_mismatch", sentence)
 
-    def _range(self, line: Line, sources: Sequence[_Covers], covers: _Covers) -> None:
+    def _range(self, line: Line, sources: Sequence[Covers], covers: Covers) -> None:
         _, first, last, earliest, latest, messages, tokens, depths = zip(*sources, strict=True)
         depth = 1 + max(depths)
-        expected = _Covers(
+        expected = Covers(
             covers.hash, min(first), max(last), min(earliest), max(latest), sum(messages), sum(tokens), depth
         )
         kind = "leaf" if depth == 0 else "condensed"

@@ -25,8 +25,11 @@ class Section(Protocol):
     def lines(self, conversation_id: int) -> Iterator[Line]:
         """Yield the room's lines of this conversation, in a portable order."""
 
-    def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
-        """Write the rows of such lines, which come in order and in portions."""
+    def restore(self, conversation_id: int, lines: Sequence[Line], *, audit_id: int) -> None:
+        """Write the rows of such lines, which come in order and in portions.
+
+        Rows that the ledger marks as erased name the act `audit_id`.
+        """
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class LedgerExporter:
             with snapshot():
                 yield from map(pen.write, self.lines(conversation_id, pen))
         place = pen.place
-        conversations, counts, lines = place.conversations, vars(place.counts), place.lines + 1
+        conversations, counts, lines = place.conversations, place.counts.as_counts(), place.lines + 1
         yield pen.write({"type": "trailer", "conversations": conversations, "counts": counts, "lines": lines})
 
     def lines(self, conversation_id: int, pen: Pen) -> Iterator[Line]:
@@ -63,7 +66,7 @@ class LedgerExporter:
         Each must be written before the next is read. The first line and the messages never change; everything behind
         them may after an append.
         """
-        conversation = Conversation.objects.get(pk=conversation_id)
+        conversation = Conversation.objects.select_related("project", "parent").get(pk=conversation_id)
         session_id = conversation.session_id
         if pen.place.session_id is None:
             yield {"type": "conversation", "session_id": session_id, "created_at": as_text(conversation.created_at)}
@@ -84,8 +87,20 @@ class LedgerExporter:
             "message_count": conversation.next_seq - 1,
             "total_tokens": conversation.total_tokens,
             "chain_head": bytes(conversation.chain_head).hex() or None,
-            "counts": vars(pen.place.counts_of_it),
+            "counts": pen.place.counts_of_it.as_counts(),
+            **_belongings(conversation),
         }
+
+
+def _belongings(conversation: Conversation) -> Line:
+    """Return the members for the conversation's project and parent, if it has them."""
+    found: Line = {}
+    if conversation.project is not None:
+        found["project"] = conversation.project.name
+    if conversation.parent is not None:
+        found["parent_session_id"] = conversation.parent.session_id
+        found["parent_link"] = conversation.parent_link
+    return found
 
 
 @dataclass(frozen=True)

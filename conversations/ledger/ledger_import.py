@@ -6,7 +6,7 @@ import base64
 import hashlib
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,7 +25,7 @@ from conversations.files.large_files import LargeFileService, hold_bytes
 from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter
 from conversations.ledger.lines import Pen, batches, body_in
-from conversations.ledger.restoring import FileNotThere, Restored
+from conversations.ledger.restoring import NeedsAnother, ParentNotThere, Restored
 from conversations.ledger.types import ImportedLedger, ImportReport, LedgerReport, Line, Tally
 from conversations.ledger.verifying import Verifier, lines_in, verified
 from conversations.models import Conversation
@@ -56,14 +56,14 @@ class LedgerImporter:
         """Import every conversation of the file.
 
         Raises Conflict for an existing one, unless `skip_existing`. Invalid, with nothing written, if the file does not
-        verify. If one conversation fails, those before it stay imported: each is complete. `session_id` is another name
-        for the only conversation of the file.
+        verify. If one conversation fails, those before it stay imported: each is complete. Parents are imported before
+        their children. `session_id` is another name for the only conversation of the file.
         """
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
             if session_id is not None and len(sessions) != 1:
                 raise Invalid(f"{path.name} holds {len(sessions)} conversations; a new name fits only one.")
-            named = [session_id] if session_id is not None else sessions
+            named = [session_id] if session_id is not None else list(sessions)
             rows = Conversation.objects.filter(workspace_id=self.workspace_id, session_id__in=named)
             there = sorted(rows.values_list("session_id", flat=True))
             if there and not skip_existing:
@@ -74,8 +74,8 @@ class LedgerImporter:
                 )
             done: dict[str, ImportedLedger | None] = dict.fromkeys(there)
             before = -1
-            # Several passes if some need files of later ones.
-            while refused := self._pass(file, session_id, report, done):
+            # Several passes if some need later ones: their files, or their parents.
+            while refused := self._pass(file, session_id, report, done, sessions):
                 if len(done) == before:
                     raise refused
                 before = len(done)
@@ -83,10 +83,15 @@ class LedgerImporter:
         return ImportReport(path.name, report.line_hash, conversations=imported, left_alone=tuple(there))
 
     def _pass(
-        self, file: BinaryIO, session_id: str | None, report: LedgerReport, done: dict[str, ImportedLedger | None]
-    ) -> FileNotThere | None:
-        """Import what can be imported now; return the first refusal for a missing file."""
-        refused = None
+        self,
+        file: BinaryIO,
+        session_id: str | None,
+        report: LedgerReport,
+        done: dict[str, ImportedLedger | None],
+        parents: Mapping[str, str | None],
+    ) -> NeedsAnother | None:
+        """Import what can be imported now; return the first refusal for what is missing."""
+        refused: NeedsAnother | None = None
         file.seek(0)
         with verified(lines_in(file), name=report.source) as lines:
             for line, body in lines:
@@ -94,22 +99,27 @@ class LedgerImporter:
                     continue
                 name = session_id or line["session_id"]
                 rest = _until_the_end(lines)
-                if name not in done:
+                parent = parents[line["session_id"]]
+                if name not in done and parent is not None and parent in parents and parent not in done:
+                    # Not even tried before its parent, which is in this file.
+                    refused = refused or ParentNotThere(name, parent)
+                elif name not in done:
                     try:
                         done[name] = self._conversation(line, body, rest, name, report.line_hash)
-                    except FileNotThere as missing:
+                    except NeedsAnother as missing:
                         refused = refused or missing
-                # The lines that were not read: all of them, or those after a missing file.
+                # The lines that were not read: all of them, or those after what is missing.
                 deque(rest, maxlen=0)
         return refused
 
-    def _verify(self, file: BinaryIO, name: str) -> tuple[LedgerReport, list[str]]:
-        sessions = []
+    def _verify(self, file: BinaryIO, name: str) -> tuple[LedgerReport, dict[str, str | None]]:
+        """Verify the file; return also the sessions in it, each with that of its parent."""
+        sessions: dict[str, str | None] = {}
         with Verifier() as verifier:
             for line in lines_in(file):
                 values = verifier.feed(line)
-                if values is not None and values["type"] == "conversation":
-                    sessions.append(values["session_id"])
+                if values is not None and values["type"] == "end":
+                    sessions[values["session_id"]] = values.get("parent_session_id")
             report = verifier.finish(source=name)
         if not report.is_clean:
             first = report.findings[0]
@@ -171,7 +181,7 @@ class LedgerImporter:
             "part": rows.parts,
             "summary": rows.summaries,
             "reference": rows.references,
-            **{each.kind: partial(each.restore, conversation.pk) for each in self.exporter.sections},
+            **{each.kind: partial(each.restore, conversation.pk, audit_id=act.pk) for each in self.exporter.sections},
         }
         _note(given, first, body)
         for kind, group in groupby(_noted(lines, given), key=_kind_of_row):
@@ -185,7 +195,10 @@ class LedgerImporter:
         conversation.title, conversation.metadata = last["title"], last["metadata"]
         conversation.overrides = typed_overrides(last["overrides"])
         conversation.updated_at = datetime.fromisoformat(last["updated_at"])
-        conversation.save(update_fields=["title", "metadata", "overrides", "updated_at"])
+        belongings = rows.belongings(last)
+        for name, value in belongings.items():
+            setattr(conversation, name, value)
+        conversation.save(update_fields=["title", "metadata", "overrides", "updated_at", *belongings])
         fill_context(conversation.pk, cost_of=self.cost_of)
         recount(conversation.pk)
         self._require_same(conversation.pk, given, original)

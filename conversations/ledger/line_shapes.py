@@ -18,7 +18,7 @@ from conversations.content.lossless_values import (
     is_storable,
 )
 from conversations.ledger.lines import as_moment
-from conversations.types import PART_COLUMNS, Level, PartType, Role, SummaryKind
+from conversations.types import PART_COLUMNS, Level, ParentLink, PartType, Role, SummaryKind
 
 Check = Callable[[Any], bool]
 
@@ -104,6 +104,13 @@ OUTCOMES = (
     "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
     "unavailable",
 )  # fmt: skip
+
+
+def source(value: Any) -> bool:
+    """Check what a session summary rests on: the seq of a message, or the id of a summary."""
+    return seq(value) or an_id(value)
+
+
 file_entry = members(an_id, maybe(digest), maybe(small), one_of(*FIELDS), maybe(small), maybe(small))
 
 SHAPES: Mapping[str, Mapping[str, Check]] = {
@@ -125,6 +132,13 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
         "model": stored, "quality": plain_mapping, "retention": maybe(number), "is_degraded": flag,
         "supersedes_id": maybe(an_id), "prompt_hash": stored, "tokens_in": small, "tokens_out": small,
         "duration_ms": small, "run_id": stored, "file_ids": listed(an_id), "erased": flag, "summary_hash": digest,
+    },
+    "session_summary": {
+        "summary_id": an_id, "project": maybe(name), "created_at": moment, "content": maybe(stored),
+        "sources": listed(source), "first_seq": seq, "last_seq": seq, "earliest_at": moment, "latest_at": moment,
+        "token_count": small, "token_counter": name, "level": one_of(*Level), "model": stored, "prompt_version": stored,
+        "retention": maybe(number), "quality": plain_mapping, "is_degraded": flag, "supersedes_id": maybe(an_id),
+        "erased": flag, "summary_hash": digest,
     },
     "run": {
         "run_id": an_id, "reason": one_of(*REASONS), "outcome": one_of(*OUTCOMES), "started_at": moment,
@@ -149,6 +163,11 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     },
     "trailer": {"conversations": count, "counts": mapping, "lines": count},
 }  # fmt: skip
+
+# Members that follow those of the shape, if there is something to say.
+OPTIONAL: Mapping[str, Mapping[str, Check]] = {
+    "end": {"project": name, "parent_session_id": name, "parent_link": one_of(*ParentLink)},
+}
 
 # The values of a part; null members are left out.
 _PART_VALUES: Mapping[str, Check] = {
@@ -176,7 +195,8 @@ def misfit(values: Mapping[str, Any]) -> str:
     shape = SHAPES.get(kind) if isinstance(kind, str) else None
     if shape is None:
         return "unknown type of line"
-    wrong = _misfit(values, {"type": text, **shape, "line_hash": digest})
+    more = {each: check for each, check in OPTIONAL.get(str(kind), {}).items() if each in values}
+    wrong = _misfit(values, {"type": text, **shape, **more, "line_hash": digest})
     if not wrong and kind == "message":
         wrong = next(filter(None, map(misfit_part, values["parts"])), "")
     return wrong

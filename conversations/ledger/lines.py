@@ -81,6 +81,7 @@ _COUNTED = {
     "message": "messages",
     "part": "parts",
     "summary": "summaries",
+    "session_summary": "session_summaries",
     "run": "runs",
     "boundary": "boundaries",
     "file": "files",

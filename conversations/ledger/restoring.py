@@ -13,7 +13,7 @@ from conversations.content.flattening import flattened, searchable
 from conversations.content.lossless_values import split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
-from conversations.models import FileReference, LargeFile, Message
+from conversations.models import Conversation, FileReference, LargeFile, Message, Project
 from conversations.sql import load, rows
 from conversations.store.messages import as_json, part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType
@@ -21,10 +21,26 @@ from conversations.types import PART_COLUMNS, NewPart, PartType
 SQL = load("conversations/ledger.sql")
 
 
-class FileNotThere(Conflict):
+class NeedsAnother(Conflict):
+    """A conversation needs another one, which is not imported, or not yet."""
+
+
+class FileNotThere(NeedsAnother):
     """A message needs a file of a conversation that is not imported, or not yet."""
 
     code = "file_not_there"
+
+
+class ParentNotThere(NeedsAnother):
+    """The parent of a conversation is not imported, or not yet."""
+
+    code = "parent_not_there"
+
+    def __init__(self, session_id: str, parent: str) -> None:
+        super().__init__(
+            f"The conversation {session_id[:80]!r} has the parent {parent[:80]!r}, which is missing in this workspace. "
+            "Import that conversation first, or both in one ledger."
+        )
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,22 @@ class Restored:
             )
             for line in lines
         )
+
+    def belongings(self, line: Line) -> dict[str, Any]:
+        """Return the conversation's project and parent, which its last line names.
+
+        The project of this name is created if it is new; ParentNotThere for a missing parent.
+        """
+        found: dict[str, Any] = {}
+        if "project" in line:
+            found["project"], _ = Project.objects.get_or_create(workspace_id=self.workspace_id, name=line["project"])
+        if "parent_session_id" in line:
+            named = Conversation.objects.filter(workspace_id=self.workspace_id, session_id=line["parent_session_id"])
+            parent = named.exclude(pk=self.conversation_id).first()
+            if parent is None:
+                raise ParentNotThere(self.session_id, line["parent_session_id"])
+            found |= {"parent": parent, "parent_link": line["parent_link"]}
+        return found
 
     @property
     def _ids(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Tally:
     messages: int = 0
     parts: int = 0
     summaries: int = 0
+    session_summaries: int = 0
     runs: int = 0
     boundaries: int = 0
     files: int = 0
@@ -30,6 +31,10 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
+
+    def as_counts(self) -> dict[str, int]:
+        """Return the counts as a ledger has them: session summaries only if there are any."""
+        return {name: value for name, value in vars(self).items() if value or name != "session_summaries"}
 
 
 @dataclass(frozen=True)

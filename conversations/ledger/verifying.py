@@ -17,11 +17,14 @@ from conversations.ledger.file_checks import FileCheck
 from conversations.ledger.line_shapes import misfit
 from conversations.ledger.lines import FORMAT, VERSION, Place, body_in, body_of, line_hash_of, line_of
 from conversations.ledger.message_checks import MessageCheck
+from conversations.ledger.session_checks import SessionCheck, require_no_circle
 from conversations.ledger.types import Findings, LedgerReport, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
 # The order of a conversation's lines; bytes follow their file.
-_ORDER = ("conversation", "message", "part", "summary", "run", "boundary", "file", "reference", "end")
+_ORDER = (
+    "conversation", "message", "part", "summary", "session_summary", "run", "boundary", "file", "reference", "end",
+)  # fmt: skip
 _RANK = {**{kind: rank for rank, kind in enumerate(_ORDER)}, "bytes": _ORDER.index("file")}
 # Every line of a ledger begins like this.
 _BEGINNING = b'{"type":"'
@@ -49,6 +52,8 @@ class Verifier:
         self._is_foreign = False
         # The session of the last conversation.
         self._session_id: str | None = None
+        # Of the conversations that have one, the sessions of their parents.
+        self._parents: dict[str, str] = {}
         self._begin()
 
     def __enter__(self) -> Self:
@@ -136,6 +141,7 @@ class Verifier:
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
+        self._sessions = SessionCheck(self.findings, self._memory, self._summaries)
         self._files = FileCheck(self.findings, self._memory)
         runs = RunCheck(self.findings, self._messages)
         self._checks: dict[str, Callable[[Line], None]] = {
@@ -144,6 +150,7 @@ class Verifier:
             "message": self._messages.message,
             "part": self._messages.part,
             "summary": self._summaries.summary,
+            "session_summary": self._sessions.session_summary,
             "run": runs.run,
             "boundary": runs.boundary,
             "file": self._files.file,
@@ -169,6 +176,9 @@ class Verifier:
     def _end(self, values: Line) -> None:
         self._files.finish()
         self._summaries.finish(self._files.files.keys() | self._files.others)
+        self._sessions.finish(values)
+        if "parent_session_id" in values:
+            self._parents[values["session_id"]] = values["parent_session_id"]
         messages, require = self._messages, self.findings.require
         is_of_it = values["session_id"] == self.place.session_id
         require(is_of_it, "unexpected_line", "this is the end of another conversation")
@@ -182,14 +192,15 @@ class Verifier:
         require(is_later, "time_goes_back", sentence)
         is_sum = values["total_tokens"] == messages.tokens
         require(is_sum, "count_mismatch", "total_tokens is not the sum of the messages")
-        is_counted = values["counts"] == vars(self.place.counts_of_it)
+        is_counted = values["counts"] == self.place.counts_of_it.as_counts()
         require(is_counted, "count_mismatch", "the counts are not those of the lines")
 
     def _trailer(self, values: Line) -> None:
         self._is_over = True
         recorded = values["conversations"], values["counts"], values["lines"]
-        counted = self.place.conversations, vars(self.place.counts), self.findings.line
+        counted = self.place.conversations, self.place.counts.as_counts(), self.findings.line
         self.findings.require(recorded == counted, "count_mismatch", "the counts are not those of the lines")
+        require_no_circle(self._parents, self.findings)
 
 
 @contextmanager

@@ -60,6 +60,9 @@ def seal_anew(objects: Objects) -> None:
                     sources = [hashes[each] for each in (*line["source_seqs"], *line["source_ids"])]
                     line["summary_hash"] = hashing.summary_hash(sources, line["content"]).hex()
                     hashes[line["summary_id"]] = line["summary_hash"]
+                case "session_summary":
+                    sources = [hashes[each] for each in line["sources"]]
+                    line["summary_hash"] = hashing.summary_hash(sources, line["content"]).hex()
                 case "end":
                     line["chain_head"], line["total_tokens"] = chain or None, tokens
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError):

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from compaction.engine import CompactionEngine
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
 from compaction.policy import CompactionPolicy
 from conversations.files.large_files import LargeFileService
@@ -63,6 +64,7 @@ def a_full_conversation(session_id: str = "everything") -> int:
         title="Harbour \u00e9",
         metadata={"b": 1.5, "a": ["\u4e2d", None]},
         overrides={"fresh_tail_count": 4, "large_file_tokens": 4000},
+        project="harbour \u00e9",
     ).conversation_id
     store.append_messages(
         conversation_id=conversation_id,
@@ -79,6 +81,7 @@ def a_full_conversation(session_id: str = "everything") -> int:
         ],
     )
     CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
+    SessionHistory.from_settings(scope).summarize_session(conversation_id=conversation_id)
     small = CompactionPolicy(leaf_chunk_tokens=500, condense_fan_in=2, fresh_tail_count=4)
     for n in range(3):
         store.append_messages(
@@ -88,6 +91,8 @@ def a_full_conversation(session_id: str = "everything") -> int:
         CompactionEngine(**{**vars(CompactionEngine.from_settings(scope)), "policy": small}).compact(
             conversation_id=conversation_id
         )
+    # The second supersedes the first.
+    SessionHistory.from_settings(scope).summarize_session(conversation_id=conversation_id)
     HostCompaction.from_settings(scope).record_boundary(
         conversation_id=conversation_id, host_reference="cut 1 \u00e9", metadata={"n": 0.5}
     )

@@ -74,6 +74,27 @@ def one_run_twice(objects: Objects) -> None:
     runs[1]["run_id"] = runs[0]["run_id"]
 
 
+def the_newest_session(objects: Objects) -> dict[str, Any]:
+    return [each for each in objects if each["type"] == "session_summary"][-1]
+
+
+def leave_out_a_source(objects: Objects) -> None:
+    sources = the_newest_session(objects)["sources"]
+    assert len(sources) > 2
+    del sources[1]
+
+
+def reach_messages_twice(objects: Objects) -> None:
+    """Also what a source was made from, in place of as many messages as it stands for."""
+    sources = the_newest_session(objects)["sources"]
+    made_from = {each["summary_id"]: each["source_ids"] for each in objects if each["type"] == "summary"}
+    sources += next(made_from[each] for each in sources if made_from.get(each))
+
+
+def supersede_nothing(objects: Objects) -> None:
+    the_newest_session(objects)["supersedes_id"] = None
+
+
 FORGERIES: dict[str, tuple[Forge, str]] = {
     "a surrogate in a file's name": (changed("file", file_name="a\ud800"), "malformed_line"),
     "a name that the API refuses": (changed("file", file_name="x" * 501), "malformed_line"),
@@ -99,6 +120,20 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "an idempotency key twice": (one_key_twice, "duplicate_idempotency_key"),
     "a run twice": (one_run_twice, "duplicate_run_id"),
     "a run that took out more than there was": (changed("run", tokens_after=-1), "run_does_not_add_up"),
+    "a session summary of another project": (changed("session_summary", project="another"), "project_mismatch"),
+    "a session summary that leaves messages out": (leave_out_a_source, "summary_range_mismatch"),
+    "a session summary that reaches messages twice": (reach_messages_twice, "summary_range_mismatch"),
+    "a session summary beside another": (supersede_nothing, "superseded_mismatch"),
+    "a session summary that is erased and yet there": (changed("session_summary", erased=True), "erased_and_yet_there"),
+    "a session summary of nothing": (changed("session_summary", sources=[]), "unknown_source"),
+    "a session summary of what is not there": (changed("session_summary", sources=[999]), "unknown_source"),
+    "a session summary with a source twice": (changed("session_summary", sources=[1, 1]), "covered_twice"),
+    "a conversation that is its own parent": (
+        changed("end", parent_session_id="everything", parent_link="fork"),
+        "parent_mismatch",
+    ),
+    "a link to no parent": (changed("end", parent_link="fork"), "parent_mismatch"),
+    "a link that there is not": (changed("end", parent_session_id="x", parent_link="twin"), "malformed_line"),
     "a run that put tokens in": (changed("run", tokens_before=1, tokens_after=2), "run_does_not_add_up"),
 }
 # What docs/ledger.md has no rule for: a stranger cannot know which words and characters our database takes.

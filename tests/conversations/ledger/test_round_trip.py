@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from compaction.engine import CompactionEngine
+from compaction.history.models import SessionSummary, SessionSummaryMemory
 from compaction.models import CompactionRun
 from compaction.policy import CompactionPolicy
 from conversations.content import hashing
@@ -65,13 +66,15 @@ def through_a_ledger(directory: Path, conversation_id: int | None = None) -> tup
 
 # By table, the columns that an import cannot keep.
 NOT_KEPT: dict[Any, set[str]] = {
-    Conversation: {"conversation_id", "rest_until_seq", "workspace_id", "last_used_on"},
+    Conversation: {"conversation_id", "rest_until_seq", "workspace_id", "last_used_on", "project_id"},
     Message: {"conversation_id", "content_tsv"},
     MessagePart: {"part_id"},
     Summary: {"conversation_id", "content_tsv"},
     ContextItem: {"conversation_id", "created_at"},
     CompactionRun: {"conversation_id", "job_id"},
     LargeFile: {"conversation_id", "storage_uri"},
+    SessionSummary: {"conversation_id", "workspace_id", "project_id", "content_tsv"},
+    SessionSummaryMemory: set(),
 }
 
 
@@ -81,7 +84,7 @@ def rows_of_conversation(session_id: str) -> dict[Any, list[dict[str, Any]]]:
     seqs = dict(Message.objects.filter(conversation_id=conversation_id).values_list("pk", "seq"))
     found = {}
     for model, without in NOT_KEPT.items():
-        owner = "message__conversation_id" if model is MessagePart else "conversation_id"
+        owner = {MessagePart: "message__", SessionSummaryMemory: "summary__"}.get(model, "") + "conversation_id"
         rows = list(model.objects.filter(**{owner: conversation_id}).values())
         for row in rows:
             row |= {"message_id": seqs.get(row.get("message_id"))}

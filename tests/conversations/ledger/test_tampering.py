@@ -190,6 +190,14 @@ TAMPERINGS: dict[str, tuple[Forge, str]] = {
     "a dropped message": (dropped("message", 4), "seq_gap"),
     "a dropped part": (dropped("part"), "count_mismatch"),
     "a dropped summary": (dropped("summary", -1), "count_mismatch"),
+    "a session summary's text": (changed("session_summary", content="They agreed to pay."), "summary_hash_mismatch"),
+    "a session summary's hash": (changed("session_summary", summary_hash=ZEROS), "summary_hash_mismatch"),
+    "a session summary's sources": (
+        lambda objects: of(objects, "session_summary")["sources"].reverse(),
+        "summary_hash_mismatch",
+    ),
+    "a project": (changed("end", project="another"), "project_mismatch"),
+    "a dropped session summary": (dropped("session_summary", -1), "count_mismatch"),
     "a dropped run": (dropped("run"), "count_mismatch"),
     "a dropped boundary": (dropped("boundary"), "count_mismatch"),
     "a dropped reference": (dropped("reference"), "count_mismatch"),
@@ -226,7 +234,7 @@ def test_the_verifier_is_short_and_imports_nothing_of_ours():
     lines = Path(verifier.__file__).read_text().splitlines()
     modules = {line.split()[1] for line in lines if line.startswith(("import ", "from "))}
 
-    assert len(lines) <= 150
+    assert len(lines) <= 175
     assert modules <= sys.stdlib_module_names
 
 

@@ -44,13 +44,23 @@ def stands_there(line, file_id, sha256, ordinal, field, start, length):
     return opening.startswith(f'<large_file id="{file_id}" ') and f' sha256="{sha256}"' in opening and closed == length
 
 
+def hash_of(source):
+    return source.get("content_hash") or source["summary_hash"]
+
+
+def reached(known, sources):
+    seqs = [each for each in sources if isinstance(each, int)]
+    below = (known[each] for each in sources if not isinstance(each, int))
+    return seqs + [seq for each in below for seq in reached(known, each["source_seqs"] + each["source_ids"])]
+
+
 def heads_in(anchor):
     lines = [json.loads(line) for line in anchor]
     return {(line["workspace"], line["session_id"]): line for line in lines if line["type"] == "conversation"}
 
 
 def verify(file, previous="", heads=None):
-    workspace, compared, anchored = "", 0, {}
+    workspace, compared, anchored, parents = "", 0, {}, {}
     for number, raw in enumerate(file, start=1):
         line, body = json.loads(raw), raw.rpartition(b',"line_hash":"')[0]
         kind, previous = line["type"], sha(previous, body)
@@ -62,7 +72,7 @@ def verify(file, previous="", heads=None):
             anchored = (heads or {}).get((workspace, line["session_id"]), {})
             assert not anchored or anchored["created_at"] == line["created_at"], "anchor: another beginning"
             known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, {}, number
-            keys, runs, newer = set(), set(), {}
+            keys, runs, newer, sessions = set(), set(), {}, []
             needed, references = [], []
         elif kind == "message":
             hashes = [part["part_hash"] for part in line["parts"]]
@@ -89,14 +99,20 @@ def verify(file, previous="", heads=None):
         elif kind == "part":
             assert known[line["seq"]]["erased"] or part_hash(line) == line["part_hash"], "part"
         elif kind == "summary":
-            sources = (known[each] for each in line["source_seqs"] + line["source_ids"])
-            hashes = ",".join(each.get("content_hash") or each["summary_hash"] for each in sources)
+            hashes = ",".join(hash_of(known[each]) for each in line["source_seqs"] + line["source_ids"])
             assert line["erased"] or sha(hashes, "|", line["content"]) == line["summary_hash"], "summary"
             for each in (line["source_seqs"], line["source_ids"]):
                 assert len(each) == len(set(each)), "one source twice"
             if (older := line["supersedes_id"]) is not None:
                 assert newer.setdefault(older, line["summary_id"]) == line["summary_id"], "superseded twice"
             known[line["summary_id"]] = line
+        elif kind == "session_summary":
+            hashes = ",".join(hash_of(known[each]) for each in line["sources"])
+            assert line["erased"] or sha(hashes, "|", line["content"]) == line["summary_hash"], "session summary"
+            older, sessions = sessions[-1:], [*sessions, line]
+            assert [line["supersedes_id"]] == ([each["summary_id"] for each in older] or [None]), "superseded"
+            assert bool(line["content"]) is not line["erased"], "session summary"
+            assert 0 < len(set(line["sources"])) == len(line["sources"]), "session summary"
         elif kind == "run":
             assert line["run_id"] not in runs and not runs.add(line["run_id"]), "a run twice"
             assert line["tokens_after"] >= 0 and line["tokens_before"] >= 0, "run"
@@ -117,6 +133,13 @@ def verify(file, previous="", heads=None):
                 while each in newer:
                     assert each not in path and not path.add(each), "a summary supersedes itself"
                     each = newer[each]
+            for each in sessions:
+                assert each["project"] in (None, line.get("project")), "project"
+            for each in sessions[-1:]:
+                assert sorted(reached(known, each["sources"])) == list(range(1, each["last_seq"] + 1)), "reached"
+            parent, link = line.get("parent_session_id"), line.get("parent_link")
+            assert (parent is None) == (link is None) and parent != line["session_id"], "parent"
+            parents[line["session_id"]] = parent
             assert line["updated_at"] >= recorded, "time goes back"
             assert newest >= anchored.get("messages", 0), "anchor: messages are missing"
             compared += bool(anchored)
@@ -126,6 +149,10 @@ def verify(file, previous="", heads=None):
                 file["content_hash"] == hash.hexdigest() for file, hash in files.values() if file["bytes"] == "inline"
             )
             assert (said, held, references) == (counted, True, needed), "end"
+    for each in list(parents):
+        path = set()
+        while (each := parents.get(each)) is not None:
+            assert each not in path and not path.add(each), "parent"
     assert kind == "trailer" and line["lines"] == number, "the end is missing"
     assert heads is None or compared, "anchor: it names no conversation of this ledger"
     return previous

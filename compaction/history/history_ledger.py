@@ -1,0 +1,96 @@
+"""The session summaries of a conversation, as lines of its ledger and back.
+
+Arcs and epochs belong to several conversations: they are made again from the session summaries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from compaction.history.models import SessionSummary, SessionSummaryMemory
+from compaction.history.types import HistoryKind
+from conversations import sql
+from conversations.ledger.line_shapes import SHAPES
+from conversations.ledger.lines import as_text
+from conversations.ledger.types import Line
+from conversations.models import Conversation, Message, Project
+from conversations.types import ContextItemType, Level
+
+_IN_ORDER = sql.load("compaction/history.sql")["session_summaries_in_order"]
+_MOMENTS = ("created_at", "earliest_at", "latest_at")
+# Columns that a line has as they are.
+_SAME = (
+    "summary_id", "first_seq", "last_seq", "token_count", "token_counter", "level", "model", "prompt_version",
+    "retention", "quality", "is_degraded", "supersedes_id",
+)  # fmt: skip
+
+
+class SessionSection:
+    """The section of a ledger that holds session summaries."""
+
+    kind = "session_summary"
+
+    def lines(self, conversation_id: int) -> Iterator[Line]:
+        """Yield the summaries, each after the one that it supersedes."""
+        found = SessionSummary.objects.readable().select_related("project").filter(conversation_id=conversation_id)
+        by_id = found.in_bulk()
+        for summary_id, sources in sql.rows(_IN_ORDER, [conversation_id]):
+            yield _line(by_id[summary_id], json.loads(sources))
+
+    def restore(self, conversation_id: int, lines: Sequence[Line], *, audit_id: int) -> None:
+        """Write the summaries with what they rest on; an erased one names the act."""
+        conversation = Conversation.objects.get(pk=conversation_id)
+        SessionSummary.objects.bulk_create(_row(line, conversation, audit_id) for line in lines)
+        seqs = {source for line in lines for source in line["sources"] if isinstance(source, int)}
+        messages = Message.objects.filter(conversation_id=conversation_id, seq__in=seqs)
+        ids = dict(messages.values_list("seq", "message_id"))
+        SessionSummaryMemory.objects.bulk_create(
+            [
+                SessionSummaryMemory(
+                    summary_id=line["summary_id"],
+                    ordinal=ordinal,
+                    item_type=ContextItemType.SUMMARY if isinstance(source, str) else ContextItemType.MESSAGE,
+                    message_id=None if isinstance(source, str) else ids[source],
+                    memory_summary_id=source if isinstance(source, str) else None,
+                )
+                for line in lines
+                for ordinal, source in enumerate(line["sources"])
+            ],
+            batch_size=1_000,
+        )
+
+
+def _line(row: SessionSummary, sources: Sequence[int | str]) -> Line:
+    is_erased = row.erased_by_id is not None
+    values = {
+        **{name: getattr(row, name) for name in _SAME},
+        **{name: as_text(getattr(row, name)) for name in _MOMENTS},
+        "project": None if row.project is None else row.project.name,
+        "content": None if is_erased else row.content,
+        "sources": sources,
+        "erased": is_erased,
+        "summary_hash": bytes(row.summary_hash).hex(),
+    }
+    return {"type": SessionSection.kind, **{name: values[name] for name in SHAPES[SessionSection.kind]}}
+
+
+def _row(line: Line, conversation: Conversation, audit_id: int) -> SessionSummary:
+    return SessionSummary(
+        **{name: line[name] for name in _SAME},
+        **{name: datetime.fromisoformat(line[name]) for name in _MOMENTS},
+        workspace_id=conversation.workspace_id,
+        project=None if line["project"] is None else _project(conversation, line["project"]),
+        conversation=conversation,
+        kind=HistoryKind.SESSION,
+        depth=HistoryKind.SESSION.depth,
+        confidence=Level(line["level"]).confidence,
+        content=line["content"] or "",
+        summary_hash=bytes.fromhex(line["summary_hash"]),
+        erased_by_id=audit_id if line["erased"] else None,
+    )
+
+
+def _project(conversation: Conversation, name: str) -> Project:
+    return Project.objects.get_or_create(workspace_id=conversation.workspace_id, name=name)[0]

@@ -1,0 +1,114 @@
+"""Check the session summaries of a ledger, and where a conversation belongs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conversations.content import hashing
+from conversations.ledger.compaction_checks import Covers, SummaryCheck
+from conversations.ledger.lines import as_moment, microseconds
+from conversations.ledger.types import Findings, Line
+from conversations.ledger.verification_memory import VerificationMemory
+
+
+@dataclass
+class SessionCheck:
+    """Checks the session summaries of one conversation, which come oldest first."""
+
+    findings: Findings
+    memory: VerificationMemory
+    summaries: SummaryCheck
+    _ids: set[str] = field(default_factory=set)
+    _projects: set[str] = field(default_factory=set)
+    # Without its text.
+    _newest: Line | None = None
+
+    def session_summary(self, line: Line) -> None:
+        """Check a session summary, which supersedes the one before it."""
+        summary_id, require = line["summary_id"], self.findings.require
+        require(summary_id not in self._ids, "duplicate_summary_id", f"{summary_id} occurs twice")
+        self._ids.add(summary_id)
+        before = self._newest and self._newest["summary_id"]
+        sentence = f"{summary_id} does not supersede the session summary before it"
+        require(line["supersedes_id"] == before, "superseded_mismatch", sentence)
+        if line["project"] is not None:
+            self._projects.add(line["project"])
+        self._newest = {name: value for name, value in line.items() if name != "content"}
+        is_there = bool(line["content"])
+        sentence = f"{summary_id} is erased but has text, or has none and is not erased"
+        require(is_there is not line["erased"], "erased_and_yet_there", sentence)
+        sources = self._sources_of(line)
+        if sources:
+            self._hash(line, sources)
+            self._range(line, sources)
+
+    def finish(self, end: Line) -> None:
+        """End the conversation: the newest summary reaches all that it covers."""
+        self._require_every_message()
+        for project in sorted(self._projects - {end.get("project")}):
+            self.findings.add("project_mismatch", f"a session summary is of another project: {project[:80]!r}")
+        parent, link = end.get("parent_session_id"), end.get("parent_link")
+        self.findings.require(
+            (parent is None) == (link is None) and parent != end["session_id"],
+            "parent_mismatch",
+            "a conversation has a parent and a parent_link or neither, and is not its own parent",
+        )
+
+    def _sources_of(self, line: Line) -> list[Covers] | None:
+        """Return the coverage of the sources; None, with a finding, if one is unknown."""
+        summary_id, sources = line["summary_id"], line["sources"]
+        self.findings.require(bool(sources), "unknown_source", f"{summary_id} has no source")
+        is_once = len(sources) == len(set(sources))
+        self.findings.require(is_once, "covered_twice", f"{summary_id} has one source twice")
+        found = []
+        for source in sources:
+            covers = self.summaries.covered_by(source)
+            if covers is None:
+                self.findings.add("unknown_source", f"{summary_id} has the source {source}, which is missing")
+                return None
+            found.append(covers)
+        return found
+
+    def _hash(self, line: Line, sources: Sequence[Covers]) -> None:
+        if not line["erased"]:
+            sealed = hashing.summary_hash((source.hash for source in sources), line["content"] or "")
+            sentence = f"the text or the sources of {line['summary_id']} do not match its hash"
+            self.findings.require(sealed.hex() == line["summary_hash"], "summary_hash_mismatch", sentence)
+
+    def _range(self, line: Line, sources: Sequence[Covers]) -> None:
+        times = [microseconds(as_moment(line[name])) for name in ("earliest_at", "latest_at")]
+        least = min(each.first_seq for each in sources), min(each.earliest_at for each in sources)
+        greatest = max(each.last_seq for each in sources), max(each.latest_at for each in sources)
+        self.findings.require(
+            ((line["first_seq"], times[0]), (line["last_seq"], times[1])) == (least, greatest),
+            "summary_range_mismatch",
+            f"seqs or times of {line['summary_id']} are not those of its sources",
+        )
+
+    def _require_every_message(self) -> None:
+        """Check that the newest summary reaches each message once, up to its last."""
+        newest = self._newest
+        # Of a ledger that does not verify, what sources reach may be without bounds.
+        if newest is None or self.findings.by_code:
+            return
+        covers = [self.summaries.covered_by(source) for source in newest["sources"]]
+        reached = sum(each.messages for each in covers if each)
+        is_whole = reached == newest["last_seq"] == self.memory.reached_from(newest["sources"])
+        sentence = f"{newest['summary_id']} does not reach each message up to its last_seq exactly once"
+        self.findings.require(is_whole, "summary_range_mismatch", sentence)
+
+
+def require_no_circle(parents: Mapping[str, str], findings: Findings) -> None:
+    """Check that no conversation is its own parent through others."""
+    visited: set[str] = set()
+    for first in parents:
+        path: set[str] = set()
+        each = first
+        while each in parents and each not in visited:
+            visited.add(each)
+            path.add(each)
+            each = parents[each]
+        # One that is its own parent directly has its finding already.
+        is_circle = each in path and parents[each] != each
+        findings.require(not is_circle, "parent_mismatch", f"{each[:80]!r} is its own parent through others")
