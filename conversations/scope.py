@@ -24,6 +24,7 @@ _KINDS = {
     "map_": "map run",
     "conv_": "conversation",
 }
+_OPENED_BY = {"summary": ", and lcm_expand opens it", "session summary": ", and lcm_expand_session opens it"}
 # Which way from a model to its workspace.
 _PATHS = {
     "Workspace": "workspace_id",
@@ -127,7 +128,9 @@ def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
 def unseen(noun: str, shown: Any) -> NotFound:
     """The refusal of what is not there and, alike, of what is somebody else's."""
     other = next((kind for begin, kind in _KINDS.items() if kind != noun and str(shown).startswith(begin)), None)
-    hint = f" That is the id of a {other}; describe takes ids of every kind." if other else ""
+    hint = (
+        f" That is the id of a {other}; describe takes ids of every kind{_OPENED_BY.get(other, '')}." if other else ""
+    )
     return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.{hint}")
 
 
