@@ -21,7 +21,7 @@ def superseded(summary_ids: Collection[str]) -> frozenset[str]:
 
 
 class RedoHistory(Operation):
-    """Request a new summary; it supersedes the damaged one, and what is above is renewed."""
+    """Request a new summary, which supersedes the damaged one."""
 
     kind = Step.REDO_HISTORY
 
