@@ -61,6 +61,19 @@ class SummarizeSessionParams(ConversationParams):
     background: Flag = optional("Leave it to a worker and answer at once.")
 
 
+class RedoSessionParams(Params):
+    summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
+    background: Flag = optional("Leave it to a worker and answer at once.")
+
+
+class ListHistoryJobsParams(Params):
+    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    project: Name = optional("The project, by its name: jobs of its sessions, too.")
+    state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
+
+
 class BackfillParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
 

@@ -204,6 +204,9 @@ class Activity:
     jobs_at_work: int
     jobs_failed: int
     oldest_job_at: datetime | None
+    # Jobs that make session, arc and epoch summaries.
+    history_jobs_open: int
+    history_jobs_failed: int
     pressed: tuple[PressedConversation, ...]
     runs: tuple[RunsInAnHour, ...]
     summaries: int

@@ -24,8 +24,12 @@ _KINDS = {
     "map_": "map run",
     "conv_": "conversation",
 }
-# The tool for an id; lcm_describe for the others.
-_SHOWN_BY = {"session summary": "lcm_expand_session", "map run": "lcm_map_status"}
+# The tools for an id; lcm_describe alone for the others.
+_SHOWN_BY = {
+    "summary": "lcm_describe shows it, and lcm_expand opens it",
+    "session summary": "lcm_describe shows it, and lcm_expand_session opens it",
+    "map run": "lcm_map_status shows it",
+}
 # Which way from a model to its workspace.
 _PATHS = {
     "Workspace": "workspace_id",
@@ -129,7 +133,7 @@ def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
 def unseen(noun: str, shown: Any) -> NotFound:
     """The refusal of what is not there and, alike, of what is somebody else's."""
     other = next((kind for begin, kind in _KINDS.items() if kind != noun and str(shown).startswith(begin)), None)
-    hint = f" That is the id of a {other}: {_SHOWN_BY.get(other, 'lcm_describe')} shows it." if other else ""
+    hint = f" That is the id of a {other}: {_SHOWN_BY.get(other, 'lcm_describe shows it')}." if other else ""
     return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.{hint}")
 
 

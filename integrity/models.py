@@ -149,8 +149,8 @@ class RepairStep(models.Model):
 
     @property
     def of_conversation(self) -> int:
-        """The id of its conversation; only a step about a grant has none."""
-        assert self.conversation_id is not None, "the planner gives it to every step but those about grants"
+        """The id of its conversation; grants, arcs and epochs have none."""
+        assert self.conversation_id is not None, "the planner gives it to every step about a conversation"
         return self.conversation_id
 
     @property

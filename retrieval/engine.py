@@ -115,13 +115,14 @@ class RetrievalEngine:
         return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(request)
 
     def describe(self, *, id: str, token_cap: int | None = None, cursor: str | None = None) -> Description:
-        """Describe a summary, message, file, run or conversation and its relations.
+        """Describe a summary, message, file, run or conversation, and its relations.
 
         A summary comes with its text, a message with its own, word for word: a page of at most `token_cap` tokens,
-        which the cursor of an answer continues exactly where it stopped. A conversation is `conv_7` or its session, an
-        id goes before a session that looks like one. An id may also stand inside a text, such as the element of a
-        summary. Raises NotFound alike for what is not there and what the caller may not see; Invalid, with
-        `bad_cursor` for a cursor of another message.
+        which the cursor of an answer continues exactly where it stopped. A summary of a session, an arc or an epoch
+        (ses_...) comes with what it rests on. A conversation is `conv_7` or its session, an id goes before a session
+        that looks like one. An id may also stand inside a text, such as the element of a summary. Raises NotFound alike
+        for what is not there and what the caller may not see; Invalid, with `bad_cursor` for a cursor of another
+        message.
         """
         described = describe(id, scope=self.scope)
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).description(

@@ -18,6 +18,8 @@ _FORMS = {
     ItemKind.RUN: r"run_\w+",
     ItemKind.MESSAGE: f"msg_(?:{_NUMBER})",
     ItemKind.CONVERSATION: f"conv_(?:{_NUMBER})",
+    # In full, as hosts name their sessions in much the same way.
+    ItemKind.SESSION_SUMMARY: "ses_[0-9a-f]{16}",
 }
 _ID = re.compile("|".join(f"(?P<{kind.value}>{form})" for kind, form in _FORMS.items()))
 # In a text, an id ends where no letter or digit of ASCII follows, and no other digit either: ², ３.

@@ -88,8 +88,8 @@ class AboutParams(Params):
 
 class DescribeParams(Params):
     id: Identifier = Field(
-        description="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a conversation "
-        "(conv_...) or its session."
+        description="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a summary "
+        "of a session, an arc or an epoch (ses_...), a conversation (conv_...) or its session."
     )
     token_cap: Tokens = optional("The most tokens of a message's text to give.")
     cursor: Cursor | None = optional(NEXT)

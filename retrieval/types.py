@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from compaction.history.types import HistoryKind
 from compaction.types import BoundaryRecord, RunRecord
 from conversations.types import ConversationRecord, Level, Role, SummaryKind
 from retrieval.slices import PartView
@@ -42,6 +43,8 @@ class ItemKind(StrEnum):
     FILE = "file"
     RUN = "run"
     CONVERSATION = "conversation"
+    # Of a session, an arc or an epoch: what other conversations of a project get to see.
+    SESSION_SUMMARY = "session_summary"
 
 
 @dataclass(frozen=True)
@@ -156,12 +159,14 @@ class Description:
     up, from a message or a summary to the active summary that stands for it. A run's manifest are the summaries that it
     made; a conversation's, those in its context, beside its `raw_messages`; its `summary_count` is of all, its `run`
     is the last one in it. A message has a page of its text, whole or a slice, in the fields of `ExpandedItem`; its
-    `cursor` leads on, and `slices.joined` makes the stored message of its pages.
+    `cursor` leads on, and `slices.joined` makes the stored message of its pages. A session summary rests on `sources`
+    and `source_messages`, and `derived` are the arcs or epochs made from it; it is `active` until another supersedes
+    it. An arc or epoch is of no one conversation.
     """
 
     id: str
     kind: ItemKind
-    conversation_id: int
+    conversation_id: int | None
     created_at: datetime
     token_count: int | None = None
     active: bool | None = None
@@ -175,6 +180,8 @@ class Description:
     # Of a summary: what its level says of it, from 0 to 1, and why.
     confidence: float | None = None
     confidence_reason: str | None = None
+    # Made without a model, or from what was.
+    is_degraded: bool | None = None
     model: str | None = None
     opening_tokens: int | None = None
     source_tokens: int | None = None
@@ -220,6 +227,9 @@ class Description:
     erased: bool = False
     # Why it is shown to no model until it is put right; None for what is not quarantined.
     quarantined: str | None = None
+    # Of a session summary.
+    project: str | None = None
+    history_kind: HistoryKind | None = None
 
 
 @dataclass(frozen=True)

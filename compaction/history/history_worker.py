@@ -77,8 +77,8 @@ class HistoryWorker:
     def sweep(self) -> None:
         """Wake workers for due jobs, and request jobs for all that is due.
 
-        Conversations that have been quiet, what an erasure took, projects with enough sessions or arcs, and what waits
-        for a model that can be called again.
+        Conversations that have been quiet, what an erasure took, what was quarantined or released, projects with
+        enough sessions or arcs, and what waits for a model that can be called again.
         """
         history_jobs.QUEUE.wake_due()
         policy = self.history.policy
@@ -87,6 +87,9 @@ class HistoryWorker:
             quiet = {"minutes": policy.session_quiet_minutes, **bounds}
             self._request("conversation_id", HistoryReason.QUIET, sql.rows(_STATEMENTS["quiet_conversations"], quiet))
         self._request("conversation_id", HistoryReason.CHANGED, sql.rows(_STATEMENTS["erased_sessions"], bounds))
+        everywhere = {"conversation_id": None, **bounds}
+        changed = sql.rows(_STATEMENTS["quarantines_changed"], everywhere)
+        self._request("conversation_id", HistoryReason.CHANGED, changed)
         enough = {"sessions_per_arc": policy.sessions_per_arc, "arcs_per_epoch": policy.arcs_per_epoch, **bounds}
         self._request("project_id", HistoryReason.PROJECT, sql.rows(_STATEMENTS["projects_with_work"], enough))
         self._request_redos()

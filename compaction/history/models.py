@@ -221,4 +221,12 @@ class HistoryJob(models.Model):
         return f"job {self.job_id} ({self.state})"
 
     def as_record(self) -> HistoryJobRecord:
-        return record_of(HistoryJobRecord, self, reason=HistoryReason(self.reason), state=JobState(self.state))
+        project = self.project if self.conversation is None else self.conversation.project
+        return record_of(
+            HistoryJobRecord,
+            self,
+            reason=HistoryReason(self.reason),
+            state=JobState(self.state),
+            project=None if project is None else project.name,
+            title=None if self.conversation is None else str(self.conversation),
+        )

@@ -13,16 +13,30 @@ from dataclasses import dataclass
 
 import pglock
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from compaction.history import history_jobs
 from compaction.history.history_maker import HistoryMaker, write
-from compaction.history.history_sources import HistorySource, sources_of_conversation, sources_of_members
+from compaction.history.history_renewal import (
+    are_current,
+    current_members,
+    current_of,
+    damaged,
+    gains_nothing,
+    has_members,
+    is_due,
+    is_overtaken,
+    only_sources_wait,
+    to_renew,
+)
+from compaction.history.history_sources import sources_of_conversation, sources_of_members
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, SessionSummaryResult
 from compaction.policy import CompactionPolicy, HistoryPolicy
 from compaction.run import compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
+from compaction.types import JobState
 from conversations import sql
 from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.models import Conversation, Project
@@ -31,6 +45,10 @@ from conversations.store.conversations import ConversationStore
 from conversations.work.queue import Lease
 
 _STATEMENTS = sql.load("compaction/history.sql")
+
+
+def _jobs() -> QuerySet[HistoryJob]:
+    return HistoryJob.objects.select_related("conversation__project", "project")
 
 
 @contextmanager
@@ -62,11 +80,11 @@ class SessionHistory:
     def summarize_session(self, *, conversation_id: int) -> SessionSummaryResult:
         """Make a conversation's session summary, or renew it if there is something new.
 
-        A degraded one is made again. Arcs and epochs follow in the background. Raises Invalid if the conversation has
-        no text; ConversationBusy while it is compacted or summarized.
+        A degraded or damaged one is made again. Arcs and epochs follow in the background. Raises Invalid if the
+        conversation has no text; ConversationBusy while it is compacted or summarized.
         """
         conversation = self.store.scope.conversation(conversation_id)
-        before = _current_of(conversation.pk)
+        before = current_of(conversation.pk)
         found = self.make_session(conversation_id=conversation.pk, reason=HistoryReason.MANUAL)
         if found is None:
             raise Invalid("This conversation has no text that could be summarized.", code="nothing_to_summarize")
@@ -83,7 +101,29 @@ class SessionHistory:
 
     def get_job(self, *, job_id: int) -> HistoryJobRecord:
         """One job; NotFound if there is none."""
-        return self.store.scope.find(HistoryJob.objects.all(), "job", job_id, pk=job_id).as_record()
+        return self.store.scope.find(_jobs(), "job", job_id, pk=job_id).as_record()
+
+    def list_jobs(
+        self,
+        *,
+        conversation_id: int | None = None,
+        project: str | None = None,
+        state: JobState | str | None = None,
+        before_id: int | None = None,
+        limit: int = 50,
+    ) -> list[HistoryJobRecord]:
+        """List jobs that make session, arc and epoch summaries, newest first.
+
+        Of a project: those of its sessions, too. NotFound if there is no such conversation.
+        """
+        jobs = self.store.scope.narrow(_jobs())
+        if conversation_id is not None:
+            self.store.scope.conversation(conversation_id)
+        if project is not None:
+            jobs = jobs.filter(Q(project__name=project) | Q(conversation__project__name=project))
+        given = {"conversation_id": conversation_id, "state": state, "job_id__lt": before_id}
+        jobs = jobs.filter(**{name: value for name, value in given.items() if value is not None})
+        return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def make_session(
         self, *, conversation_id: int, reason: HistoryReason, lease: Lease[HistoryJob] | None = None
@@ -94,13 +134,15 @@ class SessionHistory:
         """
         with compaction_lock(conversation_id):
             conversation = self.store.scope.conversation(conversation_id)
-            current = _current_of(conversation_id)
-            if current is not None and not _is_due(current, conversation, reason):
+            current = current_of(conversation_id)
+            # What it says may be wrong, so that a new one is never without gain.
+            is_wrong = current is not None and is_overtaken(current, reason)
+            if current is not None and not is_wrong and not is_due(current, conversation, reason):
                 return current
             sources = sources_of_conversation(conversation_id)
             if not any(each.is_readable for each in sources):
                 return current
-            if reason is HistoryReason.REDO and current is not None and _only_sources_wait(current, sources):
+            if current is not None and not is_wrong and reason.is_redo and only_sources_wait(current, sources):
                 return current
             made = self._maker(conversation).made(
                 HistoryKind.SESSION,
@@ -110,7 +152,7 @@ class SessionHistory:
                 conversation_id=conversation_id,
                 supersedes=current,
             )
-            if current is not None and _gains_nothing(made, current):
+            if current is not None and not is_wrong and gains_nothing(made, current):
                 return current
             with transaction.atomic():
                 held = self.store.scope.conversation(conversation_id, locked=True)
@@ -136,29 +178,31 @@ class SessionHistory:
                 (HistoryKind.ARC, self.policy.sessions_per_arc),
                 (HistoryKind.EPOCH, self.policy.arcs_per_epoch),
             ):
-                for summary_id in self._to_renew(project_id, kind, reason):
+                for summary_id in to_renew(project_id, kind, reason):
                     if time.monotonic() > deadline:
                         return False
-                    self._renew(project, kind, summary_id, lease)
+                    self._renew(project, summary_id, lease)
                 while len(members := self._members_to_be(project_id, kind, enough)) == enough:
                     if time.monotonic() > deadline:
                         return False
                     self._make(project, kind, members, None, lease)
         return True
 
-    def _to_renew(self, project_id: int, kind: HistoryKind, reason: HistoryReason) -> list[str]:
-        values = {"project_id": project_id, "depth": kind.depth}
-        stale = sql.rows(_STATEMENTS["stale_of_project"], values)
-        waiting = sql.rows(_STATEMENTS["waiting_of_project"], values) if reason is HistoryReason.REDO else []
-        return list(dict.fromkeys(summary_id for (summary_id,) in (*stale, *waiting)))
-
     def _members_to_be(self, project_id: int, kind: HistoryKind, limit: int) -> list[str]:
         values = {"project_id": project_id, "depth": kind.depth - 1, "limit": limit}
         return [summary_id for (summary_id,) in sql.rows(_STATEMENTS["members_to_be"], values)]
 
-    def _renew(self, project: Project, kind: HistoryKind, summary_id: str, lease: Lease[HistoryJob] | None) -> None:
-        members = [each for (each,) in sql.rows(_STATEMENTS["current_members"], [summary_id])]
-        self._make(project, kind, members, SessionSummary.objects.readable().get(pk=summary_id), lease)
+    def renew(self, summary_id: str) -> None:
+        """Make this arc or epoch again if it needs it: see `to_renew`."""
+        row = SessionSummary.objects.select_related("project").get(pk=summary_id)
+        assert row.project is not None, "arcs and epochs have a project"
+        with project_lock(row.project.pk):
+            if summary_id in to_renew(row.project.pk, HistoryKind(row.kind), HistoryReason.MANUAL):
+                self._renew(row.project, summary_id, None)
+
+    def _renew(self, project: Project, summary_id: str, lease: Lease[HistoryJob] | None) -> None:
+        current = SessionSummary.objects.readable().get(pk=summary_id)
+        self._make(project, HistoryKind(current.kind), current_members(summary_id), current, lease)
 
     def _make(
         self,
@@ -175,12 +219,13 @@ class SessionHistory:
         made = self._maker().made(
             kind, sources, workspace_id=project.workspace_id, project_id=project.pk, supersedes=supersedes
         )
-        if supersedes is not None and _has_members(supersedes, members) and _gains_nothing(made, supersedes):
+        is_same = supersedes is not None and has_members(supersedes, members)
+        if supersedes is not None and is_same and gains_nothing(made, supersedes) and not damaged([supersedes.pk]):
             return
         with transaction.atomic():
             # An erasure holds the project, too: what it takes is not written again here.
             Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-            if not _are_current(sources):
+            if not are_current(sources):
                 raise Conflict("A member was renewed or erased meanwhile; try again.", code="members_changed")
             if lease is not None:
                 lease.renew(attempts=1)
@@ -194,45 +239,3 @@ class SessionHistory:
         has_own = policy.summarizer != self.compaction.summarizer
         escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
         return HistoryMaker(policy, escalation, self.store.tokens)
-
-
-def _current_of(conversation_id: int) -> SessionSummary | None:
-    return SessionSummary.objects.readable().current().filter(conversation_id=conversation_id).first()
-
-
-def _is_due(current: SessionSummary, conversation: Conversation, reason: HistoryReason) -> bool:
-    return (
-        (current.last_seq or 0) < conversation.next_seq - 1
-        or current.project_id != conversation.project_id
-        or current.erased_by_id is not None
-        or (current.is_degraded and reason in (HistoryReason.REDO, HistoryReason.MANUAL))
-    )
-
-
-def _only_sources_wait(current: SessionSummary, sources: Sequence[HistorySource]) -> bool:
-    """Whether it lacks a model only in its sources, and these are still the same."""
-    if current.quality.get("lack") is not None or current.erased_by_id is not None:
-        return False
-    linked = current.memory_links.order_by("ordinal").values_list("memory_summary_id", "message_id")
-    return [summary_id or f"msg_{message_id}" for summary_id, message_id in linked] == [each.id for each in sources]
-
-
-def _gains_nothing(made: SessionSummary, current: SessionSummary) -> bool:
-    """Whether one made without a model would only give way to another."""
-    covers_more = (made.last_seq, made.project_id) != (current.last_seq, current.project_id)
-    if covers_more or current.erased_by_id is not None or not current.is_degraded:
-        return False
-    # One whose texts were rejected no longer waits.
-    still_waits = made.quality.get("waits") == current.quality.get("waits")
-    return made.quality.get("lack") is not None and still_waits
-
-
-def _has_members(summary: SessionSummary, members: Sequence[str]) -> bool:
-    return list(summary.child_links.order_by("ordinal").values_list("child_id", flat=True)) == list(members)
-
-
-def _are_current(sources: Sequence[HistorySource]) -> bool:
-    """Whether all members are still current and as readable as when they were read."""
-    now = SessionSummary.objects.current().filter(pk__in=[each.id for each in sources])
-    readable = dict(now.values_list("pk", "erased_by_id"))
-    return all(each.id in readable and each.is_readable == (readable[each.id] is None) for each in sources)

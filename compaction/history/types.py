@@ -35,6 +35,16 @@ class HistoryReason(StrEnum):
     # Sessions of a project wait for their arc, or arcs for their epoch.
     PROJECT = "project"
 
+    @property
+    def is_redo(self) -> bool:
+        """Whether what was made without a model is made again."""
+        return self in (HistoryReason.REDO, HistoryReason.MANUAL)
+
+    @property
+    def sees_quarantines(self) -> bool:
+        """Whether what was quarantined or released since is taken over."""
+        return self in (HistoryReason.CHANGED, HistoryReason.MANUAL)
+
 
 @dataclass(frozen=True)
 class SessionSummaryRecord:
@@ -81,6 +91,20 @@ class SessionSummaryResult:
 
 
 @dataclass(frozen=True)
+class RedoneHistory:
+    """A session, arc or epoch summary that was to be made again, as it is now.
+
+    `summary` is the current one, and new if it was `created`; `below` counts the new ones that it rests on. What stands
+    above follows in the background.
+    """
+
+    summary_id: str
+    created: bool
+    below: int
+    summary: SessionSummaryRecord
+
+
+@dataclass(frozen=True)
 class MemoryRecord:
     """What a session summary rests on: a message or a summary of its conversation."""
 
@@ -105,5 +129,9 @@ class HistoryJobRecord:
     state: JobState
     requested_at: datetime
     attempts: int
+    leased_until: datetime | None = None
     finished_at: datetime | None = None
     last_error: str = ""
+    # The name of the project, also that of the conversation.
+    project: str | None = None
+    title: str | None = None

@@ -19,10 +19,98 @@ SELECT line.summary_id, (
 ) FROM line ORDER BY place
 
 -- name: withheld_items
--- The quarantined messages and summaries of a conversation; a message is withheld with any of its parts.
-SELECT coalesce('msg_' || p.message_id, q.target)
-FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
-WHERE q.conversation_id = %s AND q.released_at IS NULL
+-- The quarantined messages and summaries of a conversation, and the summaries that were made from them before; a message
+-- is withheld with any of its parts.
+WITH RECURSIVE hidden AS (
+    SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at,
+           coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
+    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    WHERE q.conversation_id = %s AND q.released_at IS NULL
+), holding AS (
+    SELECT target AS summary_id, created_at FROM hidden WHERE message_id IS NULL
+    UNION
+    SELECT l.summary_id, hidden.created_at FROM hidden JOIN summary_messages l ON l.message_id = hidden.message_id
+    UNION
+    SELECT p.summary_id, holding.created_at
+    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.summary_id
+)
+SELECT target FROM hidden
+UNION
+SELECT s.summary_id FROM holding JOIN summaries s USING (summary_id) WHERE s.created_at < holding.created_at
+
+-- name: damaged_history
+-- Those of some summaries whose hash is not that of their text and sources, whose sources are not numbered from 0, or
+-- whose range or times are not those of their sources.
+WITH sources AS (
+    SELECT l.summary_id, l.ordinal, encode(coalesce(m.content_hash, s.summary_hash), 'hex') AS hash,
+           coalesce(m.seq, s.first_seq) AS first_seq, coalesce(m.seq, s.last_seq) AS last_seq,
+           coalesce(m.created_at, s.earliest_at) AS earliest_at, coalesce(m.created_at, s.latest_at) AS latest_at
+    FROM session_summary_memories l
+    LEFT JOIN messages m USING (message_id) LEFT JOIN summaries s ON s.summary_id = l.memory_summary_id
+    WHERE l.summary_id = ANY(%(ids)s)
+    UNION ALL
+    SELECT l.parent_id, l.ordinal, encode(child.summary_hash, 'hex'), NULL, NULL, child.earliest_at, child.latest_at
+    FROM session_summary_children l JOIN session_summaries child ON child.summary_id = l.child_id
+    WHERE l.parent_id = ANY(%(ids)s)
+), expected AS (
+    SELECT summary_id, string_agg(hash, ',' ORDER BY ordinal, hash) AS hashes,
+           min(ordinal) = 0 AND max(ordinal) = count(*) - 1 AS is_dense,
+           min(first_seq) AS first_seq, max(last_seq) AS last_seq,
+           min(earliest_at) AS earliest_at, max(latest_at) AS latest_at
+    FROM sources GROUP BY summary_id
+)
+SELECT s.summary_id FROM session_summaries s LEFT JOIN expected USING (summary_id)
+WHERE s.summary_id = ANY(%(ids)s) AND s.erased_by_id IS NULL
+  AND (expected.is_dense IS NOT TRUE
+       OR (s.first_seq, s.last_seq, s.earliest_at, s.latest_at)
+          IS DISTINCT FROM (expected.first_seq, expected.last_seq, expected.earliest_at, expected.latest_at)
+       OR s.summary_hash <> sha256(convert_to(coalesce(expected.hashes, '') || '|' || s.content, 'UTF8')))
+
+-- name: current_in_line
+-- The current summary of the line of one.
+WITH RECURSIVE line(summary_id) AS (
+    SELECT %s::text
+    UNION
+    SELECT s.summary_id FROM line JOIN session_summaries s ON s.supersedes_id = line.summary_id
+)
+SELECT summary_id FROM line
+WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = line.summary_id)
+
+-- name: quarantines_changed
+-- Conversations, or the one, whose current session summary rests on something that was quarantined since it was made, or
+-- that was quarantined then and is released.
+WITH RECURSIVE changed AS MATERIALIZED (
+    SELECT coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
+           substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
+    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    WHERE %(conversation_id)s::bigint IS NULL OR q.conversation_id = %(conversation_id)s
+), holding AS (
+    SELECT summary_id, created_at, released_at FROM changed WHERE summary_id IS NOT NULL
+    UNION
+    SELECT l.summary_id, changed.created_at, changed.released_at
+    FROM changed JOIN summary_messages l ON l.message_id = changed.message_id
+    UNION
+    SELECT p.summary_id, holding.created_at, holding.released_at
+    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.summary_id
+), resting AS (
+    SELECT k.summary_id, holding.created_at, holding.released_at
+    FROM holding JOIN session_summary_memories k ON k.memory_summary_id = holding.summary_id
+    UNION
+    SELECT k.summary_id, changed.created_at, changed.released_at
+    FROM changed JOIN session_summary_memories k ON k.message_id = changed.message_id
+)
+SELECT DISTINCT s.conversation_id, s.workspace_id
+FROM resting JOIN session_summaries s USING (summary_id)
+WHERE s.erased_by_id IS NULL
+  AND CASE WHEN resting.released_at IS NULL THEN s.created_at < resting.created_at
+           ELSE s.created_at BETWEEN resting.created_at AND resting.released_at END
+  AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
+  AND (%(conversation_id)s::bigint IS NOT NULL OR NOT EXISTS (
+      SELECT FROM history_jobs j WHERE j.conversation_id = s.conversation_id
+        AND (j.state IN ('queued', 'leased') OR j.reason = 'changed' AND j.finished_at
+             > greatest(now() - interval '1 hour', coalesce(resting.released_at, resting.created_at)))
+  ))
+ORDER BY s.conversation_id LIMIT %(limit)s
 
 -- name: current_members
 -- The current summaries of the members of an arc or an epoch, in order.
@@ -36,7 +124,8 @@ WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id 
 ORDER BY ordinal
 
 -- name: stale_of_project
--- Current arcs or epochs of a project with a member that was renewed, or that are erased and have something left.
+-- Current arcs or epochs of a project with a member that was renewed, or that are erased and have something left; for a
+-- redo, also those that were made without a model, or only those that wait for one.
 SELECT s.summary_id FROM session_summaries s
 WHERE s.project_id = %(project_id)s AND s.depth = %(depth)s
   AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
@@ -46,15 +135,10 @@ WHERE s.project_id = %(project_id)s AND s.depth = %(depth)s
       JOIN session_summaries child ON child.summary_id = l.child_id
       WHERE l.parent_id = s.summary_id
         AND (newer.summary_id IS NOT NULL OR s.erased_by_id IS NOT NULL AND child.erased_by_id IS NULL)
+      UNION ALL
+      SELECT WHERE %(is_redo)s AND s.is_degraded AND s.erased_by_id IS NULL
+        AND CASE WHEN %(only_waiting)s THEN s.quality @> '{"waits": true}' ELSE s.quality->'lack' IS NOT NULL END
   )
-ORDER BY s.earliest_at, s.summary_id
-
--- name: waiting_of_project
--- Current arcs or epochs of a project that wait for a model.
-SELECT s.summary_id FROM session_summaries s
-WHERE s.project_id = %(project_id)s AND s.depth = %(depth)s AND s.is_degraded AND s.quality @> '{"waits": true}'
-  AND s.erased_by_id IS NULL
-  AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
 ORDER BY s.earliest_at, s.summary_id
 
 -- name: members_to_be

@@ -1,5 +1,5 @@
 -- name: activity_totals
--- Conversations, tokens, open and failed jobs, and new summaries by level of a workspace, or of all.
+-- Conversations, tokens, open and failed jobs of compactions and of history, and new summaries by level of a workspace, or of all.
 -- Only summaries of conversations with a run since then are looked at, each conversation once and by its index.
 WITH totals AS (
     SELECT count(*) AS conversations, coalesce(sum(next_seq - 1), 0)::bigint AS messages,
@@ -18,6 +18,11 @@ WITH totals AS (
     SELECT count(*) AS failed FROM compaction_jobs JOIN conversations c USING (conversation_id)
     WHERE state = 'failed' AND finished_at >= %(since)s
       AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
+), history AS (
+    SELECT count(*) FILTER (WHERE state <> 'failed') AS open,
+           count(*) FILTER (WHERE state = 'failed' AND finished_at >= %(since)s) AS failed
+    FROM history_jobs
+    WHERE state IN ('queued', 'leased', 'failed') AND (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s)
 ), compacted AS (
     SELECT DISTINCT conversation_id FROM compaction_runs JOIN conversations c USING (conversation_id)
     WHERE started_at >= %(since)s AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
@@ -32,9 +37,10 @@ WITH totals AS (
     ) AS made
 )
 SELECT conversations, messages, total_tokens, active_tokens, tokens_saved,
-       open - at_work AS jobs_waiting, at_work AS jobs_at_work, failed AS jobs_failed, oldest_at AS oldest_job_at,
+       open.open - at_work AS jobs_waiting, at_work AS jobs_at_work, failed.failed AS jobs_failed,
+       oldest_at AS oldest_job_at, history.open AS history_jobs_open, history.failed AS history_jobs_failed,
        normal, aggressive, deterministic, degraded_summaries
-FROM totals, open, failed, made
+FROM totals, open, failed, history, made
 
 -- name: runs_by_hour
 -- The runs of a workspace, or of all, by hour and outcome, with the tokens that they freed.

@@ -44,6 +44,12 @@ in_sql(
     },
     of_the_site=True,
 )
+in_sql(
+    FILE,
+    Severity.WARNING,
+    {"history_work_comes_to_an_end": "No job about sessions, arcs or epochs is left with an expired lease."},
+    of_the_site=True,
+)
 
 
 @invariant(Severity.WARNING, of_the_site=True)

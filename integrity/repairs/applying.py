@@ -204,7 +204,7 @@ class Repairs(Scoped):
             ) from refusal
 
     def _record(self, act: Act, plan: models.RepairPlan, conversation_ids: Sequence[int | None]) -> None:
-        # A plan about grants only belongs to no conversation.
+        # A plan about grants, arcs and epochs alone belongs to no conversation.
         for conversation_id in conversation_ids or [None]:
             self._log(conversation_id).record(act, conversation_id=conversation_id, target=plan.plan_id)
 

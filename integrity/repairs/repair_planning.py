@@ -21,10 +21,12 @@ class Step(StrEnum):
     QUARANTINE = "quarantine"
     RELEASE = "release"
     REDO_SUMMARY = "redo_summary"
+    REDO_HISTORY = "redo_history"
     REBUILD_CONTEXT = "rebuild_context"
     RECOUNT = "recount"
     MEND_RUN = "mend_run"
     CLOSE_JOB = "close_job"
+    CLOSE_HISTORY_JOB = "close_history_job"
     CLOSE_RUN = "close_run"
     EXPIRE_GRANT = "expire_grant"
 
@@ -36,6 +38,10 @@ REASONS: Mapping[Step, tuple[Risk, str]] = {
     Step.QUARANTINE: (Risk.MEDIUM, "It is damaged. No model is shown it until it is restored; its row stays."),
     Step.RELEASE: (Risk.LOW, "The item that it withholds does not exist."),
     Step.REDO_SUMMARY: (Risk.MEDIUM, "Its sources are intact, so it can be made again; the new summary supersedes it."),
+    Step.REDO_HISTORY: (
+        Risk.LOW,
+        "What it rests on is intact, so it can be made again; the new summary supersedes it.",
+    ),
     Step.REBUILD_CONTEXT: (
         Risk.MEDIUM,
         "The context is derived from messages, summaries and links, and is rebuilt from them.",
@@ -43,6 +49,7 @@ REASONS: Mapping[Step, tuple[Risk, str]] = {
     Step.RECOUNT: (Risk.LOW, "It can be counted again."),
     Step.MEND_RUN: (Risk.LOW, "The saving of the run is correct; its starting figure was read too early."),
     Step.CLOSE_JOB: (Risk.LOW, "No worker is running it; the sweep requests remaining work again."),
+    Step.CLOSE_HISTORY_JOB: (Risk.LOW, "No worker is running it; the sweep requests remaining work again."),
     Step.CLOSE_RUN: (Risk.LOW, "No worker is running it; what it wrote is complete and stays."),
     Step.EXPIRE_GRANT: (Risk.LOW, "A grant that should have ended is revoked."),
 }
@@ -60,6 +67,7 @@ _RECOUNT_OF_EVIDENCE = (
 # Findings that one step repairs, each by itself.
 _ONE_STEP = {
     "grants_come_to_an_end": Step.EXPIRE_GRANT,
+    "history_work_comes_to_an_end": Step.CLOSE_HISTORY_JOB,
     "quarantines_hold_what_there_is": Step.RELEASE,
     "runs_add_up": Step.MEND_RUN,
 }
@@ -96,6 +104,19 @@ _LINEAGE = frozenset(
         "sources_are_numbered_from_zero",
     }
 )
+# Findings about session, arc and epoch summaries: a new row that supersedes the old one repairs them.
+_HISTORY = frozenset(
+    {
+        "session_summaries_match_their_hashes",
+        "sessions_reach_every_message",
+        "history_sources_are_numbered_from_zero",
+        "history_knows_what_it_covers",
+        "history_rests_on_its_own",
+        "erased_history_holds_no_text",
+    }
+)
+# Findings about rows of no conversation, or of one that is not looked at.
+_OF_THE_SITE = frozenset({"grants_come_to_an_end", "history_work_comes_to_an_end"})
 # Findings for a person, and why.
 _BY_HAND: Mapping[str, str] = {
     "rows_match_their_seals": (
@@ -111,6 +132,11 @@ _BY_HAND: Mapping[str, str] = {
     ),
     "parts_have_the_names_of_their_place": "Its id contradicts its place; compare with a ledger or a backup.",
     "acts_are_chained": "The audit log is evidence and is never repaired: compare it with an anchor and a backup.",
+    "history_has_one_line": "Which of its rows came first is not recorded elsewhere; compare with a backup.",
+    "history_keeps_its_members": "The rows of its members were changed; compare with a backup.",
+    "history_tokens_are_recounts": (
+        "The row is never changed, and its text is intact; the next summary of the same has a count of its own."
+    ),
     "audited_rows_are_there": "The row was removed; only a backup has it.",
     "audited_site_rows_are_there": "The row was removed; only a backup has it. A missing key grants no access.",
 }
@@ -157,6 +183,10 @@ class Facts:
     relinkable: frozenset[str] = frozenset()
     # Summaries that can be made again: they are in the context, and their links are complete.
     remakeable: frozenset[str] = frozenset()
+    # Session, arc and epoch summaries that are damaged, current and not erased.
+    remakeable_history: frozenset[str] = frozenset()
+    # Those that another one supersedes.
+    superseded_history: frozenset[str] = frozenset()
     # Ids that are quarantined already.
     quarantined: frozenset[str] = frozenset()
     # Messages after a gap: their chain breaks there, but they are intact.
@@ -195,6 +225,10 @@ class _Draft:
         self.entangled = {place.conversation_id for place in tangled}
         # Summaries of which more is wrong than the text.
         self.misplaced = {place.id for place in lineage if place.code != "summaries_match_their_hashes"}
+        # Arcs and epochs with members that are not theirs; a session is made from its conversation, whatever its links.
+        self.misplaced_history = {
+            place.id for place in places if place.code == "history_rests_on_its_own" and place.conversation_id is None
+        }
 
     def add(self, step: Step, place: Place, target: str | None = None) -> None:
         codes = self.codes.setdefault((step, place.conversation_id, target or place.id), [])
@@ -226,7 +260,9 @@ def _treat(place: Place, draft: _Draft) -> None:
     facts = draft.facts
     if place.code in _BY_HAND:
         draft.leave(place, _BY_HAND[place.code])
-    elif place.code != "grants_come_to_an_end" and place.conversation_id not in facts.conversations:
+    elif place.code in _HISTORY:
+        _treat_history(place, draft)
+    elif place.code not in _OF_THE_SITE and place.conversation_id not in facts.conversations:
         draft.leave(place, "Its conversation is missing; only a backup, or an import of its ledger, restores it.")
     elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):
         _treat_context(place, draft)
@@ -279,6 +315,17 @@ def _treat_summary(place: Place, draft: _Draft) -> None:
         # Only its text is damaged: its sources are intact, so it can be made again.
         if place.id in draft.facts.remakeable - draft.misplaced:
             draft.add(Step.REDO_SUMMARY, place)
+
+
+def _treat_history(place: Place, draft: _Draft) -> None:
+    if place.id in draft.facts.superseded_history:
+        draft.leave(place, "It was made again since. This row stays as it is; only a backup has the recorded one.")
+    elif place.id not in draft.facts.remakeable_history:
+        draft.leave(place, "It is erased, or what it rests on is damaged; repair that first and check again.")
+    elif place.id in draft.misplaced_history:
+        draft.leave(place, "Its members were exchanged, and a new row would rest on them, too; compare with a backup.")
+    else:
+        draft.add(Step.REDO_HISTORY, place)
 
 
 def _withhold(place: Place, draft: _Draft) -> None:

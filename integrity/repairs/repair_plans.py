@@ -12,6 +12,7 @@ from contextlib import suppress
 from django.db import transaction
 from django.utils import timezone
 
+from compaction.history.history_renewal import damaged
 from conversations.errors import Conflict
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.models.columns import record_of
@@ -20,9 +21,10 @@ from conversations.sql import array, load, rows
 from integrity import models
 from integrity.repairs.quarantines import Release, Withhold
 from integrity.repairs.rebuild_derived import RebuildContext, Recount, RedoSummary, Relink, relinkable_sources
+from integrity.repairs.redo_history import RedoHistory, superseded
 from integrity.repairs.repair_operation import CannotRepair, Operation
 from integrity.repairs.repair_planning import RESTORABLE, Facts, Place, Step, propose
-from integrity.repairs.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun
+from integrity.repairs.repair_work import CloseHistoryJob, CloseJob, CloseRun, ExpireGrant, MendRun
 from integrity.repairs.restore_from_ledger import RestoreFromLedger
 from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
 
@@ -37,10 +39,12 @@ OPERATIONS: Mapping[Step, Operation] = {
         Withhold(),
         Release(),
         RedoSummary(),
+        RedoHistory(),
         RebuildContext(),
         Recount(),
         MendRun(),
         CloseJob(),
+        CloseHistoryJob(),
         CloseRun(),
         ExpireGrant(),
     )
@@ -109,6 +113,8 @@ def _step_record(step: models.RepairStep) -> StepRecord:
 def _facts(places: Sequence[Place], plan: models.RepairPlan) -> Facts:
     ids = {place.conversation_id for place in places if place.conversation_id is not None}
     summaries = {place.id for place in places if place.id.startswith("sum_")}
+    sessions = {place.id for place in places if place.id.startswith("ses_")}
+    replaced = superseded(sessions)
     messages = [int(place.id[4:]) for place in places if place.id.startswith("msg_")]
     known = frozenset(Conversation.objects.filter(pk__in=ids).values_list("pk", flat=True))
     held = Quarantine.objects.filter(conversation_id__in=ids, released_at__isnull=True)
@@ -122,6 +128,8 @@ def _facts(places: Sequence[Place], plan: models.RepairPlan) -> Facts:
                 "summary_id", flat=True
             )
         ),
+        remakeable_history=damaged(sessions - replaced),
+        superseded_history=replaced,
         quarantined=frozenset(held.values_list("target", flat=True)),
         after_gaps=frozenset(id for (id,) in rows(SQL["messages_after_gaps"], [array(messages)])),
         conversations=known,

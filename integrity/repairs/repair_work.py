@@ -28,6 +28,8 @@ class UpdateRow(Operation):
     columns: ClassVar[tuple[str, ...]]
     values: ClassVar[Values] = {}
     written_at: ClassVar[str]
+    # Whether a target holds the number of its row, such as `job_12`.
+    is_numbered: ClassVar[bool] = False
 
     def state(self, step: RepairStep) -> Values:
         row = self.row(step)
@@ -58,7 +60,7 @@ class UpdateRow(Operation):
 
     def _rows(self, step: RepairStep) -> Any:
         model: Any = apps.get_model(self.model)
-        return model.objects.filter(pk=step.number if self.kind is Step.CLOSE_JOB else step.target)
+        return model.objects.filter(pk=step.number if self.is_numbered else step.target)
 
 
 class CloseJob(UpdateRow):
@@ -69,6 +71,7 @@ class CloseJob(UpdateRow):
 
     kind = Step.CLOSE_JOB
     model = "compaction.CompactionJob"
+    is_numbered = True
     columns = ("state", "fence", "last_error", "finished_at")
     values: ClassVar = {"state": JobState.FAILED.value, "last_error": "orphaned"}
     written_at = "finished_at"
@@ -76,6 +79,13 @@ class CloseJob(UpdateRow):
     def written(self, step: RepairStep) -> Values:
         # A new fence: the worker that held it can no longer write.
         return {**super().written(step), "fence": self.row(step).fence + 1}
+
+
+class CloseHistoryJob(CloseJob):
+    """Close such a job that makes session, arc or epoch summaries."""
+
+    kind = Step.CLOSE_HISTORY_JOB
+    model = "compaction.HistoryJob"
 
 
 class CloseRun(UpdateRow):

@@ -172,6 +172,13 @@ FROM session_summaries s
 WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s)
   AND (s.erased_by_id IS NULL) = (s.content = '')
 
+-- name: history_work_comes_to_an_end
+-- Jobs whose lease expired an hour ago.
+SELECT conversation_id, 'history_job_' || job_id, format('was leased until %%s and no worker took it over', leased_until)
+FROM history_jobs
+WHERE (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s) AND state = 'leased'
+  AND greatest(leased_until, run_after) < clock_timestamp() - interval '1 hour'
+
 -- name: history_to_recount
 -- Summaries with their texts, to count their tokens again.
 SELECT s.conversation_id, s.summary_id, s.content, s.token_count, s.token_counter

@@ -5,6 +5,9 @@ FROM (
     SELECT 'compaction' AS queue, state, requested_at, run_after, leased_until FROM compaction_jobs
     WHERE state IN ('queued', 'leased')
     UNION ALL
+    SELECT 'history', state, requested_at, run_after, leased_until FROM history_jobs
+    WHERE state IN ('queued', 'leased')
+    UNION ALL
     SELECT 'integrity', state, requested_at, run_after, leased_until FROM integrity_scans
     WHERE state IN ('queued', 'leased')
 ) AS open
@@ -27,9 +30,13 @@ FROM conversations
 WITH open AS (
     SELECT 'compaction' AS queue, state FROM compaction_jobs WHERE state IN ('queued', 'leased')
     UNION ALL
+    SELECT 'history', state FROM history_jobs WHERE state IN ('queued', 'leased')
+    UNION ALL
     SELECT 'integrity', state FROM integrity_scans WHERE state IN ('queued', 'leased')
 ), failed AS (
     SELECT 'compaction' AS queue, count(*) AS jobs FROM compaction_jobs WHERE state = 'failed'
+    UNION ALL
+    SELECT 'history', count(*) FROM history_jobs WHERE state = 'failed'
     UNION ALL
     SELECT 'integrity', count(*) FROM integrity_scans WHERE state = 'failed'
 )

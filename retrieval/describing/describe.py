@@ -12,6 +12,7 @@ from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
 from conversations.types import Level, Role, SummaryKind
+from retrieval.describing.session_outlines import described_session
 from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.types import Description, ItemKind, MessageSpan
@@ -24,7 +25,7 @@ _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND releas
 # What a description says in the words of the row.
 _OF_SUMMARY = (
     "conversation_id", "created_at", "token_count", "first_seq", "last_seq", "earliest_at", "latest_at", "depth",
-    "model", "source_tokens", "quality", "content", "run_id",
+    "model", "is_degraded", "source_tokens", "quality", "content", "run_id",
 )  # fmt: skip
 _OF_MESSAGE = ("conversation_id", "created_at", "token_count", "author")
 _OF_FILE = (
@@ -43,9 +44,8 @@ def describe(id: str, *, scope: Scope) -> Description:
     if inside := names_in(id):
         return _described(inside[0], scope)
     raise NotFound(
-        f"{id[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
-        "conversation can be named by its session. lcm_expand_session opens ids that begin with ses_, lcm_map_status "
-        "shows those that begin with map_.",
+        f"{id[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_, conv_ or "
+        "ses_, and a conversation can be named by its session. lcm_map_status shows those that begin with map_.",
     )
 
 
@@ -61,6 +61,8 @@ def _described(found: Named, scope: Scope) -> Description:
             return _conversation(scope.conversation(found.number))
         case ItemKind.MESSAGE:
             return _message(scope.message(found.number))
+        case ItemKind.SESSION_SUMMARY:
+            return described_session(found, scope)
 
 
 def _same(row: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -7,18 +7,17 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from compaction.history.models import SessionSummary
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
 from conversations.types import Level
+from retrieval.describing.session_outlines import session_summary
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.ids import named, names_in
 from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan
 
 # No lineage is deeper; a damaged one may go round in circles.
 MOST_LEVELS = 1000
-_SESSION = "ses_"
 _SQL = load("retrieval/describing/impact.sql")
 
 
@@ -147,9 +146,6 @@ def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: flo
 
 def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | None]:
     """The kind, id, number and conversation of what the id names; NotFound."""
-    if id.startswith(_SESSION):
-        session = scope.find(SessionSummary.objects.all(), "session summary", id, summary_id=id)
-        return ImpactKind.SESSION_SUMMARY, id, None, session.conversation_id
     found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
     if found is None or found.kind not in _FINDERS:
         raise NotFound(
@@ -165,6 +161,7 @@ _FINDERS: dict[ItemKind, Any] = {
     ItemKind.MESSAGE: lambda scope, found: scope.message(found.number),
     ItemKind.SUMMARY: lambda scope, found: scope.summary(found.id),
     ItemKind.FILE: lambda scope, found: scope.file(found.id),
+    ItemKind.SESSION_SUMMARY: session_summary,
 }
 
 

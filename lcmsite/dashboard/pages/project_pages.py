@@ -1,11 +1,12 @@
-"""Projects, their time lines, and what each session, arc and epoch rests on."""
+"""Projects, their time lines, and the summaries of sessions, arcs and epochs."""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
 
 from compaction.history.types import HistoryKind
-from lcmsite.dashboard.visit import Visit, page, text_in
+from lcmsite.dashboard.visit import POST, Visit, page, text_in
+from lcmsite.types import KeyScope
 
 ENTRIES = 20
 # How much of what a summary rests on is shown at first.
@@ -32,6 +33,19 @@ def project(visit: Visit) -> HttpResponse:
             "lcm_timeline", limit=ENTRIES, filters={"project": name, "kind": kind}, project=name, kind=kind
         ),
     )
+
+
+@page()
+def session_summary(visit: Visit, summary_id: str) -> HttpResponse:
+    """A session, arc or epoch summary with its place among the others."""
+    return visit.show("history/summary.html", described=visit.ask("lcm_describe", id=summary_id))
+
+
+@page(KeyScope.WRITE, POST)
+def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
+    """Have a degraded or damaged summary made again by a worker."""
+    visit.ask("lcm_redo_session", summary_id=summary_id, background=True)
+    return visit.redirect("history-jobs", done="Requested.")
 
 
 @page()

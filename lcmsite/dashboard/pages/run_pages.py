@@ -68,6 +68,18 @@ def jobs(visit: Visit) -> HttpResponse:
     )
 
 
+@page()
+def history_jobs(visit: Visit) -> HttpResponse:
+    """Jobs that make session, arc and epoch summaries; of one state if chosen."""
+    filters = _filters(visit.request.GET, state=JobState)
+    return visit.show(
+        "history/_jobs.html" if visit.is_part else "history/jobs.html",
+        paged=visit.list_page("lcm_history_jobs", filters=filters, **filters),
+        filters=filters,
+        states=list(JobState),
+    )
+
+
 def _filters(given: QueryDict, **known: Any) -> dict[str, Any]:
     """The chosen value of each filter; None for one that there is not."""
     return {name: given.get(name) if given.get(name) in list(values) else None for name, values in known.items()}

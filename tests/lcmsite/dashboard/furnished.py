@@ -100,6 +100,7 @@ class Furnished:
             self._address("inspector", conversation_id=self.conversation_id, query=self.told, as_of=self.told),
         )
         yield "project", self._address("project", project=self.told, kind="session")
+        yield "session-summary", self._address("session-summary", summary_id=self.epoch_id)
         yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
         yield "map-run", self._address("map-run", map_run_id=self.map_run_id)
         yield "map-run", self._address("map-run", map_run_id=self.map_run_id, state="failed")
@@ -122,7 +123,7 @@ class Furnished:
         """What a script on those pages asks for afterwards."""
         here: Mapping[str, Any] = {"conversation_id": self.conversation_id}
         first, second = self.receipts
-        for name in ("pulse", "shelf", "jobs", "storage"):
+        for name in ("pulse", "shelf", "jobs", "history-jobs", "storage"):
             yield name, self._address(name)
         yield "more-messages", self._address("more-messages", **here, seq=1)
         yield "more-messages", self._address("more-messages", **here, before=41)

@@ -23,8 +23,8 @@ LADDER = (READER, OPERATOR, ADMIN)
 # Who may open each page of a workspace, by its name in `urls`. Who adds one says here, a second time, who may open it.
 SHOWN = {
     READER: """
-        projects project rests-on overview pulse shelf runs jobs map-runs map-run conversation-runs conversation-jobs
-        plans plan plan-progress conversations transcript more-messages message
+        projects project session-summary rests-on overview pulse shelf runs jobs history-jobs map-runs map-run
+        conversation-runs conversation-jobs plans plan plan-progress conversations transcript more-messages message
         job lineage lineage-window lineage-summary lineage-sources lineage-branch impact search ask boundaries inspector
         context-text compare-receipts files conversation-files file file-lines file-download grants workspaces integrity
         place scan report repairs repair-plans quarantine retention storage conversation-trust conversation-ledger
@@ -35,7 +35,7 @@ SHOWN = {
 # And who may send the form that goes to it.
 DONE = {
     READER: "keep-receipt begin-scan ask",
-    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs backfill steer-map-run",
+    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs backfill steer-map-run redo-session",
     ADMIN: """
         create-key revoke-key add-member set-role remove-member approve-repairs apply-repairs undo-repairs
         withhold release set-retention archive thaw preview-erasure erase

@@ -17,6 +17,7 @@ OF_A_MAP = {"run_id": "map_run_id"}
 INSTEAD = {
     "lcm_undo_repairs": {"repair_id": "applied"},
     "lcm_expand_session": {"summary_id": "session_summary_id"},
+    "lcm_redo_session": {"summary_id": "session_summary_id"},
     "lcm_history_job": {"job_id": "history_job_id"},
     **{
         f"lcm_map_{name}": OF_A_MAP
@@ -34,6 +35,7 @@ OPTIONS = {
     "lcm_runs": {"limit": 1, "outcome": "compacted", "reason": "manual"},
     "lcm_activity": {"hours": 2},
     "lcm_jobs": {"state": "queued", "limit": 1},
+    "lcm_history_jobs": {"state": "queued", "project": "harbour", "limit": 1},
     "lcm_plans": {"limit": 1},
     "lcm_boundaries": {"limit": 1},
     "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},

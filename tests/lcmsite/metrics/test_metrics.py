@@ -15,6 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
+from compaction.history.session_history import SessionHistory
 from compaction.models import CompactionJob, ModelEndpoint
 from conversations.models import Conversation
 from conversations.scope import Scope
@@ -95,12 +96,14 @@ def test_jobs_are_counted_by_queue_and_state_and_the_oldest_due_one_is_told(comp
     CompactionJob.objects.create(conversation=compacted, reason="manual", requested_at=wait, run_after=wait)
     CompactionJob.objects.create(conversation=compacted, reason="manual", state="failed", requested_at=wait)
     IntegrityChecker.from_settings(Scope(compacted.workspace_id)).request(conversation_id=compacted.pk)
+    SessionHistory.from_settings().request_session(conversation_id=compacted.pk)
 
     told = exposed()
 
     assert told.by("lcm_jobs", "queue", "state") == {
         ("compaction", "queued"): 1,
         ("compaction", "failed"): 1,
+        ("history", "queued"): 1,
         ("integrity", "queued"): 1,
     }
     assert told.of("lcm_job_oldest_seconds", queue="compaction") >= 600

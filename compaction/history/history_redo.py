@@ -1,0 +1,86 @@
+"""Make session, arc and epoch summaries again, as a person requests it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compaction.history import history_jobs
+from compaction.history.history_renewal import current_in_line, current_members, damaged
+from compaction.history.models import SessionSummary
+from compaction.history.session_history import SessionHistory
+from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, RedoneHistory
+from conversations.scope import EVERYTHING, Scope
+
+
+@dataclass(frozen=True)
+class HistoryRedo:
+    """Makes degraded and damaged summaries again; new rows supersede the old ones."""
+
+    history: SessionHistory
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> HistoryRedo:
+        return cls(SessionHistory.from_settings(scope))
+
+    def redo_session(self, *, summary_id: str) -> RedoneHistory:
+        """Make a degraded or damaged session, arc or epoch summary again.
+
+        What of it is degraded or damaged below comes first. The new ones supersede the old ones, which are kept, and
+        the arcs and epochs above follow in the background. A summary that is neither stays as it is; of one that is
+        superseded, the current one counts. Raises NotFound; ConversationBusy, retryable, while something of it is being
+        made.
+        """
+        before = self._current(summary_id)
+        below = sum(self._is_redone(each) for each in self._to_redo_below(before))
+        self._is_redone(before)
+        now = current_in_line(before.pk)
+        is_new = now.pk != before.pk
+        if is_new and now.project_id is not None:
+            history_jobs.request(workspace_id=now.workspace_id, reason=HistoryReason.PROJECT, project_id=now.project_id)
+        return RedoneHistory(summary_id, created=is_new, below=below, summary=now.as_record())
+
+    def request_redo_session(self, *, summary_id: str) -> HistoryJobRecord:
+        """Leave the redo of a summary, and of what is below it, to workers."""
+        before = self._current(summary_id)
+        jobs = [requested(each) for each in (*self._to_redo_below(before), before)]
+        return self.history.get_job(job_id=jobs[-1])
+
+    def _current(self, summary_id: str) -> SessionSummary:
+        found = self.history.store.scope.find(
+            SessionSummary.objects.all(), "session summary", summary_id, summary_id=summary_id
+        )
+        return current_in_line(found.pk)
+
+    def _to_redo_below(self, summary: SessionSummary) -> Iterator[SessionSummary]:
+        """What is degraded or damaged below an arc or epoch, or rests on it; sources first."""
+        if summary.kind == HistoryKind.SESSION:
+            return
+        members = list(SessionSummary.objects.filter(pk__in=current_members(summary.pk)).order_by("earliest_at", "pk"))
+        wrong = damaged([each.pk for each in members])
+        for member in members:
+            below = list(self._to_redo_below(member))
+            yield from below
+            if below or member.is_degraded or member.pk in wrong:
+                yield member
+
+    def _is_redone(self, summary: SessionSummary) -> bool:
+        """Make it again if that gains something; whether it did."""
+        if summary.conversation_id is None:
+            self.history.renew(current_in_line(summary.pk).pk)
+        else:
+            self.history.make_session(conversation_id=summary.conversation_id, reason=HistoryReason.MANUAL)
+        return current_in_line(summary.pk).pk != summary.pk
+
+
+def requested(summary: SessionSummary) -> int:
+    """Request a job that makes this summary again; return its id."""
+    if summary.conversation_id is not None:
+        return history_jobs.request(
+            workspace_id=summary.workspace_id,
+            reason=HistoryReason.MANUAL,
+            conversation_id=summary.conversation_id,
+        )
+    return history_jobs.request(
+        workspace_id=summary.workspace_id, reason=HistoryReason.MANUAL, project_id=summary.project_id
+    )

@@ -1,0 +1,105 @@
+"""Decide which session, arc and epoch summaries must be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from compaction.history.history_sources import HistorySource
+from compaction.history.models import SessionSummary
+from compaction.history.types import HistoryKind, HistoryReason
+from conversations import sql
+from conversations.models import Conversation
+
+_STATEMENTS = sql.load("compaction/history.sql")
+
+
+def current_of(conversation_id: int) -> SessionSummary | None:
+    """The current session summary of a conversation."""
+    return SessionSummary.objects.readable().current().filter(conversation_id=conversation_id).first()
+
+
+def current_in_line(summary_id: str) -> SessionSummary:
+    """The current summary among those that supersede this one, or itself."""
+    # A damaged line may have no end, or several.
+    current = next((each for (each,) in sql.rows(_STATEMENTS["current_in_line"], [summary_id])), summary_id)
+    return SessionSummary.objects.select_related("superseded_by").readable().get(pk=current)
+
+
+def current_members(summary_id: str) -> list[str]:
+    """The current summaries of the members of an arc or an epoch, in order."""
+    return [each for (each,) in sql.rows(_STATEMENTS["current_members"], [summary_id])]
+
+
+def damaged(summary_ids: Collection[str]) -> frozenset[str]:
+    """Those of these summaries whose hash or links do not hold."""
+    return frozenset(each for (each,) in sql.rows(_STATEMENTS["damaged_history"], {"ids": list(summary_ids)}))
+
+
+def is_overtaken(current: SessionSummary, reason: HistoryReason) -> bool:
+    """Whether a session summary is damaged, or what is withheld below it has changed.
+
+    A person requests that damage is repaired, by hand or by a repair plan.
+    """
+    if reason is HistoryReason.MANUAL and damaged([current.pk]):
+        return True
+    values = {"conversation_id": current.conversation_id, "limit": 1}
+    return reason.sees_quarantines and bool(sql.rows(_STATEMENTS["quarantines_changed"], values))
+
+
+def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryReason) -> bool:
+    """Whether a session summary lacks something that can be had now."""
+    return (
+        (current.last_seq or 0) < conversation.next_seq - 1
+        or current.project_id != conversation.project_id
+        or current.erased_by_id is not None
+        or (current.is_degraded and reason.is_redo)
+    )
+
+
+def only_sources_wait(current: SessionSummary, sources: Sequence[HistorySource]) -> bool:
+    """Whether it lacks a model only in its sources, and these are still the same."""
+    if current.quality.get("lack") is not None or current.erased_by_id is not None:
+        return False
+    linked = current.memory_links.order_by("ordinal").values_list("memory_summary_id", "message_id")
+    return [summary_id or f"msg_{message_id}" for summary_id, message_id in linked] == [each.id for each in sources]
+
+
+def gains_nothing(made: SessionSummary, current: SessionSummary) -> bool:
+    """Whether one made without a model would only give way to another."""
+    covers_more = (made.last_seq, made.project_id) != (current.last_seq, current.project_id)
+    if covers_more or current.erased_by_id is not None or not current.is_degraded:
+        return False
+    # One whose texts were rejected no longer waits.
+    still_waits = made.quality.get("waits") == current.quality.get("waits")
+    return made.quality.get("lack") is not None and still_waits
+
+
+def to_renew(project_id: int, kind: HistoryKind, reason: HistoryReason) -> list[str]:
+    """The current arcs or epochs of a project to make again, oldest first.
+
+    Those with a renewed member; for a redo also those that wait for a model; for a person all that were made without
+    one, and the damaged ones.
+    """
+    values = {
+        "project_id": project_id,
+        "depth": kind.depth,
+        "is_redo": reason.is_redo,
+        "only_waiting": reason is not HistoryReason.MANUAL,
+    }
+    found = [summary_id for (summary_id,) in sql.rows(_STATEMENTS["stale_of_project"], values)]
+    if reason is HistoryReason.MANUAL:
+        present = SessionSummary.objects.current().filter(project_id=project_id, depth=kind.depth)
+        found += sorted(damaged(present.filter(erased_by=None).values_list("pk", flat=True)))
+    return list(dict.fromkeys(found))
+
+
+def has_members(summary: SessionSummary, members: Sequence[str]) -> bool:
+    """Whether an arc or an epoch was made from just these."""
+    return list(summary.child_links.order_by("ordinal").values_list("child_id", flat=True)) == list(members)
+
+
+def are_current(sources: Sequence[HistorySource]) -> bool:
+    """Whether all members are still current and as readable as when they were read."""
+    now = SessionSummary.objects.current().filter(pk__in=[each.id for each in sources])
+    readable = dict(now.values_list("pk", "erased_by_id"))
+    return all(each.id in readable and each.is_readable == (readable[each.id] is None) for each in sources)

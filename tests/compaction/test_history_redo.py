@@ -1,0 +1,167 @@
+"""A person has sessions, arcs and epochs made again; the sweep does it where something was quarantined since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compaction.engine import CompactionEngine
+from compaction.history.history_redo import HistoryRedo
+from compaction.history.history_worker import HistoryWorker
+from compaction.history.models import HistoryJob, SessionSummary
+from compaction.history.session_history import SessionHistory
+from compaction.llm.types import Unreachable
+from compaction.types import JobState
+from conversations.errors import NotFound
+from conversations.models import Message
+from conversations.scope import Scope
+from integrity.repairs.quarantines import Quarantines
+from tests.compaction.test_session_history import SMALL, Model, with_a_model
+from tests.factories import a_workspace
+from tests.histories import a_session, current, go_on, members, summarize, work_off
+from tests.integrity.breaking import checked, damaging
+
+pytestmark = pytest.mark.django_db
+
+HASHES = "session_summaries_match_their_hashes"
+
+
+@pytest.fixture
+def past(settings) -> list[SessionSummary]:
+    """Four sessions in two arcs, and these in an epoch, from the bottom up."""
+    settings.LCM = SMALL
+    summarize(a_session(number) for number in range(4))
+    return [each for depth in (0, 1, 2) for each in current(depth)]
+
+
+def redo(summary: SessionSummary | str, **scope: Scope):
+    redone = HistoryRedo.from_settings(**scope)
+    return redone.redo_session(summary_id=summary if isinstance(summary, str) else summary.pk)
+
+
+def damage(*summaries: SessionSummary) -> None:
+    for each in summaries:
+        damaging(f"UPDATE session_summaries SET content = 'altered' WHERE summary_id = '{each.pk}'")
+
+
+@pytest.mark.parametrize("place", [0, 4, 6], ids=["session", "arc", "epoch"])
+def test_a_damaged_one_is_made_again_and_what_is_above_is_renewed(past, place):
+    damage(past[place])
+
+    redone = redo(past[place])
+    work_off()
+
+    assert (redone.created, redone.below, redone.summary.supersedes_id) == (True, 0, past[place].pk)
+    assert "altered" not in redone.summary.content
+    assert SessionSummary.objects.filter(supersedes__isnull=False).count() == {0: 3, 4: 2, 6: 1}[place]
+    [epoch] = current(2)
+    assert [each.pk for each in members(epoch)] == [each.pk for each in current(1)]
+    # The old row is kept as the evidence that it is.
+    assert checked() == {HASHES: [past[place].pk]}
+    assert not redo(past[place]).created
+
+
+def test_what_is_damaged_below_comes_first(past):
+    damage(past[2], past[4], past[6])
+
+    redone = redo(past[6])
+
+    # The session, the arc that rests on it, and the other one.
+    assert (redone.created, redone.below) == (True, 3)
+    assert redone.summary.content == current(2)[0].content
+    assert not [each.pk for depth in (0, 1, 2) for each in current(depth) if "altered" in each.content]
+    assert set(checked()) == {HASHES}
+
+
+def test_a_lost_link_of_a_session_is_in_the_new_one(past):
+    damaging(f"DELETE FROM session_summary_memories WHERE summary_id = '{past[0].pk}' AND ordinal = 1")
+    assert "sessions_reach_every_message" in checked()
+
+    redo(past[0])
+    work_off()
+
+    assert "sessions_reach_every_message" not in checked()
+
+
+def test_one_that_is_whole_stays_and_of_a_superseded_one_the_current_one_counts(past):
+    whole = redo(past[6])
+    assert (whole.created, whole.summary.summary_id) == (False, past[6].pk)
+    assert SessionSummary.objects.count() == len(past)
+
+    go_on(past[0].conversation)
+    summarize([past[0].conversation])
+    assert redo(past[0]).summary.summary_id == current(0)[0].pk
+
+
+def test_what_was_made_without_a_model_is_made_again_with_one(settings):
+    settings.LCM = SMALL
+    model = Model(Unreachable("away"))
+    history = with_a_model(model)
+    for number in range(2):
+        history.summarize_session(conversation_id=a_session(number).conversation_id)
+    HistoryWorker(history=history).work()
+    [arc] = current(1)
+    assert arc.is_degraded
+    again = replace(HistoryRedo.from_settings(), history=history)
+
+    assert not again.redo_session(summary_id=arc.pk).created
+    assert SessionSummary.objects.count() == 3
+    model.failure = None
+    redone = again.redo_session(summary_id=arc.pk)
+
+    assert (redone.created, redone.below, redone.summary.is_degraded) == (True, 2, False)
+    assert not any(each.is_degraded for depth in (0, 1) for each in current(depth))
+    assert not again.redo_session(summary_id=arc.pk).created
+    assert checked() == {}
+
+
+def test_in_the_background_workers_make_what_is_below_and_then_the_rest(past):
+    damage(past[1], past[6])
+
+    job = HistoryRedo.from_settings().request_redo_session(summary_id=past[6].pk)
+    assert (job.project, job.conversation_id, job.state) == ("harbour", None, JobState.QUEUED)
+    listed = SessionHistory.from_settings().list_jobs(project="harbour", state="queued")
+    assert {each.conversation_id for each in listed} == {None, past[1].conversation_id}
+    work_off()
+
+    assert not [each.pk for depth in (0, 1, 2) for each in current(depth) if "altered" in each.content]
+    assert not SessionHistory.from_settings().list_jobs(state="queued")
+
+
+def test_somebody_elses_is_not_found(past):
+    with pytest.raises(NotFound):
+        redo(past[6], scope=Scope(a_workspace("another").pk))
+    assert not SessionHistory.from_settings(Scope(a_workspace("another").pk)).list_jobs()
+
+
+@pytest.mark.parametrize("is_summarized", [False, True], ids=["a raw message", "a message below a summary"])
+def test_the_sweep_takes_over_what_is_quarantined_and_what_is_released(settings, is_summarized):
+    settings.LCM = {**SMALL, "leaf_chunk_tokens": 200, "leaf_target_tokens": 64, "fresh_tail_count": 2}
+    sessions = [a_session(number, length=12) for number in range(2)]
+    if is_summarized:
+        CompactionEngine.from_settings().compact(conversation_id=sessions[0].conversation_id)
+    summarize(sessions)
+    session, arc = current(0)[0], current(1)[0]
+    hidden = Message.objects.get(conversation_id=sessions[0].conversation_id, seq=1)
+    quarantines = Quarantines.from_settings(Scope(a_workspace().pk))
+    worker = HistoryWorker.from_settings()
+
+    held = quarantines.quarantine(id=f"msg_{hidden.pk}", reason="wrong")
+    worker.sweep()
+    work_off()
+
+    [renewed] = SessionSummary.objects.current().filter(conversation_id=session.conversation_id)
+    assert renewed.supersedes_id == session.pk
+    assert current(1)[0].supersedes_id == arc.pk
+    assert "remark 0." not in renewed.content
+    jobs = HistoryJob.objects.count()
+    worker.sweep()
+    assert HistoryJob.objects.count() == jobs
+
+    quarantines.release(quarantine_id=held.quarantine_id)
+    worker.sweep()
+    work_off()
+
+    assert SessionSummary.objects.current().get(conversation_id=session.conversation_id).supersedes_id == renewed.pk
+    assert checked() == {}
