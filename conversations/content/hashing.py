@@ -111,5 +111,10 @@ def entry_hash(*, role: str, author: str | None, content: bytes, parts: Iterable
     return digest.digest()
 
 
+def json_hash(value: Any) -> bytes:
+    """SHA-256 of a value's JSON with sorted keys, ASCII, and no blanks."""
+    return hashlib.sha256(_CANONICAL.encode(value).encode("ascii")).digest()
+
+
 def summary_hash(source_hashes: Iterable[str], text: str) -> bytes:
     return hashlib.sha256(f"{','.join(source_hashes)}|{text}".encode("utf-8", "surrogatepass")).digest()

@@ -58,6 +58,16 @@ class ExactJSONField(models.JSONField):
         return "json"
 
 
+class JSONTextField(ExactJSONField):
+    """JSON in a column of text, which row seals can cover as it is written."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return None if value is None else json.loads(value)
+
+    def db_type(self, connection: Any) -> str:
+        return "text"
+
+
 class LexemeQuery(SearchQuery):
     """A websearch query with the lexemes of `lcm_tsv`; see `sql/search.sql`."""
 

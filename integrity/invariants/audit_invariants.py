@@ -39,7 +39,7 @@ def rows_match_their_seals(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.ERROR, of_the_site=True)
 def site_rows_match_their_seals(workspace_id: int | None) -> Found:
-    """Every workspace, key, member, grant, report and repair matches its row seal."""
+    """Every row that records a fact of a workspace matches its row seal."""
     tables = [table for table in TABLES.values() if table.row_seal == SITE_ROW_SEAL]
     conditions = ["true" if workspace_id is None else table.in_workspace for table in tables]
     return site_violations(_UNION.join(map(_altered_rows, tables, conditions)), workspace_id)

@@ -29,21 +29,24 @@ WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AN
 -- name: map_items_match_their_hashes
 -- Items whose input or output was altered, and runs whose prompt was. Those of an erased file have no text.
 WITH runs AS (
-    SELECT * FROM map_runs r
-    WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND NOT EXISTS (
+    SELECT r.run_id, r.prompt, r.prompt_hash, EXISTS (
         SELECT FROM large_files f WHERE f.erased_by_id IS NOT NULL
           AND f.file_id IN (r.input_file_id, r.output_file_id, r.failures_file_id)
-    )
+    ) AS is_erased
+    FROM map_runs r WHERE %(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s
 )
 SELECT NULL::bigint, i.run_id || ':' || i.position,
-       CASE WHEN i.input_hash <> sha256(convert_to(i.input, 'UTF8')) THEN 'the input does not match its hash'
+       CASE WHEN r.is_erased THEN 'is erased and has a text'
+            WHEN i.input_hash <> sha256(convert_to(i.input, 'UTF8')) THEN 'the input does not match its hash'
             ELSE 'the output does not match its hash' END
-FROM map_items i JOIN runs USING (run_id)
-WHERE i.input_hash <> sha256(convert_to(i.input, 'UTF8'))
-   OR i.output_hash IS DISTINCT FROM sha256(convert_to(i.output, 'UTF8'))
+FROM map_items i JOIN runs r USING (run_id)
+WHERE CASE WHEN r.is_erased THEN i.input <> '' OR i.output <> ''
+           ELSE i.input_hash <> sha256(convert_to(i.input, 'UTF8'))
+             OR i.output_hash IS DISTINCT FROM sha256(convert_to(i.output, 'UTF8')) END
 UNION ALL
 SELECT NULL, run_id, 'the prompt does not match its hash'
-FROM runs WHERE prompt_hash <> sha256(convert_to(prompt, 'UTF8'))
+FROM runs
+WHERE CASE WHEN is_erased THEN prompt <> '{{item}}' ELSE prompt_hash <> sha256(convert_to(prompt, 'UTF8')) END
 
 -- name: map_counts_add_up
 -- Runs whose items are not as many as they were, or whose end came before that of their items.
@@ -80,3 +83,62 @@ WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
   AND (i.state = 'done' OR c.times IS NOT NULL)
   AND (i.state IS DISTINCT FROM 'done' OR c.times IS DISTINCT FROM 1
        OR (i.input_hash, i.output_hash) IS DISTINCT FROM (c.input_hash, c.output_hash))
+
+-- name: map_runs_are_as_submitted
+-- Runs that differ from the event of their submission, or from that of their delegation: one for each agentic run.
+SELECT NULL::bigint, r.run_id, format('does not have the %%s of the record', fact.what)
+FROM map_runs r
+LEFT JOIN map_events s ON s.run_id = r.run_id AND s.event = 'submitted'
+LEFT JOIN map_events d ON d.run_id = r.run_id AND d.event = 'delegated',
+LATERAL (VALUES
+    ('kind', r.kind, s.details ->> 'kind'),
+    ('model', r.model, s.details ->> 'model'),
+    ('number of items', r.total::text, s.details ->> 'items'),
+    ('prompt_hash', encode(r.prompt_hash, 'hex'), s.details ->> 'prompt_hash'),
+    ('schema_hash', encode(r.schema_hash, 'hex'), s.details ->> 'schema_hash'),
+    ('input_hash', encode(r.input_hash, 'hex'), encode(s.input_hash, 'hex')),
+    ('delegation', (r.kind = 'agentic')::text, (d.event_id IS NOT NULL)::text)
+) AS fact(what, of_run, of_record)
+WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND fact.of_run IS DISTINCT FROM fact.of_record
+UNION ALL
+SELECT NULL, r.run_id, format('does not have the %%s of the record', fact.what)
+FROM map_runs r JOIN map_events d ON d.run_id = r.run_id AND d.event = 'delegated',
+LATERAL (VALUES
+    ('retain', encode(sha256(convert_to(nullif(r.retain, ''), 'UTF8')), 'hex'), d.details ->> 'retain_hash'),
+    ('delegated_scope', encode(sha256(convert_to(nullif(r.delegated_scope, ''), 'UTF8')), 'hex'),
+     d.details ->> 'delegated_scope_hash'),
+    ('kept_work', encode(sha256(convert_to(nullif(r.kept_work, ''), 'UTF8')), 'hex'), d.details ->> 'kept_work_hash'),
+    ('grant_id', r.grant_id, d.details ->> 'grant_id'),
+    ('read_only', r.read_only::text, d.details ->> 'read_only')
+) AS fact(what, of_run, of_record)
+WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND fact.of_run IS DISTINCT FROM fact.of_record
+
+-- name: map_states_follow_their_record
+-- Runs that are not where the last event that moved them left them, and failed items without the event of their failure.
+WITH moves AS (
+    SELECT DISTINCT ON (run_id) run_id, seq, event, details
+    FROM map_events WHERE event IN ('submitted', 'paused', 'resumed', 'cancelled', 'finished')
+    ORDER BY run_id, seq DESC
+)
+SELECT NULL::bigint, r.run_id, format('is %%s, and the record says %%s', r.state, m.event)
+FROM map_runs r JOIN moves m USING (run_id)
+WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
+  AND CASE
+      WHEN m.event = 'cancelled' THEN r.state <> 'cancelled'
+      WHEN m.event = 'paused' THEN r.state <> 'paused' OR r.pause_reason NOT IN (m.details ->> 'reason', 'person')
+      WHEN m.event = 'finished' AND NOT EXISTS (
+          SELECT FROM map_events e WHERE e.run_id = r.run_id AND e.event = 'retried' AND e.seq > m.seq
+      ) THEN (r.state, r.output_file_id, r.failures_file_id) IS DISTINCT FROM
+             (m.details ->> 'state', m.details ->> 'output_file_id', m.details ->> 'failures_file_id')
+      ELSE r.state NOT IN ('queued', 'running') END
+UNION ALL
+SELECT NULL, i.run_id || ':' || i.position, 'has failed without an event'
+FROM map_items i JOIN map_runs r USING (run_id)
+WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND i.state = 'failed'
+  AND NOT EXISTS (
+      SELECT FROM map_events e WHERE e.run_id = i.run_id AND e.event = 'failed' AND e.position = i.position)
+
+-- name: map_schemas
+-- The schemas of runs, with their hashes.
+SELECT run_id, output_schema, schema_hash FROM map_runs
+WHERE %(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s

@@ -26,7 +26,7 @@ from retrieval.map.output_schema import checked_schema
 from retrieval.map.record.event_export import MapRecord
 from retrieval.map.record.event_verification import verify_events
 from retrieval.map.submission import NO_RETENTION
-from retrieval.map.types import MapKind, MapRunRecord
+from retrieval.map.types import MapKind, MapRunRecord, MapState
 
 # How often a run that is waited for is looked at.
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -47,8 +47,20 @@ _COMMON = (
     argument("--timeout-s", metavar="N", help="Seconds to wait for an answer."),
     argument("--idempotency-key", metavar="TEXT", help="The same key is the same run."),
     argument("--parent-run-id", metavar="ID", help="The map run that this one is a part of."),
-    argument("--wait", action="store_true", help="Wait until the run has ended or paused, and show its progress."),
+    argument(
+        "--wait",
+        action="store_true",
+        help="Wait until the run has ended or paused, and show its progress. Exit status 1 unless all items are done.",
+    ),
 )
+
+
+class WaitedRun(MapRunRecord):
+    """A run that was waited for, which `lcm` reports by its exit status."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state is MapState.COMPLETED and not self.failed
 
 
 def _read_only(parser: ArgumentParser) -> None:
@@ -138,12 +150,16 @@ def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[failed]}"))
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(run.run_id, total=run.total, failed="")
-        while run.state in OPEN_STATES:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            run = operator.get_run(run_id=run.run_id)
-            failed = f"{run.failed:,} failed" if run.failed else ""
-            progress.update(task, completed=run.done + run.failed, failed=failed)
-    return run
+        try:
+            while run.state in OPEN_STATES:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+                run = operator.get_run(run_id=run.run_id)
+                failed = f"{run.failed:,} failed" if run.failed else ""
+                progress.update(task, completed=run.done + run.failed, failed=failed)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"lcm: {run.run_id} goes on; `lcm map status {run.run_id}` shows how far it is.\n")
+            raise
+    return WaitedRun(**vars(run))
 
 
 @verb(

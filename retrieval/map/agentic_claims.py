@@ -62,8 +62,6 @@ class AgenticClaims(Scoped):
                 raise Conflict(f"Run {run_id} is {run.state}; nothing of it can be claimed.", code="map_run_ended")
             leases = claim_of_run(run_id=run.pk, worker=worker, count=count, lease_seconds=lease_s)
             for lease in leases:
-                # As it is now: `renew` has stored the end of the lease and the worker.
-                lease.row.refresh_from_db()
                 self._record(lease.row, run, MapEventKind.CLAIMED, {"worker": worker, "fence": lease.fence})
             open_items = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).count()
         # The queue gives up items whose agents died again and again; one of these may have been the last.

@@ -18,7 +18,7 @@ from django.dispatch import Signal
 
 from conversations import sql
 from conversations.content.lossless_values import storable
-from conversations.work.queue import Lease, WorkQueue, WorkState
+from conversations.work.queue import MAX_ATTEMPTS, Lease, WorkQueue, WorkState
 from retrieval.map.event_log import record_event
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapState, PauseReason
@@ -177,19 +177,28 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
         pause_run(run, PauseReason.BUDGET, actor="system")
         return []
     [(at_work,)] = sql.rows(STATEMENTS["items_at_work"], {"run_id": run_id})
-    queue, leases = queue_of(run_id), []
-    for _ in range(min(count, run.concurrency - at_work)):
-        lease: Any = queue.claim(lease_seconds=lease_seconds)
-        if lease is None:
+    leases: list[ItemLease] = []
+    while (free := min(count, run.concurrency - at_work) - len(leases)) > 0:
+        values = {"run_id": run_id, "worker": worker, "seconds": lease_seconds, "most": free}
+        claimed = [_lease(run, row, lease_seconds) for row in MapItem.objects.raw(STATEMENTS["claim_items"], values)]
+        if not claimed:
             break
-        lease.renew(worker=worker, started_at=Coalesce(F("started_at"), Now()))
-        lease.row.run = run
-        leases.append(lease)
+        for lease in sorted(claimed, key=lambda lease: (lease.row.run_after, lease.row.pk)):
+            if lease.attempts <= MAX_ATTEMPTS:
+                leases.append(lease)
+            else:
+                # Each of its workers died before it could record an error.
+                lease.retry(error="worker_lost")
     if leases:
         MapRun.objects.filter(pk=run_id).update(
             state=MapState.RUNNING, started_at=Coalesce(F("started_at"), Now()), last_claim_at=Now()
         )
     return leases
+
+
+def _lease(run: MapRun, item: MapItem, seconds: float) -> ItemLease:
+    item.run = run
+    return ItemLease(queue=queue_of(run.pk), row=item, fence=item.fence, attempts=item.attempts, seconds=seconds)
 
 
 def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:

@@ -9,9 +9,12 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from conversations.models import Conversation, LargeFile, Workspace
-from conversations.models.columns import ExactJSONField
+from conversations.models.columns import ExactJSONField, JSONTextField
 from conversations.work.queue import WorkState
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState, PauseReason
+
+# A text that says something.
+_NOT_BLANK = r"[^ \t\r\n]"
 
 
 class MapRun(models.Model):
@@ -30,7 +33,7 @@ class MapRun(models.Model):
     output_file = models.ForeignKey(LargeFile, models.RESTRICT, null=True, related_name="+")
     failures_file = models.ForeignKey(LargeFile, models.RESTRICT, null=True, related_name="+")
     prompt = models.TextField()
-    output_schema = ExactJSONField()
+    output_schema = JSONTextField()
     # The endpoint's name, such as chat; empty for agentic runs.
     model = models.TextField(default="", db_default="")
     concurrency = models.IntegerField()
@@ -77,7 +80,14 @@ class MapRun(models.Model):
             ),
             models.CheckConstraint(condition=Q(prompt__contains="{{item}}"), name="map_runs_prompts_hold_the_item"),
             models.CheckConstraint(
-                condition=~Q(kind="agentic") | ~Q(retain=""), name="map_runs_delegate_only_with_retention"
+                condition=~Q(kind="agentic") | Q(retain__regex=_NOT_BLANK),
+                name="map_runs_delegate_only_with_retention",
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind="agentic")
+                | Q(grant_id__isnull=True)
+                | Q(delegated_scope__regex=_NOT_BLANK, kept_work__regex=_NOT_BLANK),
+                name="map_runs_reduce_the_scope_of_a_grant",
             ),
             models.CheckConstraint(
                 condition=~Q(state="paused") & Q(pause_reason="") | Q(state="paused") & ~Q(pause_reason=""),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
+from conversations.content.hashing import json_hash
 from conversations.content.lossless_values import is_storable, require_names
 from conversations.errors import Conflict, Invalid, TooLarge
 from conversations.files.large_files import LargeFileService
@@ -213,15 +213,9 @@ def _row(request: MapRequest, texts: Sequence[str], workspace_id: int) -> MapRun
         idempotency_key=request.idempotency_key,
         total=len(texts),
         prompt_hash=hashlib.sha256(request.prompt.encode()).digest(),
-        schema_hash=schema_hash(request.output_schema),
+        schema_hash=json_hash(request.output_schema),
         input_hash=hash_of_items(texts),
     )
-
-
-def schema_hash(schema: Mapping[str, Any]) -> bytes:
-    """SHA-256 of a schema's JSON with sorted keys, ASCII, and no blanks."""
-    text = json.dumps(schema, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).digest()
 
 
 def _items(run: MapRun, texts: Sequence[str], before: int) -> list[MapItem]:

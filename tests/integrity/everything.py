@@ -25,6 +25,9 @@ from lcmsite.types import KeyScope
 from lcmsite.types import Role as MemberRole
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
+from retrieval.delegation.grants import Grants
+from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.map_operator import MapOperator
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking
 from tests.integrity.erasing import a_secret_conversation, erased
@@ -44,8 +47,7 @@ def make_everything() -> None:
     compacted = a_compacted_conversation().id
     said = _a_conversation_with_everything_said()
     _use(said, scope)
-    completed(a_map_run(conversation_id=said))
-    a_map_run(conversation_id=said, kind="agentic", prompt="Read {{item}}.")
+    _map(said, scope)
     for secret, first, last in ((a_secret_conversation(), 20, 22), (a_secret_conversation(compacted=False), 5, 21)):
         erased(Erasures.from_settings(scope), secret, from_seq=first, to_seq=last)
         CompactionEngine.from_settings().compact(conversation_id=secret)
@@ -121,6 +123,25 @@ def _use(conversation_id: int, scope: Scope) -> None:
     uploads = UploadService.from_settings()
     upload = uploads.begin(conversation_id=conversation_id, byte_size=8, file_name="new.csv")
     uploads.put_chunk(upload_id=upload.upload_id, offset=0, content=b"a,b\n1,2\n")
+
+
+def _map(conversation_id: int, scope: Scope) -> None:
+    """A run that is completed, one that an erasure has cancelled, and one of agents with an item in every state."""
+    completed(a_map_run(conversation_id=conversation_id))
+    gone = a_map_run(prompt="Label the herring of {{item}}.")
+    erased(Erasures.from_settings(scope), gone.conversation_id, file_ids=[gone.input_file_id])
+    grant = Grants.from_settings(scope).issue(
+        workspace_id=scope.workspace_id, question="Which?", item_ids=[], depth=1, token_cap=1000, seconds=60
+    )
+    run = a_map_run(
+        conversation_id=conversation_id, kind="agentic", prompt="Read {{item}}.", items=4, grant_id=grant.grant_id,
+        delegated_scope="reading", kept_work="writing", max_attempts=1, budget_tokens=1000, idempotency_key="today",
+    )  # fmt: skip
+    claims = AgenticClaims(scope)
+    first, second, _ = claims.claim(run_id=run.pk, worker="ada", count=3).items
+    claims.complete(item_id=first.item_id, fence=first.fence, output={"label": "a boat"})
+    claims.complete(item_id=second.item_id, fence=second.fence, error="It is too dark.")
+    MapOperator(scope).pause(run_id=run.pk)
 
 
 def _repair(*conversation_ids: int) -> None:

@@ -23,6 +23,20 @@ SELECT count(*) FROM map_items
 WHERE run_id = %(run_id)s AND state = 'leased'
   AND leased_until >= statement_timestamp() AND run_after <= statement_timestamp()
 
+-- name: claim_items
+-- Lease up to so many items of a run that are due, those first that have waited longest.
+UPDATE map_items
+SET state = 'leased', fence = fence + 1, attempts = attempts + 1, worker = %(worker)s,
+    leased_until = statement_timestamp() + make_interval(secs => %(seconds)s),
+    started_at = coalesce(started_at, statement_timestamp())
+WHERE item_id = ANY(ARRAY(
+    SELECT item_id FROM map_items
+    WHERE run_id = %(run_id)s AND run_after <= statement_timestamp()
+      AND (state = 'queued' OR (state = 'leased' AND leased_until < statement_timestamp()))
+    ORDER BY run_after, item_id LIMIT %(most)s FOR UPDATE SKIP LOCKED
+))
+RETURNING *
+
 -- name: seconds_to_next
 -- After how many seconds an item of some run is due that is not now: its rest or its lease has ended; NULL without any.
 SELECT extract(epoch FROM min(greatest(i.run_after, i.leased_until)) - statement_timestamp())::float AS seconds

@@ -2684,6 +2684,7 @@ CREATE TABLE public.map_events (
     input_hash bytea DEFAULT '\x'::bytea NOT NULL,
     output_hash bytea DEFAULT '\x'::bytea NOT NULL,
     previous_hash bytea DEFAULT '\x'::bytea NOT NULL,
+    row_seal bytea,
     run_id text NOT NULL,
     seq integer DEFAULT 0 NOT NULL,
     workspace_id bigint NOT NULL
@@ -2708,6 +2709,7 @@ CREATE TABLE public.map_items (
     output text,
     output_hash bytea,
     refused_answers integer DEFAULT 0 NOT NULL,
+    row_seal bytea,
     run_after timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
     run_id text NOT NULL,
     started_at timestamp with time zone,
@@ -2720,10 +2722,11 @@ CREATE TABLE public.map_items (
 
 -- TABLE map_runs
 CREATE TABLE public.map_runs (
-    CONSTRAINT map_runs_delegate_only_with_retention CHECK (((NOT (kind = 'agentic'::text)) OR (NOT (retain = ''::text)))),
+    CONSTRAINT map_runs_delegate_only_with_retention CHECK (((NOT (kind = 'agentic'::text)) OR (retain ~ '[^ \t\r\n]'::text))),
     CONSTRAINT map_runs_have_possible_figures CHECK (((concurrency >= 1) AND (max_attempts >= 1) AND (timeout_s >= 1) AND (total >= 1) AND (spent_in >= 0) AND (spent_out >= 0))),
     CONSTRAINT map_runs_pause_for_a_reason CHECK ((((NOT (state = 'paused'::text)) AND (pause_reason = ''::text)) OR ((state = 'paused'::text) AND (NOT (pause_reason = ''::text))))),
     CONSTRAINT map_runs_prompts_hold_the_item CHECK ((prompt ~~ '%{{item}}%'::text)),
+    CONSTRAINT map_runs_reduce_the_scope_of_a_grant CHECK (((NOT (kind = 'agentic'::text)) OR (grant_id IS NULL) OR ((delegated_scope ~ '[^ \t\r\n]'::text) AND (kept_work ~ '[^ \t\r\n]'::text)))),
     budget_tokens bigint,
     concurrency integer NOT NULL,
     conversation_id bigint,
@@ -2741,13 +2744,14 @@ CREATE TABLE public.map_runs (
     max_attempts integer NOT NULL,
     model text DEFAULT ''::text NOT NULL,
     output_file_id text,
-    output_schema json NOT NULL,
+    output_schema text NOT NULL,
     parent_run_id text,
     pause_reason text DEFAULT ''::text NOT NULL,
     prompt text NOT NULL,
     prompt_hash bytea NOT NULL,
     read_only boolean DEFAULT true NOT NULL,
     retain text DEFAULT ''::text NOT NULL,
+    row_seal bytea,
     run_id text NOT NULL,
     schema_hash bytea NOT NULL,
     spent_in bigint DEFAULT 0 NOT NULL,
@@ -3144,6 +3148,36 @@ CREATE TRIGGER map_events_are_immutable BEFORE DELETE OR UPDATE ON public.map_ev
 
 -- TRIGGER map_events map_events_are_kept
 CREATE TRIGGER map_events_are_kept BEFORE TRUNCATE ON public.map_events FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_events map_events_are_sealed
+CREATE TRIGGER map_events_are_sealed BEFORE INSERT OR UPDATE OF event_id, workspace_id, run_id, seq, row_seal ON public.map_events FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('event_id', 'workspace_id', 'run_id', 'seq');
+
+-- TRIGGER map_items map_items_are_as_submitted
+CREATE TRIGGER map_items_are_as_submitted BEFORE UPDATE OF item_id, run_id, "position", input, input_hash ON public.map_items FOR EACH ROW WHEN ((((new.input <> old.input) AND (new.input <> ''::text)) OR ((((new.item_id IS DISTINCT FROM old.item_id) OR (new.run_id IS DISTINCT FROM old.run_id)) OR (new."position" IS DISTINCT FROM old."position")) OR (new.input_hash IS DISTINCT FROM old.input_hash)))) EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_items map_items_are_completed_once
+CREATE TRIGGER map_items_are_completed_once BEFORE UPDATE OF state, output, output_hash ON public.map_items FOR EACH ROW WHEN (((old.state = 'done'::text) AND ((new.state <> 'done'::text) OR ((new.output <> old.output) AND (new.output <> ''::text)) OR (new.output_hash <> old.output_hash)))) EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_items map_items_are_kept
+CREATE TRIGGER map_items_are_kept BEFORE TRUNCATE ON public.map_items FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_items map_items_are_not_removed
+CREATE TRIGGER map_items_are_not_removed BEFORE DELETE ON public.map_items FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_items map_items_are_sealed
+CREATE TRIGGER map_items_are_sealed BEFORE INSERT OR UPDATE OF item_id, run_id, "position", input_hash, state, run_after, leased_until, started_at, finished_at, fence, attempts, refused_answers, faults, last_error, error_kind, validation_errors, output_hash, worker, tokens_in, tokens_out, row_seal ON public.map_items FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('item_id', 'run_id', 'position', 'input_hash', 'state', 'run_after', 'leased_until', 'started_at', 'finished_at', 'fence', 'attempts', 'refused_answers', 'faults', 'last_error', 'error_kind', 'validation_errors', 'output_hash', 'worker', 'tokens_in', 'tokens_out');
+
+-- TRIGGER map_runs map_runs_are_as_requested
+CREATE TRIGGER map_runs_are_as_requested BEFORE UPDATE OF run_id, workspace_id, conversation_id, kind, input_file_id, prompt, output_schema, model, concurrency, max_attempts, temperature, timeout_s, retain, delegated_scope, kept_work, grant_id, read_only, parent_run_id, idempotency_key, total, prompt_hash, schema_hash, input_hash, created_at ON public.map_runs FOR EACH ROW WHEN ((((new.prompt <> old.prompt) AND (new.prompt <> '{{item}}'::text)) OR (((((((((((((((((((((((new.run_id IS DISTINCT FROM old.run_id) OR (new.workspace_id IS DISTINCT FROM old.workspace_id)) OR (new.conversation_id IS DISTINCT FROM old.conversation_id)) OR (new.kind IS DISTINCT FROM old.kind)) OR (new.input_file_id IS DISTINCT FROM old.input_file_id)) OR (new.output_schema IS DISTINCT FROM old.output_schema)) OR (new.model IS DISTINCT FROM old.model)) OR (new.concurrency IS DISTINCT FROM old.concurrency)) OR (new.max_attempts IS DISTINCT FROM old.max_attempts)) OR (new.temperature IS DISTINCT FROM old.temperature)) OR (new.timeout_s IS DISTINCT FROM old.timeout_s)) OR (new.retain IS DISTINCT FROM old.retain)) OR (new.delegated_scope IS DISTINCT FROM old.delegated_scope)) OR (new.kept_work IS DISTINCT FROM old.kept_work)) OR (new.grant_id IS DISTINCT FROM old.grant_id)) OR (new.read_only IS DISTINCT FROM old.read_only)) OR (new.parent_run_id IS DISTINCT FROM old.parent_run_id)) OR (new.idempotency_key IS DISTINCT FROM old.idempotency_key)) OR (new.total IS DISTINCT FROM old.total)) OR (new.prompt_hash IS DISTINCT FROM old.prompt_hash)) OR (new.schema_hash IS DISTINCT FROM old.schema_hash)) OR (new.input_hash IS DISTINCT FROM old.input_hash)) OR (new.created_at IS DISTINCT FROM old.created_at)))) EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_runs map_runs_are_kept
+CREATE TRIGGER map_runs_are_kept BEFORE TRUNCATE ON public.map_runs FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_runs map_runs_are_not_removed
+CREATE TRIGGER map_runs_are_not_removed BEFORE DELETE ON public.map_runs FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER map_runs map_runs_are_sealed
+CREATE TRIGGER map_runs_are_sealed BEFORE INSERT OR UPDATE OF run_id, workspace_id, conversation_id, kind, state, pause_reason, input_file_id, output_file_id, failures_file_id, prompt, output_schema, model, concurrency, max_attempts, temperature, timeout_s, budget_tokens, spent_in, spent_out, retain, delegated_scope, kept_work, grant_id, read_only, parent_run_id, idempotency_key, total, prompt_hash, schema_hash, input_hash, created_at, started_at, finished_at, last_claim_at, row_seal ON public.map_runs FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('run_id', 'workspace_id', 'conversation_id', 'kind', 'state', 'pause_reason', 'input_file_id', 'output_file_id', 'failures_file_id', 'prompt', 'output_schema', 'model', 'concurrency', 'max_attempts', 'temperature', 'timeout_s', 'budget_tokens', 'spent_in', 'spent_out', 'retain', 'delegated_scope', 'kept_work', 'grant_id', 'read_only', 'parent_run_id', 'idempotency_key', 'total', 'prompt_hash', 'schema_hash', 'input_hash', 'created_at', 'started_at', 'finished_at', 'last_claim_at');
 
 -- TRIGGER memberships memberships_are_sealed
 CREATE TRIGGER memberships_are_sealed BEFORE INSERT OR UPDATE OF membership_id, user_id, workspace_id, role, created_at, row_seal ON public.memberships FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('membership_id', 'user_id', 'workspace_id', 'role', 'created_at');
