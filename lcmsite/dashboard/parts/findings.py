@@ -15,7 +15,7 @@ import integrity
 README = Path(integrity.__file__).parent / "README.md"
 
 _NAME = re.compile(r"`(\w+)`")
-_ID = re.compile(r"(?P<kind>msg|part|sum|file|seq)_(?P<rest>[0-9A-Za-z_-]+)")
+_ID = re.compile(r"(?P<kind>msg|part|sum|ses|file|seq)_(?P<rest>[0-9A-Za-z_-]+)")
 
 
 def meaning_of(code: str) -> str:
@@ -52,6 +52,8 @@ def url_of(workspace: str, conversation_id: int | None, id: str) -> str | None:
     match found["kind"] if found else None:
         case "file":
             return reverse("file", kwargs={"workspace": workspace, "file_id": id})
+        case "ses":
+            return reverse("rests-on", kwargs={"workspace": workspace, "summary_id": id})
         case "msg" | "part":
             return f"{reverse('place', kwargs={'workspace': workspace})}?{urlencode({'id': id})}"
     if conversation_id is None:
