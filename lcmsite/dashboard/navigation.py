@@ -14,7 +14,7 @@ from lcmsite.dashboard.visit import Visit
 MENU: Mapping[str, Mapping[str, str]] = {
     "Memory": {
         "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search",
-        "ask": "Ask", "runs": "Runs and jobs", "map-runs": "Map runs", "files": "Files",
+        "ask": "Ask", "about": "Everything about", "runs": "Runs and jobs", "map-runs": "Map runs", "files": "Files",
     },
     "Trust": {
         "integrity": "Integrity", "quarantine": "Quarantine", "retention": "Retention", "erasures": "Erasure",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Generic, TypeVar
@@ -78,11 +78,21 @@ class Visit:
         return OPERATIONS[tool].may(self.caller)
 
     def list_page(
-        self, tool: str, *, limit: int = ON_A_PAGE, filters: Mapping[str, Any] | None = None, **params: Any
+        self,
+        tool: str,
+        *,
+        limit: int = ON_A_PAGE,
+        filters: Mapping[str, Any] | None = None,
+        fitting: Callable[[Sequence[Any]], int] = len,
+        **params: Any,
     ) -> ListPage[Any]:
-        """The page of a list that the address asks for; its links keep the filters."""
+        """The page of a list that the address asks for; its links keep the filters.
+
+        Of the rows, the first so many are shown as `fitting` counts.
+        """
         cursor = self.request.GET.get("cursor") or None
-        rows = self.ask(tool, cursor=cursor, limit=limit, **params)
+        found = self.ask(tool, cursor=cursor, limit=limit, **params)
+        rows = found.first(fitting(found))
         kept = {name: value for name, value in (filters or {}).items() if value not in (None, "")}
         return ListPage(
             rows=rows,
@@ -170,6 +180,11 @@ def number_in(query: QueryDict, name: str) -> int | None:
 def text_in(query: QueryDict, name: str) -> str:
     """A stripped text of an address or a form; empty if there is none."""
     return str(query.get(name, "")).strip()
+
+
+def choices_in(query: QueryDict, **known: Iterable[str]) -> dict[str, Any]:
+    """The chosen value of each filter; None for one that there is not."""
+    return {name: query.get(name) if query.get(name) in list(values) else None for name, values in known.items()}
 
 
 def _visit(request: HttpRequest, name: str) -> Visit:

@@ -76,7 +76,7 @@ def browse(
     *, query: str | None, sort: BrowseSort | str, page: int, limit: int, policy: CompactionPolicy, scope: Scope
 ) -> ConversationPage:
     """See `RetrievalEngine.browse`: three statements, whatever the number."""
-    found: QuerySet[Conversation] = scope.narrow(Conversation.objects.all())
+    found: QuerySet[Conversation] = scope.narrow(Conversation.objects.select_related("project"))
     if query:
         found = found.filter(
             Q(title__icontains=query) | Q(session_id__icontains=query) if is_storable(query) else Q(pk=0)

@@ -90,6 +90,6 @@ def test_it_costs_the_same_number_of_statements_whatever_the_number(django_asser
     asked = engine()
     for size in (1, 20):
         for _ in range(size):
-            a_conversation("one")
+            a_conversation("one", project="harbour")
         with django_assert_num_queries(3):
             asked.browse()

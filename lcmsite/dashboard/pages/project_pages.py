@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.http import HttpResponse
 
 from compaction.history.types import HistoryKind
-from lcmsite.dashboard.visit import POST, Visit, page, text_in
+from lcmsite.dashboard.visit import POST, Visit, choices_in, page, text_in
 from lcmsite.types import KeyScope
+from retrieval.history.types import TimelineEntry
 
 ENTRIES = 20
 # How much of what a summary rests on is shown at first.
@@ -23,16 +26,9 @@ def projects(visit: Visit) -> HttpResponse:
 def project(visit: Visit) -> HttpResponse:
     """The time line of a project, or of the whole workspace, newest first."""
     name = text_in(visit.request.GET, "project") or None
-    kind = next((each for each in HistoryKind if each == visit.request.GET.get("kind")), None)
-    return visit.show(
-        "history/timeline.html",
-        project=name,
-        kind=kind,
-        kinds=list(HistoryKind),
-        paged=visit.list_page(
-            "lcm_timeline", limit=ENTRIES, filters={"project": name, "kind": kind}, project=name, kind=kind
-        ),
-    )
+    filters = {"project": name, **choices_in(visit.request.GET, kind=HistoryKind)}
+    paged = visit.list_page("lcm_timeline", limit=ENTRIES, filters=filters, fitting=_with_texts, **filters)
+    return visit.show("history/timeline.html", filters=filters, kinds=list(HistoryKind), paged=paged)
 
 
 @page()
@@ -50,11 +46,17 @@ def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
 
 @page()
 def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
-    """What a session, arc or epoch summary rests on, one level down."""
+    """What a session, arc or epoch summary rests on, one level down; as a page, or as a part of one."""
     expansion = visit.ask(
         "lcm_expand_session",
         summary_id=summary_id,
         token_cap=TOKENS_BELOW,
         cursor=visit.request.GET.get("cursor"),
     )
-    return visit.show("history/_rests_on.html", expansion=expansion)
+    return visit.show("history/_rests_on.html" if visit.is_part else "history/rests_on.html", expansion=expansion)
+
+
+def _with_texts(entries: Sequence[TimelineEntry]) -> int:
+    """How many entries come before the first without room for its text, and at least one."""
+    has_no_room = (each.id and each.content is None and not each.erased and not each.quarantined for each in entries)
+    return max(1, next((place for place, is_bare in enumerate(has_no_room) if is_bare), len(entries)))

@@ -11,7 +11,7 @@ from conversations.errors import Invalid
 from conversations.humanize import counted
 from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState
 from lcmsite.catalogue.problems import Problem
-from lcmsite.dashboard.visit import POST, Visit, page, text_in
+from lcmsite.dashboard.visit import POST, Visit, choices_in, page, text_in
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 25
@@ -51,8 +51,7 @@ def plan(visit: Visit, report_id: str) -> HttpResponse:
 @page()
 def plans(visit: Visit) -> HttpResponse:
     """The plans of the workspace, newest first; of one state if chosen."""
-    state = visit.request.GET.get("state")
-    filters = {"state": state if state in list(PlanState) else None}
+    filters = choices_in(visit.request.GET, state=PlanState)
     return visit.show(
         "trust/repair_plans.html",
         paged=visit.list_page("lcm_repair_plans", limit=ON_A_PAGE, filters=filters, **filters),

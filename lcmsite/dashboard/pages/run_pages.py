@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 
 from compaction.types import JobState, Outcome, PlanRecord, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.humanize import counted
 from conversations.work.queue import WorkState
-from lcmsite.dashboard.visit import POST, ListPage, Visit, page
+from lcmsite.dashboard.visit import POST, ListPage, Visit, choices_in, page
 from lcmsite.types import KeyScope
 from retrieval.map.types import MapState
 
@@ -24,7 +24,7 @@ ACTS = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled.", "retry
 @page()
 def runs(visit: Visit) -> HttpResponse:
     """The runs of the workspace, newest first; of one outcome or reason if chosen."""
-    filters = _filters(visit.request.GET, outcome=Outcome, reason=Reason)
+    filters = choices_in(visit.request.GET, outcome=Outcome, reason=Reason)
     return visit.show(
         "_runs.html" if visit.is_part else "runs.html",
         paged=visit.list_page("lcm_runs", filters=filters, **filters),
@@ -59,7 +59,7 @@ def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def jobs(visit: Visit) -> HttpResponse:
     """The jobs of the workspace, newest first; of one state if chosen."""
-    filters = _filters(visit.request.GET, state=JobState)
+    filters = choices_in(visit.request.GET, state=JobState)
     return visit.show(
         "_jobs.html" if visit.is_part else "jobs.html",
         paged=visit.list_page("lcm_jobs", filters=filters, **filters),
@@ -71,18 +71,13 @@ def jobs(visit: Visit) -> HttpResponse:
 @page()
 def history_jobs(visit: Visit) -> HttpResponse:
     """Jobs that make session, arc and epoch summaries; of one state if chosen."""
-    filters = _filters(visit.request.GET, state=JobState)
+    filters = choices_in(visit.request.GET, state=JobState)
     return visit.show(
         "history/_jobs.html" if visit.is_part else "history/jobs.html",
         paged=visit.list_page("lcm_history_jobs", filters=filters, **filters),
         filters=filters,
         states=list(JobState),
     )
-
-
-def _filters(given: QueryDict, **known: Any) -> dict[str, Any]:
-    """The chosen value of each filter; None for one that there is not."""
-    return {name: given.get(name) if given.get(name) in list(values) else None for name, values in known.items()}
 
 
 @page()
@@ -165,7 +160,7 @@ def _progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any
 @page()
 def map_runs(visit: Visit) -> HttpResponse:
     """The map runs of the workspace, newest first; of one state if chosen."""
-    filters = _filters(visit.request.GET, state=MapState)
+    filters = choices_in(visit.request.GET, state=MapState)
     return visit.show(
         "_map_runs.html" if visit.is_part else "map_runs.html",
         paged=visit.list_page("lcm_map_runs", filters=filters, **filters),
@@ -177,7 +172,7 @@ def map_runs(visit: Visit) -> HttpResponse:
 @page()
 def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
     """One map run: its progress, its items by state, and the beginning of its record."""
-    filters = _filters(visit.request.GET, state=WorkState)
+    filters = choices_in(visit.request.GET, state=WorkState)
     run = visit.ask("lcm_map_status", run_id=map_run_id)
     return visit.show(
         "_map_items.html" if visit.is_part else "map_run.html",
@@ -187,6 +182,16 @@ def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
         filters=filters,
         states=list(WorkState),
     )
+
+
+@page()
+def map_progress(visit: Visit, map_run_id: str) -> HttpResponse:
+    """How far a map run is; the page is loaded anew once its state is no longer that of the address."""
+    run = visit.ask("lcm_map_status", run_id=map_run_id)
+    answer = visit.show("_map_progress.html", run=run)
+    if run.state != visit.request.GET.get("state"):
+        answer["HX-Refresh"] = "true"
+    return answer
 
 
 @page(KeyScope.WRITE, POST)

@@ -1,4 +1,4 @@
-"""Search messages, summaries and files; ask a question about them."""
+"""Search messages, summaries and files; ask about them; read all about a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.http import HttpResponse, QueryDict
 
 from conversations.errors import LcmError
-from conversations.types import ConversationRecord, PartType, Role
+from conversations.types import PartType, Role
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.visit import Visit, page, text_in
 from retrieval.delegation.types import QueryAnswer
@@ -33,6 +33,7 @@ ORDERS = {
 CHOICES = 100
 SEVERAL = ("roles", "part_types")
 SINGLE = ("query", "mode", "scope", "conversation_id", "since", "until", "from_seq", "to_seq", "depth", "under", "sort")
+ABOUT = ("entity", "aspect", "question", "conversation_id", "max_tokens")
 # Filters that stay visible; the others are folded away until one of them is set.
 VISIBLE = {"query", "mode", "scope", "conversation_id", "sort"}
 
@@ -44,12 +45,9 @@ def search(visit: Visit) -> HttpResponse:
     filters = _filters(given)
     if visit.is_part:
         return visit.show("_matches.html", filters=filters, **_found(visit, filters, given.get("cursor")))
-    conversations = _recent(visit)
-    chosen = given.get("conversation_id", "")
     return visit.show(
         "search.html",
-        conversations=conversations,
-        unlisted=chosen if chosen not in {"", *(str(each.conversation_id) for each in conversations)} else "",
+        **_conversations(visit, text_in(given, "conversation_id")),
         is_open=bool(filters.keys() - VISIBLE),
         modes=MODES.items(),
         scopes=SCOPES.items(),
@@ -63,13 +61,14 @@ def search(visit: Visit) -> HttpResponse:
 
 def _form(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer | None = None) -> HttpResponse:
     """The form of a question, with the answer or the problem if there is one."""
-    conversations = {} if answer is None else {each.id: each.conversation_id for each in answer.excerpts}
+    excerpts = answer.excerpts if answer else ()
+    conversation_of = {each.id: each.conversation_id for each in excerpts}
     return visit.show(
         "ask.html",
         given=visit.request.POST,
-        conversations=_recent(visit),
+        **_conversations(visit, text_in(visit.request.POST, "conversation_id")),
         answer=answer,
-        cited=[(conversations.get(id), id) for id in answer.cited_ids] if answer else [],
+        cited=[(conversation_of.get(id), id) for id in answer.cited_ids] if answer else [],
         refusal=problem,
     )
 
@@ -84,10 +83,22 @@ def ask(visit: Visit) -> HttpResponse:
     return _form(visit, answer=visit.ask("lcm_expand_query", in_text=chosen, question=text_in(given, "question")))
 
 
-def _recent(visit: Visit) -> list[ConversationRecord]:
-    """The conversations used last, to choose from."""
+@page()
+def about(visit: Visit) -> HttpResponse:
+    """Everything about a name; as a part, what is known of it."""
+    filters = {name: text for name in ABOUT if (text := text_in(visit.request.GET, name))}
+    if visit.is_part and "entity" in filters:
+        return visit.show("_about.html", found=visit.ask("lcm_about", in_text=filters))
+    chosen = _conversations(visit, filters.get("conversation_id", ""))
+    return visit.show("about.html", filters=filters, address=urlencode(filters), **chosen)
+
+
+def _conversations(visit: Visit, chosen: str) -> dict[str, Any]:
+    """The conversations used last, to choose from, and the chosen one."""
     recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
-    return [each.conversation for each in recent.conversations]
+    conversations = [each.conversation for each in recent.conversations]
+    is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}
+    return {"conversations": conversations, "chosen": chosen, "unlisted": "" if is_listed else chosen}
 
 
 def _filters(given: QueryDict) -> dict[str, Any]:

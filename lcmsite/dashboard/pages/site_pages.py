@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from conversations.audit import Act
 from lcmsite.clock import read_clock
-from lcmsite.dashboard.visit import POST, Visit, number_in, page
+from lcmsite.dashboard.visit import POST, Visit, choices_in, number_in, page
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
@@ -59,10 +59,6 @@ def reset_model(visit: Visit, name: str) -> HttpResponse:
 def audit(visit: Visit) -> HttpResponse:
     """The audit log, newest first; of one act or one conversation if chosen."""
     given = visit.request.GET
-    act = given.get("act", "")
-    filters: dict[str, Any] = {
-        "act": act if act in list(Act) else None,
-        "conversation_id": number_in(given, "conversation_id"),
-    }
+    filters: dict[str, Any] = {**choices_in(given, act=Act), "conversation_id": number_in(given, "conversation_id")}
     paged = visit.list_page("lcm_audit", filters=filters, **filters)
     return visit.show("audit.html", acts=list(Act), filters=filters, paged=paged)

@@ -22,15 +22,16 @@ from lcmsite.dashboard.parts.findings import effect_of, meaning_of, url_of
 from lcmsite.dashboard.parts.marked_text import marked_spans
 from lcmsite.dashboard.visit import Visit
 from retrieval.assembly.types import AssemblyReason
+from retrieval.map.types import PauseReason
 from retrieval.types import Match, Snippet
 
 register = template.Library()
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _STATES = {
-    "good": "compacted succeeded done clean closed ready applied active approved ok warm",
-    "warn": "waiting queued running half_open exhausted degraded proposed stale soft warning deterministic aggressive"
-    " cold expired leased undone stopped unavailable probing",
+    "good": "compacted succeeded completed done clean closed ready applied active approved ok warm",
+    "warn": "waiting queued running paused half_open exhausted degraded proposed stale soft warning deterministic"
+    " aggressive cold expired leased undone stopped unavailable probing",
     "bad": "failed error critical open hard refused revoked over_budget quarantined erased abandoned",
 }
 _TONE_OF = {state: tone for tone, states in _STATES.items() for state in states.split()}
@@ -169,6 +170,12 @@ _RISKS = {
     Risk.MEDIUM: ("warn", "medium risk", "What a model sees may change."),
     Risk.HIGH: ("bad", "high risk", "Check carefully: content comes from outside, or a last copy is removed."),
 }
+_PAUSES = {
+    PauseReason.PERSON: "by a person",
+    PauseReason.BREAKER: "the model fails too often or is not configured; goes on by itself",
+    PauseReason.SPEND: "the site's limit for the model is reached; goes on by itself",
+    PauseReason.BUDGET: "the run's own budget of tokens is spent",
+}
 _REASONS = {
     AssemblyReason.SYSTEM: "system message: always included",
     AssemblyReason.FRESH_TAIL: "fresh tail: always included",
@@ -184,6 +191,12 @@ _REASONS = {
 def reason(value: AssemblyReason) -> str:
     """Why an item is in a context, or not, as a sentence."""
     return _REASONS[value]
+
+
+@register.filter
+def why_paused(value: PauseReason) -> str:
+    """Why a map run is paused, and whether it goes on by itself; empty if it is not paused."""
+    return _PAUSES.get(value, "")
 
 
 @register.filter

@@ -16,6 +16,7 @@ from django.urls import reverse
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
+from compaction.history.types import HistoryKind
 from compaction.hosts.host_service import HostCompaction
 from compaction.models import ModelEndpoint
 from compaction.plans.plan_store import CompactionPlans
@@ -31,13 +32,10 @@ from lcmsite.access import keys, users
 from lcmsite.types import Role as Standing
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
-from retrieval.map.agentic_claims import AgenticClaims
-from retrieval.map.map_operator import MapOperator
-from retrieval.map.types import MapKind
 from tests.committed import committed
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
-from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
+from tests.lcmsite.dashboard.furnished_past import BARE, YOUNG, FurnishedPast, furnish_map_runs, furnish_past
 from tests.summaries import a_summary_of
 
 PASSWORD = "correct horse 1"
@@ -51,9 +49,9 @@ A_PIECE = 120
 USERS = 6
 MOST_TYPED = 200
 _OF_WORKSPACE = (
-    "overview", "conversations", "projects", "project", "search", "ask", "runs", "map-runs", "files", "integrity",
-    "repair-plans", "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces", "settings",
-    "audit", "import",
+    "overview", "conversations", "projects", "project", "search", "ask", "about", "runs", "map-runs", "files",
+    "integrity", "repair-plans", "quarantine", "retention", "erasures", "grants", "keys", "members", "workspaces",
+    "settings", "audit", "import",
 )  # fmt: skip
 _OF_CONVERSATION = (
     "transcript", "lineage", "inspector", "conversation-runs", "boundaries", "plans", "conversation-files",
@@ -77,9 +75,9 @@ class Furnished:
     job_id: int
     message_id: str
     receipts: tuple[str, str]
-    map_run_id: str
+    map_runs: Sequence[str]
     told: str
-    epoch_id: str
+    past: FurnishedPast
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Every page there is to look at, by its name in `urls`, and its address."""
@@ -99,20 +97,29 @@ class Furnished:
             "inspector",
             self._address("inspector", conversation_id=self.conversation_id, query=self.told, as_of=self.told),
         )
-        yield "project", self._address("project", project=self.told, kind="session")
-        yield "session-summary", self._address("session-summary", summary_id=self.epoch_id)
+        for kind in HistoryKind:
+            yield "project", self._address("project", project=self.told, kind=kind)
+        yield "project", self._address("project", project=YOUNG)
+        for id in self.past:
+            yield "session-summary", self._address("session-summary", summary_id=id)
+            yield "rests-on", self._address("rests-on", summary_id=id)
         yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
-        yield "map-run", self._address("map-run", map_run_id=self.map_run_id)
-        yield "map-run", self._address("map-run", map_run_id=self.map_run_id, state="failed")
+        for id in self.map_runs:
+            yield "map-run", self._address("map-run", map_run_id=id)
+        yield "map-run", self._address("map-run", map_run_id=self.map_runs[0], state="done")
+        yield "map-runs", self._address("map-runs", state="queued")
+        yield "about", self._address("about", entity=self.told, aspect=self.told, question=self.told)
         yield "message", self._address("message", message_id=self.message_id)
         yield "file", self._address("file", file_id=self.file_id)
-        for id in (self.message_id, self.summary_id, self.file_id):
+        for id in (self.message_id, self.summary_id, self.file_id, self.past.superseded_id):
             yield "impact", self._address("impact", item_id=id)
         yield "impact", self._address("impact", item_id=self.summary_id, direction="downstream", max_depth="1")
         yield "report", self._address("report", report_id=self.report_id)
         yield "report", self._address("report", report_id=self.report_id, code=self.code)
         yield "repairs", self._address("repairs", repair_id=self.repair_id)
         yield "scan", self._address("scan", scan_id=self.scan_id)
+        for name in ("projects", "project", "map-runs", "runs", "jobs", "repair-plans", "conversations"):
+            yield name, reverse(name, kwargs={"workspace": BARE})
 
     def pages_of_the_site(self) -> Iterator[tuple[str, str]]:
         """Every page that superusers alone may open."""
@@ -136,7 +143,8 @@ class Furnished:
         for name in ("lineage-summary", "lineage-sources", "lineage-branch"):
             yield name, self._address(name, **here, summary_id=self.summary_id)
         yield "compare-receipts", self._address("compare-receipts", **here, receipt=first, other=second)
-        yield "rests-on", self._address("rests-on", summary_id=self.epoch_id)
+        yield "rests-on", self._address("rests-on", summary_id=self.past.epoch_id)
+        yield "map-progress", self._address("map-progress", map_run_id=self.map_runs[0])
         yield "file-lines", self._address("file-lines", file_id=self.file_id)
         yield "repair-history", self._address("repair-history", repair_id=self.repair_id)
 
@@ -164,6 +172,8 @@ class Furnished:
             {"query": '"harbour of boats" that is in which of the places?', "tool_names": "paint", "sort": "hybrid"},
         ):
             yield "search", f"{self._address('search')}?{urlencode(asked)}"
+        for asked in ({"entity": "harbour"}, {"entity": "harbour", "aspect": "boats", "question": "Which?"}):
+            yield "about", f"{self._address('about')}?{urlencode(asked)}"
         for name in ("inspector", "context-text"):
             for asked in (
                 {"budget": 900},
@@ -230,30 +240,18 @@ def furnish(strings: Sequence[str]) -> Furnished:
         for text, name in zip(words.texts(len(names)), names, strict=True)
     ]
     _let_in(scope, names, usernames, conversation_id)
+    told = " ".join(strings).replace("\0", "")[:MOST_TYPED]
     return Furnished(
         conversation_id=conversation_id,
         summary_id=summary_id,
         file_id=files[0].file_id,
-        map_run_id=_mapped(scope, conversation_id, words),
-        told=" ".join(strings).replace("\0", "")[:MOST_TYPED],
-        epoch_id=_past(" ".join(strings).replace("\0", "")[:MOST_TYPED], words),
+        told=told,
         plan_id=CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
         **_compacted(scope, conversation_id, turn),
         **_checked(scope, conversation_id, turn),
+        map_runs=furnish_map_runs(scope, conversation_id, storable(" ".join(names)), words.texts(3)),
+        past=furnish_past(scope, told, [f"{FILLER}{text}" for text in words.texts(3)]),
     )
-
-
-def _mapped(scope: Scope, conversation_id: int, words: Words) -> str:
-    """An agentic run over all of the words, with a claimed item and one that failed."""
-    told = storable(" ".join(words.names()))
-    run = MapOperator.from_settings(scope).submit(
-        kind=MapKind.AGENTIC, prompt=f"{told} {{{{item}}}}", output_schema={}, items=words.texts(3),
-        conversation_id=conversation_id, retain=told, delegated_scope=told, kept_work=told, max_attempts=1,
-    )  # fmt: skip
-    claims = AgenticClaims.from_settings(scope)
-    first, _ = claims.claim(run_id=run.run_id, worker=words.names()[0], count=2).items
-    claims.complete(item_id=first.item_id, fence=first.fence, error=told)
-    return run.run_id
 
 
 def _said(words: Words, turn: Callable[[], str]) -> list[NewMessage]:
@@ -290,17 +288,6 @@ def _summarized(conversation_id: int, words: Words) -> str:
     ]
     top = a_summary_of(store, conversation_id, summaries=leaves, content=storable("\n".join(words.strings)))
     return top.summary_id
-
-
-def _past(name: str, words: Words) -> str:
-    """A project of that name, with two sessions, an arc of them and an epoch; its id."""
-    project = a_project(name)
-    sessions = [
-        a_session_summary(a_session(project, text, title=name).conversation_id, f"{FILLER}{storable(text)}")
-        for text in words.texts(2)
-    ]
-    a_session(project, FILLER)
-    return a_summary_over([a_summary_over(sessions, storable("\n".join(words.strings)))]).summary_id
 
 
 def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dict[str, Any]:
@@ -355,8 +342,7 @@ def _let_in(scope: Scope, names: Sequence[str], usernames: Sequence[str], conver
     for name in names:
         readable = "".join(letter for letter in name if letter.isprintable())[:LONGEST_KEY_NAME]
         keys.issue(workspace_id=a_workspace().pk, name=readable, by=scope)
-    for name in names[:2]:
-        other = name.replace("/", "")
+    for other in (BARE, *(name.replace("/", "") for name in names[:2])):
         users.set_role(Scope(a_workspace(other).pk), username="ann", role=Standing.READER)
     for name in names:
         Delegation.from_settings(scope).expand_query(question=f"The harbour? {name}", conversation_id=conversation_id)

@@ -1,94 +1,76 @@
-"""The buttons of a map run's page do what they say, and hostile values stay text."""
+"""Map runs as pages: every state explained, narrowed, steered, and reloaded when it changes."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from conversations.scope import Scope
-from retrieval.map.agentic_claims import AgenticClaims
-from retrieval.map.models import MapEvent, MapRun
-from tests.factories import a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, page_of
-from tests.maps import a_map_run, completed
+from retrieval.map.models import MapRun
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.furnished_past import furnish_map_runs
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, page_of, shown_links
 
-BUTTONS = ("Pause", "Resume", "Retry failed items", "Cancel")
+RUNS = "/w/default/map-runs/"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def files(settings, tmp_path) -> None:
+    settings.MEDIA_ROOT = tmp_path
 
 
 @pytest.fixture
-def run(db: None) -> MapRun:
-    return a_map_run(kind="agentic", max_attempts=1)
+def runs(db: None) -> tuple[str, str, str]:
+    """One at work, one completed, one whose budget is spent."""
+    return furnish_map_runs(Scope(a_workspace().pk), a_conversation("hello").conversation_id, HOSTILE, ["a", "b", "c"])
 
 
-def path_of(run: MapRun, act: str = "") -> str:
-    return f"/w/default/map-runs/{run.pk}/{f'{act}/' if act else ''}"
+def test_map_runs_are_listed_with_the_reason_of_a_pause(runs, reader):
+    page = page_of(reader, RUNS)
+    paused = as_part(reader, f"{RUNS}?state=paused")
+
+    listed = {link for link in shown_links(page) if re.fullmatch(rf"{RUNS}map_\w+/", link)}
+    assert len(listed) == MapRun.objects.count() == 9 and HOSTILE not in page
+    assert all(words in paused for words in ("by a person", "fails too often", "site&#x27;s limit", "own budget"))
+    assert len(re.findall(r"map_\w+/", paused)) == 4 and "No map run matches." not in paused
 
 
-def shown(browser, run: MapRun) -> list[str]:
-    page = page_of(browser, path_of(run))
-    return [button for button in BUTTONS if f">{button}</button>" in page]
+def test_a_run_shows_its_items_files_and_record(runs, reader):
+    page = page_of(reader, f"{RUNS}{runs[1]}/")
+    failed = as_part(reader, f"{RUNS}{runs[1]}/?state=failed")
+
+    assert "1 of 3 done" in page and "2 failed" in page and ">finished</span>" in page and HOSTILE not in page
+    assert len([link for link in shown_links(page) if "/files/file_" in link]) == 3
+    assert failed.count('data-label="State"') == 2 and "<html" not in failed
 
 
-def fail_one(run: MapRun) -> None:
-    claims = AgenticClaims(Scope(a_workspace().pk, actor="agent"))
-    [item] = claims.claim(run_id=run.pk, worker="agent").items
-    claims.complete(item_id=item.item_id, fence=item.fence, error=HOSTILE)
+def test_progress_is_loaded_again_until_the_state_changes(runs, reader):
+    at_work, completed, _ = runs
+    page = page_of(reader, f"{RUNS}{at_work}/")
+    [address] = re.findall(r'hx-get="([^"]+progress[^"]+)"', page)
+
+    same = reader.get(address)
+    changed = reader.get(address.replace("running", "queued"))
+    over = reader.get(f"{RUNS}{completed}/progress/?state=completed")
+
+    assert "0 of 3 done, 1 leased" in same.content.decode() and "HX-Refresh" not in same.headers
+    assert changed.headers["HX-Refresh"] == "true"
+    assert "hx-get" not in over.content.decode() and "HX-Refresh" not in over.headers
 
 
-def test_a_run_is_paused_resumed_and_cancelled_by_its_buttons(run, operator):
-    steps = [("pause", "Paused.", "paused"), ("resume", "Resumed.", "queued"), ("cancel", "Cancelled.", "cancelled")]
-    offered = []
-    for act, done, state in steps:
-        offered.append(shown(operator, run))
-        page = operator.post(path_of(run, act), follow=True).content.decode()
-        run.refresh_from_db()
-        assert (run.state, done in page) == (state, True)
+def test_an_operator_steers_a_run_and_a_reader_does_not(runs, operator, reader):
+    address = f"{RUNS}{runs[0]}/"
 
-    assert [*offered, shown(operator, run)] == [["Pause", "Cancel"], ["Resume", "Cancel"], ["Pause", "Cancel"], []]
-    events = MapEvent.objects.filter(run=run).order_by("seq").values_list("event", "actor")
-    assert [event for event, _ in events][2:] == ["paused", "resumed", "cancelled"]
-    assert len({actor for _, actor in events[2:]}) == 1 and "a-operator" in events[2][1]
+    refused = reader.post(f"{address}pause/").status_code
+    paused = operator.post(f"{address}pause/", follow=True).content.decode()
+    resumed = operator.post(f"{address}resume/", follow=True).content.decode()
+    retried = operator.post(f"{address}retry-failed/", follow=True).content.decode()
+    cancelled = operator.post(f"{address}cancel/", follow=True).content.decode()
 
-
-def test_failed_items_are_queued_again_by_their_button(run, operator):
-    fail_one(run)
-    assert "Retry failed items" in shown(operator, run)
-
-    page = operator.post(path_of(run, "retry-failed"), follow=True).content.decode()
-
-    assert "Queued again." in page
-    assert set(run.items.values_list("state", "refused_answers")) == {("queued", 0)}
-    assert "Retry failed items" not in shown(operator, run)
-
-
-@pytest.mark.parametrize("act", ["pause", "resume", "retry-failed", "cancel"])
-def test_a_button_of_a_page_that_is_out_of_date_changes_nothing_and_says_why(run, operator, act):
-    completed(run)
-
-    page = operator.post(path_of(run, act), follow=True).content.decode()
-
-    run.refresh_from_db()
-    assert run.state == "completed"
-    assert "submit another one" in page or "has failed" in page
-
-
-@pytest.mark.parametrize("act", ["delete", "pause%00", "..", "<script>"])
-def test_there_is_no_other_button(run, operator, act):
-    assert operator.post(path_of(run, act)).status_code in (400, 404)
-    assert operator.post(f"/w/default/map-runs/{run.pk}x/pause/").status_code == 404
-    assert MapRun.objects.get(pk=run.pk).state == "queued"
-
-
-def test_hostile_values_stay_text_and_the_page_takes_few_queries(db, operator):
-    run = a_map_run(kind="agentic", prompt=f"{HOSTILE} {{{{item}}}}", retain=HOSTILE, kept_work=HOSTILE, max_attempts=1)
-    fail_one(run)
-    path_and_pages = [path_of(run), f"{path_of(run)}?state=failed", "/w/default/map-runs/"]
-    operator.get(path_and_pages[0])
-
-    for path in path_and_pages:
-        with CaptureQueriesContext(connection) as queries:
-            page = page_of(operator, path)
-        assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
-        assert len(queries) <= 8, [query["sql"][:100] for query in queries]
-    assert operator.get(path_of(run), {"state": HOSTILE, "cursor": HOSTILE}).status_code in (200, 400)
+    assert refused == 403 and "Pause</button>" not in page_of(reader, address)
+    assert "Paused." in paused and "by a person" in paused and "Resume</button>" in paused
+    assert "Resumed." in resumed and "Queued again." in retried
+    assert "Cancelled." in cancelled and "Cancel</button>" not in cancelled
+    assert operator.post(f"{address}nonsense/").status_code == 404

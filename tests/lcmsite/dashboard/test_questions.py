@@ -30,6 +30,8 @@ MOST_OF_A_LINEAGE = 12
 # ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a query sends
 # as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
 MOST_OF_A_SEARCH = 14
+# Everything about a name: a search by recency, one without the aspect if nothing has it, and one by relevance.
+MOST_OF_ABOUT = 20
 # The packed texts of a cold history are one statement more.
 MOST_OF_COLD = MOST + 1
 WHO_AND_WHERE = 2
@@ -80,7 +82,10 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
         # A context with a query is assembled by a search.
         if "/context/?query=" in address:
             return MOST_OF_A_SEARCH
-        if "/lineage/" in address or re.search(r"/conversations/\d+/(messages/)?(\?|$)", address):
+        if "/about/?" in address:
+            return MOST_OF_ABOUT
+        # A session is opened down to its summaries and messages, with their parts.
+        if re.search(r"/lineage/|/projects/summaries/|/conversations/\d+/(messages/)?(\?|$)", address):
             return max(most, MOST_OF_A_LINEAGE + most - MOST)
         return most
 

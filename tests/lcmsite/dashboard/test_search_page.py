@@ -14,7 +14,7 @@ from conversations.scope import Scope
 from integrity.retention.tiers import Retention
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, page_of, shown_links
 from tests.made_once import made_once
 
 SEARCH = "/w/default/search/"
@@ -171,3 +171,36 @@ def test_opening_the_form_grants_nothing(harbour, reader):
 
     assert reader.get(f"{ASK}?question=Boats").status_code == 200
     assert Grant.objects.count() == before
+
+
+ABOUT = "/w/default/about/"
+
+
+def test_everything_about_a_name_comes_with_links_to_each_id(harbour, reader):
+    form = reader.get(f"{ABOUT}?entity=seven+lighthouses&max_tokens=300").content.decode()
+    [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', form)
+    found = as_part(reader, address.replace("&amp;", "&"))
+    narrowed = as_part(reader, f"{ABOUT}?entity=harbour&aspect=boats&question=Which+boats?&max_tokens=400")
+
+    assert address.startswith(ABOUT) and 'value="seven lighthouses"' in form
+    assert hits(found) == ["tool"] and "seven lighthouses" in found and "which are all" in found
+    assert any(link.startswith("/w/default/integrity/place/?id=msg_") for link in shown_links(found))
+    assert hits(narrowed) and "There is more" in narrowed and HOSTILE not in narrowed
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("entity=zeppelin", "Nothing contains “zeppelin”"),
+        ("entity=harbour&max_tokens=many", 'role="alert"'),
+        ("entity=harbour&conversation_id=987654321", 'role="alert"'),
+    ],
+)
+def test_about_a_name_that_cannot_be_given_the_page_says_why(reader, given, words):
+    assert words in as_part(reader, f"{ABOUT}?{given}")
+
+
+def test_a_chosen_conversation_stays_chosen_though_others_were_used_later(harbour, reader):
+    page = reader.post(ASK, {"question": "Boats?", "conversation_id": "987654321"}).content.decode()
+
+    assert '<option value="987654321" selected>' in page and "Enter a name" in page_of(reader, ABOUT)

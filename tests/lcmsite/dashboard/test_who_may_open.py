@@ -24,10 +24,11 @@ LADDER = (READER, OPERATOR, ADMIN)
 SHOWN = {
     READER: """
         projects project session-summary rests-on overview pulse shelf runs jobs history-jobs map-runs map-run
-        conversation-runs conversation-jobs plans plan plan-progress conversations transcript more-messages message
-        job lineage lineage-window lineage-summary lineage-sources lineage-branch impact search ask boundaries inspector
-        context-text compare-receipts files conversation-files file file-lines file-download grants workspaces integrity
-        place scan report repairs repair-plans quarantine retention storage conversation-trust conversation-ledger
+        map-progress conversation-runs conversation-jobs plans plan plan-progress conversations transcript more-messages
+        message job lineage lineage-window lineage-summary lineage-sources lineage-branch impact search ask about
+        boundaries inspector context-text compare-receipts files conversation-files file file-lines file-download grants
+        workspaces integrity place scan report repairs repair-plans quarantine retention storage conversation-trust
+        conversation-ledger
     """,
     OPERATOR: "import",
     ADMIN: "keys members settings audit repair-history erasures choose-erasure",

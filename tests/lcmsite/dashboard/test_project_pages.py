@@ -1,0 +1,100 @@
+"""Time lines as pages: each kind and state of an entry, page by page, and down to the messages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from compaction.history.models import SessionSummary
+from conversations.scope import Scope
+from retrieval.policy import RetrievalPolicy
+from tests.factories import a_workspace
+from tests.lcmsite.dashboard.furnished_past import YOUNG, FurnishedPast, furnish_past
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of, shown_links
+from tests.pasts import a_project, a_session, a_session_summary
+
+PROJECTS = "/w/default/projects/"
+TIMELINE = f"{PROJECTS}timeline/?project=harbour"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def past(db: None) -> FurnishedPast:
+    return furnish_past(Scope(a_workspace().pk), "harbour", [f"{HOSTILE} boat {n} " * 40 for n in range(3)])
+
+
+def entries(page: str) -> list[str]:
+    return re.findall(r'<article class="hit summary">.*?</article>', page, re.DOTALL)
+
+
+def test_a_time_line_shows_the_state_of_each_session(past, reader):
+    page = page_of(reader, f"{TIMELINE}&kind=session")
+
+    shown = [re.sub(r"<[^>]+>", " ", each) for each in entries(page)]
+    marks = ("no summary yet", "erased", "quarantined", "degraded", "1 newer", "subagent of", "part of")
+    assert HOSTILE not in page and len(shown) == 8
+    assert [sum(mark in each for each in shown) for mark in marks] == [2, 1, 1, 1, 1, 1, 2]
+    assert "Its text was erased" in page and "Its text is withheld" in page
+    assert past.superseded_id not in page
+
+
+@pytest.mark.parametrize(("kind", "count"), [("", 10), ("session", 8), ("arc", 1), ("epoch", 1), ("nonsense", 10)])
+def test_a_time_line_is_narrowed_to_a_kind(past, reader, kind, count):
+    assert len(entries(page_of(reader, f"{TIMELINE}&kind={kind}"))) == count
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (f"{PROJECTS}timeline/?project={YOUNG}&kind=arc", "An arc is made when enough sessions"),
+        (f"{PROJECTS}timeline/?project={YOUNG}&kind=epoch", "An epoch is made when"),
+        (f"{PROJECTS}timeline/?project=a project without conversations", "Every conversation is a session"),
+        ("/w/bare/projects/", "No projects yet."),
+    ],
+)
+def test_what_is_empty_says_why(past, superuser, address, words):
+    assert words in page_of(superuser, address)
+
+
+def test_each_summary_opens_down_to_its_messages(past, reader):
+    def opened(id: str) -> str:
+        return as_part(reader, f"{PROJECTS}summaries/{id}/")
+
+    epoch = opened(past.epoch_id)
+    [arc_id] = set(re.findall(r"ses_\w+", epoch)) - {past.epoch_id}
+    sessions = sorted(set(re.findall(r"ses_\w+", opened(arc_id))))
+
+    assert "<html" not in epoch and len(sessions) == 2
+    assert "Message 1</a>" in opened(sessions[0])
+
+
+def test_a_superseded_summary_leads_to_the_newer_one(past, reader):
+    newer = SessionSummary.objects.get(supersedes=past.superseded_id).pk
+
+    page = page_of(reader, f"{PROJECTS}summaries/{past.superseded_id}/")
+
+    assert f"{PROJECTS}summaries/{newer}/" in shown_links(page)
+    assert TIMELINE in shown_links(page) and f"/w/default/impact/{past.superseded_id}/" in shown_links(page)
+    assert reader.get(f"{PROJECTS}summaries/ses_0/").status_code == 404
+
+
+def test_a_page_ends_where_there_is_no_more_room_for_texts(reader):
+    project, most = a_project(), RetrievalPolicy.from_settings().max_expand_tokens
+    for number in range(4):
+        a_session_summary(a_session(project).conversation_id, f"session {number} " + "word " * (most // 2 - 100))
+
+    first = page_of(reader, TIMELINE)
+    older = older_in(first)
+    assert older is not None
+    second = page_of(reader, f"{PROJECTS}timeline/{older}")
+
+    found = [re.findall(r"session (\d) word", page) for page in (first, second)]
+    assert found == [["3", "2"], ["1", "0"]] and older_in(second) is None
+    assert "There is nothing older." not in second and f"?{TIMELINE.partition('?')[2]}" in shown_links(second)
+
+
+def test_a_conversation_leads_to_its_project(past, reader):
+    session = SessionSummary.objects.get(pk=past.superseded_id).conversation_id
+
+    assert TIMELINE in shown_links(page_of(reader, f"/w/default/conversations/{session}/"))
