@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from compaction.types import JobState
-from conversations.types import ContextItemType, Level
+from conversations.types import Level
 
 
 class HistoryKind(StrEnum):
@@ -78,20 +78,6 @@ class SessionSummaryResult:
     conversation_id: int
     created: bool
     summary: SessionSummaryRecord
-
-
-@dataclass(frozen=True)
-class MemoryRecord:
-    """What a session summary rests on: a message or a summary of its conversation."""
-
-    ordinal: int
-    item_type: ContextItemType
-    message_id: int | None = None
-    memory_summary_id: str | None = None
-
-    @property
-    def id(self) -> str:
-        return self.memory_summary_id or f"msg_{self.message_id}"
 
 
 @dataclass(frozen=True)
