@@ -258,7 +258,10 @@ def new_summary(
         token_counter=token_counter,
         run_id=run_id,
         file_ids=tuple(sorted({file_id for each in read for file_id in each.file_ids})),
-        quality=_quality_of(read, accepted),
+        quality=accepted.quality(
+            degraded_sources=[each.id for each in read if each.is_degraded],
+            sources_wait=any(each.is_waiting for each in read),
+        ),
         retention=accepted.retention,
         is_degraded=accepted.lack is not None or any(each.is_degraded for each in read),
         supersedes_id=supersedes_id,
@@ -267,18 +270,3 @@ def new_summary(
         tokens_out=draft.tokens_out,
         duration_ms=accepted.duration_ms,
     )
-
-
-def _quality_of(read: Sequence[_Read], accepted: Accepted) -> dict[str, object]:
-    """What is known of how good the text is, and why it is no better."""
-    quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
-    if accepted.lack is not None:
-        quality["lack"] = accepted.lack.value
-    if accepted.failures:
-        quality["failures"] = list(accepted.failures)
-    if degraded := [each.id for each in read if each.is_degraded]:
-        quality["degraded_sources"] = degraded
-    if any(each.is_waiting for each in read) or (accepted.lack is not None and accepted.lack.may_pass):
-        # A model may make it, or one of its sources, another time.
-        quality["waits"] = True
-    return quality

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from compaction.policy import CompactionPolicy
+from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.formats import RENDERERS
@@ -132,7 +133,7 @@ class ContextAssembler:
         """
         count = TokenEstimator.from_settings().count
         own, past = NO_SECTION, PastSection()
-        with snapshot():
+        with snapshot(settings=self.limits.search_settings):
             conversation = None if conversation_id is None else self.scope.conversation(conversation_id)
             tokens, source = self._budget(conversation, budget)
             limit = int(tokens * share)
@@ -153,7 +154,7 @@ class ContextAssembler:
                     scope=self.scope,
                     limit=limit - own.tokens - 2 * bool(own.text),
                     count=count,
-                    query=query,
+                    query=None if query is None else storable(query[: self.limits.max_query_length]),
                     but=conversation_id,
                 )
         text = "\n\n".join(filter(None, (past.text, own.text)))

@@ -50,3 +50,8 @@ class RetrievalPolicy(Policy):
     map_lease_seconds: float = 30.0
     # The most calls of models by one worker of map runs at once.
     map_calls: int = 16
+
+    @property
+    def search_settings(self) -> dict[str, str]:
+        """The server's settings for a snapshot in which is searched."""
+        return {"statement_timeout": str(self.search_timeout_ms)}

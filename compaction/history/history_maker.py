@@ -72,7 +72,11 @@ class HistoryMaker:
             model=draft.model,
             prompt_version=draft.prompt_hash,
             retention=accepted.retention,
-            quality=_quality_of(sources, accepted),
+            quality=accepted.quality(
+                degraded_sources=[each.id for each in sources if each.is_degraded],
+                # An arc is renewed with its sessions, so only what a session rests on is waited for.
+                sources_wait=is_session and any(each.is_waiting for each in sources),
+            ),
             is_degraded=accepted.lack is not None or any(each.is_degraded for each in sources),
             summary_hash=hashing.summary_hash((each.hash for each in sources), draft.text),
             supersedes=supersedes,
@@ -102,22 +106,6 @@ class HistoryMaker:
         text = storable("\n".join(lines))
         draft = SummaryDraft(text=text, model=VERBATIM, quality=1.0)
         return Accepted(draft, Level.DETERMINISTIC, self.tokens.count(text), retention=1.0, duration_ms=0)
-
-
-def _quality_of(sources: Sequence[HistorySource], accepted: Accepted) -> dict[str, object]:
-    """What is known of how good the text is, and why it is no better."""
-    quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
-    if accepted.lack is not None:
-        quality["lack"] = accepted.lack.value
-    if accepted.failures:
-        quality["failures"] = list(accepted.failures)
-    if degraded := [each.id for each in sources if each.is_degraded]:
-        quality["degraded_sources"] = degraded
-    # An arc is renewed with its sessions, so only what a session rests on is waited for.
-    waiting_sources = any(each.is_waiting for each in sources if each.first_seq is not None)
-    if waiting_sources or (accepted.lack is not None and accepted.lack.may_pass):
-        quality["waits"] = True
-    return quality
 
 
 def write(row: SessionSummary, sources: Sequence[HistorySource]) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from compaction.types import JobState
-from conversations.types import ContextItemType, Level
+from conversations.types import Level
 
 
 class HistoryKind(StrEnum):
@@ -102,20 +102,6 @@ class RedoneHistory:
     created: bool
     below: int
     summary: SessionSummaryRecord
-
-
-@dataclass(frozen=True)
-class MemoryRecord:
-    """What a session summary rests on: a message or a summary of its conversation."""
-
-    ordinal: int
-    item_type: ContextItemType
-    message_id: int | None = None
-    memory_summary_id: str | None = None
-
-    @property
-    def id(self) -> str:
-        return self.memory_summary_id or f"msg_{self.message_id}"
 
 
 @dataclass(frozen=True)

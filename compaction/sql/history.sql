@@ -190,26 +190,29 @@ WHERE s.depth = 0 AND s.erased_by_id IS NOT NULL
 ORDER BY s.conversation_id LIMIT %(limit)s
 
 -- name: projects_with_work
--- Projects with a member that was renewed, or with enough sessions or arcs for another summary.
+-- Projects with a member that was renewed, or with enough sessions or arcs for another summary. An arc or epoch of which
+-- nothing readable is left stays as it is.
 WITH RECURSIVE present AS (
     SELECT s.summary_id, s.project_id, s.depth, s.erased_by_id FROM session_summaries s
     WHERE s.project_id IS NOT NULL
       AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
-), members(summary_id) AS (
-    SELECT l.child_id FROM present JOIN session_summary_children l ON l.parent_id = present.summary_id
+), members(parent_id, summary_id, is_renewed) AS (
+    SELECT l.parent_id, l.child_id, false
+    FROM present JOIN session_summary_children l ON l.parent_id = present.summary_id
     UNION
-    SELECT s.summary_id FROM members JOIN session_summaries s ON s.supersedes_id = members.summary_id
+    SELECT members.parent_id, s.summary_id, true
+    FROM members JOIN session_summaries s ON s.supersedes_id = members.summary_id
 ), wanted AS (
     SELECT project_id FROM present
     WHERE depth < 2 AND erased_by_id IS NULL AND summary_id NOT IN (SELECT summary_id FROM members)
     GROUP BY project_id, depth
     HAVING count(*) >= CASE depth WHEN 0 THEN %(sessions_per_arc)s ELSE %(arcs_per_epoch)s END
     UNION
-    SELECT present.project_id FROM present
-    JOIN session_summary_children l ON l.parent_id = present.summary_id
-    JOIN session_summaries child ON child.summary_id = l.child_id
-    LEFT JOIN session_summaries newer ON newer.supersedes_id = l.child_id
-    WHERE newer.summary_id IS NOT NULL OR present.erased_by_id IS NOT NULL AND child.erased_by_id IS NULL
+    SELECT parent.project_id
+    FROM present parent JOIN members ON members.parent_id = parent.summary_id
+    LEFT JOIN present member ON member.summary_id = members.summary_id AND member.erased_by_id IS NULL
+    GROUP BY parent.project_id, parent.summary_id, parent.erased_by_id
+    HAVING count(member.summary_id) > 0 AND (bool_or(members.is_renewed) OR parent.erased_by_id IS NOT NULL)
 )
 SELECT project_id, workspace_id FROM wanted JOIN projects USING (project_id)
 WHERE NOT EXISTS (

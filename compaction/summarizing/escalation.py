@@ -51,6 +51,20 @@ class Accepted:
     # Each failed attempt: the summarizer, the level, and the reason in one word.
     failures: tuple[str, ...] = ()
 
+    def quality(self, *, degraded_sources: Sequence[object], sources_wait: bool) -> dict[str, object]:
+        """What is known of how good the text is, and why it is no better."""
+        quality: dict[str, object] = {"kept": self.draft.quality, "left_out": self.draft.left_out}
+        if self.lack is not None:
+            quality["lack"] = self.lack.value
+        if self.failures:
+            quality["failures"] = list(self.failures)
+        if degraded_sources:
+            quality["degraded_sources"] = list(degraded_sources)
+        if sources_wait or (self.lack is not None and self.lack.may_pass):
+            # A model may make it, or one of its sources, another time.
+            quality["waits"] = True
+        return quality
+
 
 class _Failure(NamedTuple):
     """An attempt that came to nothing."""

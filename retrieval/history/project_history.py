@@ -53,7 +53,7 @@ class ProjectHistory:
         entries of a page, as many as LCM_MAX_EXPAND_TOKENS holds; lcm_expand_session opens any of them by its id.
         Raises NotFound.
         """
-        with snapshot():
+        with snapshot(settings=self.policy.search_settings):
             owner = self._project(project, conversation_id)
             found = entries(
                 owner,
@@ -96,7 +96,7 @@ class ProjectHistory:
         It comes with its summary, if it has one by now, and with the calls that read more of it. Raises NotFound, also
         for a conversation without a project.
         """
-        with snapshot():
+        with snapshot(settings=self.policy.search_settings):
             project = self._project(None, conversation_id)
             if project is None:
                 raise NotFound(f"Conversation {conversation_id} belongs to no project; open it again with one.")

@@ -50,10 +50,8 @@ class Root(NamedTuple):
     summary_id: str
     depth: int
     workspace_id: int
-    conversation_id: int | None
     project: str | None
     superseded_by: str | None
-    messages: int
 
 
 class Node(NamedTuple):

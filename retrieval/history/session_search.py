@@ -114,7 +114,7 @@ def search(
     query = storable(query)
     if len(query) > policy.max_query_length:
         raise wrong("query", f"A query may have {policy.max_query_length:,} characters at most.")
-    with snapshot():
+    with snapshot(settings=policy.search_settings):
         words = words_of(query)
         if not words.terms:
             raise wrong("query", "There is no word to search for in this; give at least one that is not excluded.")

@@ -1,11 +1,9 @@
-"""A host's side of the tests: the service it calls, something to say, and a way to break what is stored."""
+"""A host's side of the tests: the service it calls, and something to say."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-
-from django.db import connection
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -28,13 +26,3 @@ def a_talk(messages: int = 40) -> ConversationRecord:
 
 def append(conversation_id: int, text: str, **values: Any) -> None:
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text, **values)])
-
-
-def breaking(statement: str, values: Any) -> int:
-    """Run a statement as somebody who can get past triggers and foreign keys; how many rows it touched."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL session_replication_role = replica")
-        cursor.execute(statement, values)
-        touched = cursor.rowcount
-        cursor.execute("SET LOCAL session_replication_role = origin")
-    return touched

@@ -14,8 +14,9 @@ from compaction.params import CoverageParams
 from compaction.types import CoverageGap, GapKind
 from conversations.errors import Invalid
 from conversations.models import Summary
-from tests.compaction.hosting import a_talk, append, breaking, hosts
+from tests.compaction.hosting import a_talk, append, hosts
 from tests.factories import a_conversation, a_store
+from tests.integrity.breaking import breaking
 from tests.summaries import a_summary_of
 
 
@@ -53,16 +54,16 @@ def gap(first_seq: int, last_seq: int, kind: str) -> CoverageGap:
     return CoverageGap(first_seq, last_seq, GapKind(kind))
 
 
-ITEMS = "DELETE FROM context_items WHERE conversation_id = %(id)s AND ordinal IN (1, 30, 31, 40)"
-ROWS = "DELETE FROM messages WHERE conversation_id = %(id)s AND seq IN (1, 5, 6, 7, 33, 39, 40)"
-TOP = "DELETE FROM context_items WHERE summary_id = %(top)s"
-ONE_ROW = "DELETE FROM messages WHERE conversation_id = %(id)s AND seq = 10"
-SOURCE_LINK = "DELETE FROM summary_parents WHERE summary_id = %(top)s AND parent_summary_id = %(second)s"
+ITEMS = "DELETE FROM context_items WHERE conversation_id = {id} AND ordinal IN (1, 30, 31, 40)"
+ROWS = "DELETE FROM messages WHERE conversation_id = {id} AND seq IN (1, 5, 6, 7, 33, 39, 40)"
+TOP = "DELETE FROM context_items WHERE summary_id = '{top}'"
+ONE_ROW = "DELETE FROM messages WHERE conversation_id = {id} AND seq = 10"
+SOURCE_LINK = "DELETE FROM summary_parents WHERE summary_id = '{top}' AND parent_summary_id = '{second}'"
 MESSAGE_LINKS = (
-    "DELETE FROM summary_messages WHERE summary_id = %(first)s AND message_id IN "
-    "(SELECT message_id FROM messages WHERE conversation_id = %(id)s AND seq IN (3, 4))"
+    "DELETE FROM summary_messages WHERE summary_id = '{first}' AND message_id IN "
+    "(SELECT message_id FROM messages WHERE conversation_id = {id} AND seq IN (3, 4))"
 )
-CIRCLE = "INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) VALUES (%(first)s, %(top)s, 0)"
+CIRCLE = "INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) VALUES ('{first}', '{top}', 0)"
 DAMAGE = {
     "rows that are gone": ([ROWS], [(1, 1, "missing"), (5, 7, "missing"), (33, 33, "missing"), (39, 40, "missing")],
                            (33, 7, 0, 21, 12)),
@@ -81,7 +82,7 @@ DAMAGE = {
 def test_what_is_lost_or_led_to_by_nothing_is_a_gap(layered, statements, gaps, counts):
     number, leaves, top = layered
     for statement in statements:
-        breaking(statement, {"id": number, "top": top, "first": leaves[0], "second": leaves[1]})
+        breaking(statement.format(id=number, top=top, first=leaves[0], second=leaves[1]))
 
     covered = hosts().verify_coverage(conversation_id=number)
 
@@ -94,7 +95,7 @@ def test_a_gap_behind_the_boundary_is_none_of_its(layered):
     number, _, _ = layered
     hosts().record_boundary(conversation_id=number, host_reference="before", last_seq=29)
     hosts().record_boundary(conversation_id=number, host_reference="in it", last_seq=30)
-    breaking("DELETE FROM context_items WHERE conversation_id = %s AND ordinal IN (30, 31)", [number])
+    breaking("DELETE FROM context_items WHERE conversation_id = %s AND ordinal IN (30, 31)", number)
 
     before = hosts().verify_coverage(conversation_id=number, host_reference="before")
     within = hosts().verify_coverage(conversation_id=number, host_reference="in it")
@@ -106,7 +107,7 @@ def test_a_gap_behind_the_boundary_is_none_of_its(layered):
 @pytest.mark.django_db
 def test_of_very_many_gaps_the_first_are_listed_and_all_are_counted():
     number = a_conversation(*(f"message {n}" for n in range(1, 301))).conversation_id
-    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq %% 2 = 0", [number])
+    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq %% 2 = 0", number)
 
     covered = hosts().verify_coverage(conversation_id=number)
 

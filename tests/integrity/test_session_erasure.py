@@ -8,9 +8,10 @@ from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.history.history_worker import HistoryWorker
 from compaction.history.models import SessionSummary
+from compaction.history.session_history import SessionHistory
 from integrity.retention.erasure import Erasures
 from tests.factories import a_conversation
-from tests.histories import a_session, current, members, summarize, work_off
+from tests.histories import a_session, current, go_on, members, summarize, work_off
 from tests.integrity.breaking import checked
 
 pytestmark = pytest.mark.django_db
@@ -78,3 +79,19 @@ def test_a_session_that_is_erased_as_a_whole_stays_an_empty_member_of_its_arc(se
     assert "Herring" not in all_texts()
     HistoryWorker.from_settings().sweep()
     assert not HistoryWorker.from_settings().work()
+
+
+def test_an_arc_of_which_nothing_is_left_is_not_made_again_for_ever(settings):
+    settings.LCM = {"sessions_per_arc": 2}
+    sessions = [a_session(number) for number in range(2)]
+    summarize(sessions)
+    go_on(sessions[0])
+    SessionHistory.from_settings().summarize_session(conversation_id=sessions[0].conversation_id)
+    for session in sessions:
+        erase(session.conversation_id)
+    work_off()
+
+    HistoryWorker.from_settings().sweep()
+
+    assert not HistoryWorker.from_settings().work()
+    assert [each.content for depth in (0, 1) for each in current(depth)] == ["", "", ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import pytest
 from django.db import transaction
@@ -14,141 +15,79 @@ from tests.integrity.breaking import breaking, checked, forging, without
 
 pytestmark = pytest.mark.django_db
 
-OF = "WHERE summary_id = '{session}'"
+HASHES, NUMBERED = "session_summaries_match_their_hashes", "history_sources_are_numbered_from_zero"
+REACHED, OWN, ONE_LINE = "sessions_reach_every_message", "history_rests_on_its_own", "history_has_one_line"
+COVERED, COUNTED, PRESENT = "history_knows_what_it_covers", "history_tokens_are_recounts", "rows_belong_to_something"
 
-# By the name of the damage: whether a seal is forged, a constraint that is dropped, the statement, the invariants that
-# find it at least.
+
+class Damage(NamedTuple):
+    """A statement, what finds it at least, whether seals are forged, and a constraint that is dropped."""
+
+    statement: str
+    found_by: set[str]
+    forged: bool = False
+    without: str = ""
+
+
+def another(change: str, *found_by: str, of: str = "session", forged: bool = True, without: str = "") -> Damage:
+    """Another value in a session, arc or epoch summary."""
+    statement = f"UPDATE session_summaries SET {change} WHERE summary_id = '{{{of}}}'"
+    return Damage(statement, set(found_by), forged, without)
+
+
+def member(child: str, found_by: str) -> Damage:
+    """Another member of an arc."""
+    change = f"child_id = '{{{child}}}' WHERE parent_id = '{{renewed}}' AND ordinal = 1"
+    return Damage(f"UPDATE session_summary_children SET {change}", {found_by})
+
+
+def item(statement: str, *found_by: str, without: str = "") -> Damage:
+    """Another item that a session rests on."""
+    return Damage(f"{statement} AND summary_id = '{{session}}'", set(found_by), without=without)
+
+
 DAMAGE = {
-    "another text": (
-        "",
-        "",
-        f"UPDATE session_summaries SET content = 'x' {OF}",
-        "session_summaries_match_their_hashes",
+    "another text": another("content = 'x'", HASHES, forged=False),
+    "another text of an epoch": another("content = 'x'", HASHES, of="epoch", forged=False),
+    "another hash": another("summary_hash = 'x'", HASHES),
+    "a removed item": item("DELETE FROM session_summary_memories WHERE ordinal = 1", NUMBERED, REACHED, HASHES),
+    "exchanged items": item(
+        "UPDATE session_summary_memories SET ordinal = 1 - ordinal WHERE ordinal < 2",
+        HASHES,
+        without="session_summary_memories_pkey",
     ),
-    "another text of an epoch": (
-        "",
-        "",
-        "UPDATE session_summaries SET content = 'x' WHERE summary_id = '{epoch}'",
-        "session_summaries_match_their_hashes",
+    "a removed member": Damage(
+        "DELETE FROM session_summary_children WHERE parent_id = '{arc}' AND ordinal = 0", {NUMBERED, HASHES}
     ),
-    "another hash": (
-        "session_summaries",
-        "",
-        f"UPDATE session_summaries SET summary_hash = 'x' {OF}",
-        "session_summaries_match_their_hashes",
+    "no members at all": Damage("DELETE FROM session_summary_children WHERE parent_id = '{arc}'", {NUMBERED}),
+    "other members than before": member("free", "history_keeps_its_members"),
+    "a session in two arcs": member("session", ONE_LINE),
+    "a member of another project": another("project_id = NULL", OWN),
+    "an item of another conversation": item(
+        "UPDATE session_summary_memories SET message_id = (SELECT min(message_id) FROM messages"
+        " WHERE conversation_id <> {conversation}) WHERE ordinal = 1",
+        OWN,
+        REACHED,
     ),
-    "a removed item": (
-        "",
-        "",
-        f"DELETE FROM session_summary_memories {OF} AND ordinal = 1",
-        "history_sources_are_numbered_from_zero sessions_reach_every_message session_summaries_match_their_hashes",
+    "another kind": another("kind = 'arc'", OWN, without="session_summaries_have_the_depth_of_their_kind"),
+    "a circle": another("supersedes_id = '{renewed}'", ONE_LINE, of="replaced"),
+    "a fork": another(
+        "supersedes_id = '{replaced}'", ONE_LINE, of="arc", without="session_summaries_supersedes_id_key"
     ),
-    "exchanged items": (
-        "",
-        "session_summary_memories_pkey",
-        f"UPDATE session_summary_memories SET ordinal = 1 - ordinal {OF} AND ordinal < 2",
-        "session_summaries_match_their_hashes",
+    "two current summaries": another(
+        "supersedes_id = NULL", ONE_LINE, of="again", without="session_summaries_begin_once_per_conversation"
     ),
-    "a removed member": (
-        "",
-        "",
-        "DELETE FROM session_summary_children WHERE parent_id = '{arc}' AND ordinal = 0",
-        "history_sources_are_numbered_from_zero session_summaries_match_their_hashes",
-    ),
-    "no members at all": (
-        "",
-        "",
-        "DELETE FROM session_summary_children WHERE parent_id = '{arc}'",
-        "history_sources_are_numbered_from_zero",
-    ),
-    "other members than before": (
-        "",
-        "",
-        "UPDATE session_summary_children SET child_id = '{free}' WHERE parent_id = '{renewed}' AND ordinal = 1",
-        "history_keeps_its_members",
-    ),
-    "a session in two arcs": (
-        "",
-        "",
-        "UPDATE session_summary_children SET child_id = '{session}' WHERE parent_id = '{renewed}' AND ordinal = 1",
-        "history_has_one_line",
-    ),
-    "a member of another project": (
-        "session_summaries",
-        "",
-        f"UPDATE session_summaries SET project_id = NULL {OF}",
-        "history_rests_on_its_own",
-    ),
-    "an item of another conversation": (
-        "",
-        "",
-        f"UPDATE session_summary_memories SET message_id = (SELECT min(message_id) FROM messages"
-        f" WHERE conversation_id <> {{conversation}}) {OF} AND ordinal = 1",
-        "history_rests_on_its_own sessions_reach_every_message",
-    ),
-    "another kind": (
-        "session_summaries",
-        "session_summaries_have_the_depth_of_their_kind",
-        f"UPDATE session_summaries SET kind = 'arc' {OF}",
-        "history_rests_on_its_own",
-    ),
-    "a circle": (
-        "session_summaries",
-        "",
-        "UPDATE session_summaries SET supersedes_id = '{renewed}' WHERE summary_id = '{replaced}'",
-        "history_has_one_line",
-    ),
-    "a fork": (
-        "session_summaries",
-        "session_summaries_supersedes_id_key",
-        "UPDATE session_summaries SET supersedes_id = '{replaced}' WHERE summary_id = '{arc}'",
-        "history_has_one_line",
-    ),
-    "two current summaries": (
-        "session_summaries",
-        "session_summaries_begin_once_per_conversation",
-        "UPDATE session_summaries SET supersedes_id = NULL WHERE summary_id = '{again}'",
-        "history_has_one_line",
-    ),
-    "a range that is too long": (
-        "session_summaries",
-        "",
-        f"UPDATE session_summaries SET last_seq = 5 {OF}",
-        "history_knows_what_it_covers",
-    ),
-    "another time": (
-        "session_summaries",
-        "",
-        "UPDATE session_summaries SET earliest_at = earliest_at - interval '1 day' WHERE summary_id = '{epoch}'",
-        "history_knows_what_it_covers",
-    ),
-    "other tokens": (
-        "session_summaries",
-        "",
-        f"UPDATE session_summaries SET token_count = token_count + 1 {OF}",
-        "history_tokens_are_recounts",
-    ),
-    "an unknown counter": (
-        "session_summaries",
-        "",
-        f"UPDATE session_summaries SET token_counter = 'abacus' {OF}",
-        "history_tokens_are_recounts",
-    ),
-    "no text, and not erased": (
-        "",
-        "",
-        f"UPDATE session_summaries SET content = '' {OF}",
-        "erased_history_holds_no_text",
-    ),
-    "another model": ("", "", f"UPDATE session_summaries SET model = 'x' {OF}", "site_rows_match_their_seals"),
-    "another name of a project": ("", "", "UPDATE projects SET name = 'x'", "site_rows_match_their_seals"),
-    "a project that is gone": ("", "", "DELETE FROM projects", "rows_belong_to_something"),
-    "a session that is gone": ("", "", f"DELETE FROM session_summaries {OF}", "rows_belong_to_something"),
-    "a conversation of another project": (
-        "",
-        "",
-        "UPDATE conversations SET project_id = NULL WHERE conversation_id = {conversation}",
-        "rows_match_their_seals",
+    "a range that is too long": another("last_seq = 5", COVERED),
+    "another time": another("earliest_at = earliest_at - interval '1 day'", COVERED, of="epoch"),
+    "other tokens": another("token_count = token_count + 1", COUNTED),
+    "an unknown counter": another("token_counter = 'abacus'", COUNTED),
+    "no text, and not erased": another("content = ''", "erased_history_holds_no_text", forged=False),
+    "another model": another("model = 'x'", "site_rows_match_their_seals", forged=False),
+    "another name of a project": Damage("UPDATE projects SET name = 'x'", {"site_rows_match_their_seals"}),
+    "a project that is gone": Damage("DELETE FROM projects", {PRESENT}),
+    "a session that is gone": Damage("DELETE FROM session_summaries WHERE summary_id = '{session}'", {PRESENT}),
+    "a conversation of another project": Damage(
+        "UPDATE conversations SET project_id = NULL WHERE conversation_id = {conversation}", {"rows_match_their_seals"}
     ),
 }
 
@@ -180,15 +119,16 @@ def names(settings) -> dict[str, object]:
 def test_each_damage_is_found_by_the_invariants_that_are_there_for_it(names):
     """One after the other in one project, which is whole again after each."""
     missed = {}
-    for damage, (forged, constraint, statement, expected) in DAMAGE.items():
+    for name, damage in DAMAGE.items():
         undone = transaction.savepoint()
-        if constraint:
-            _drop(constraint)
-        touched = (partial(forging, forged) if forged else breaking)(statement.format(**names))
+        if damage.without:
+            _drop(damage.without)
+        do = partial(forging, "session_summaries") if damage.forged else breaking
+        touched = do(damage.statement.format(**names))
         found = set(checked())
         transaction.savepoint_rollback(undone)
-        if not touched or not set(expected.split()) <= found:
-            missed[damage] = found
+        if not touched or not damage.found_by <= found:
+            missed[name] = found
 
     assert missed == {}
     assert checked() == {}

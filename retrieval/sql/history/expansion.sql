@@ -2,9 +2,8 @@
 
 -- name: root
 -- A session, arc or epoch summary, with its project and what supersedes it.
-SELECT s.summary_id, s.depth, s.workspace_id, s.conversation_id, p.name,
-       (SELECT n.summary_id FROM session_summaries n WHERE n.supersedes_id = s.summary_id),
-       (SELECT count(*) FROM session_summary_memories k WHERE k.summary_id = s.summary_id AND k.message_id IS NOT NULL)
+SELECT s.summary_id, s.depth, s.workspace_id, p.name,
+       (SELECT n.summary_id FROM session_summaries n WHERE n.supersedes_id = s.summary_id)
 FROM session_summaries s LEFT JOIN conversations c ON c.conversation_id = s.conversation_id
 LEFT JOIN projects p ON p.project_id = coalesce(c.project_id, s.project_id)
 WHERE s.summary_id = %(summary_id)s AND {owned}

@@ -76,7 +76,7 @@ LIMIT %(limit)s
     < (%(latest_at)s::timestamptz, %(depth)s::integer, %(key)s::text)
 
 -- name: quarantined
--- The session, arc and epoch summaries that rest on content which was quarantined after they were made.
+-- The session summaries that rest on content which was quarantined after they were made, and all arcs and epochs of them.
 -- From each quarantined thing it goes up: summaries are many, and what is quarantined are a few.
 WITH RECURSIVE hidden AS MATERIALIZED (
     SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at
@@ -92,20 +92,20 @@ WITH RECURSIVE hidden AS MATERIALIZED (
     UNION
     SELECT holding.target, p.summary_id, holding.created_at
     FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.id
-), resting AS (
-    SELECT k.summary_id AS id, holding.created_at
+), sessions AS (
+    SELECT k.summary_id, holding.created_at
     FROM holding JOIN session_summary_memories k ON k.memory_summary_id = holding.id
-    UNION
+    UNION ALL
     SELECT k.summary_id, hidden.created_at
     FROM hidden JOIN session_summary_memories k ON 'msg_' || k.message_id = target
     WHERE target LIKE 'msg\_%%'
+), resting AS (
+    SELECT s.summary_id FROM sessions JOIN session_summaries s USING (summary_id)
+    WHERE s.created_at < sessions.created_at
     UNION
-    SELECT k.parent_id, resting.created_at
-    FROM resting JOIN session_summary_children k ON k.child_id = resting.id
+    SELECT k.parent_id FROM resting JOIN session_summary_children k ON k.child_id = resting.summary_id
 )
-SELECT DISTINCT s.summary_id
-FROM resting JOIN session_summaries s ON s.summary_id = resting.id
-WHERE s.created_at < resting.created_at
+SELECT summary_id FROM resting
 
 -- name: session_ago
 -- The conversation so many sessions before one in its project; without subagents, and without those that are empty.

@@ -54,6 +54,15 @@ def test_with_a_query_the_sessions_that_answer_it_come_first(assembler, past):
     assert past.sessions[0].pk in section.past_ids
 
 
+@pytest.mark.parametrize(
+    "query", ["port 5430\x00", "port 5430 \ud800", "-5430", '"', "-> !!!", "port 5430 " * 9_000], ids=range(6)
+)
+def test_whatever_a_session_is_about_there_is_an_answer(assembler, past, query):
+    section = assembler.recall(project="harbour", budget=1000, share=1, query=query)
+
+    assert past.sessions[4].pk in section.past_ids
+
+
 def test_an_empty_conversation_of_a_project_recalls_the_sessions_before_it(assembler, past):
     here = past.conversations[5].conversation_id
 

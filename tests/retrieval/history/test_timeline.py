@@ -108,6 +108,20 @@ def test_what_rests_on_quarantined_content_is_shown_as_such_without_its_text(his
     assert history.session_ago(conversation_id=past.conversations[1].conversation_id).session.content == again.content
 
 
+def test_an_arc_made_over_a_withheld_session_is_withheld_until_that_is_made_again(history, past):
+    hidden = Message.objects.get(conversation_id=past.sessions[0].conversation_id, seq=1)
+    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=f"msg_{hidden.pk}", reason="wrong")
+
+    arc = a_summary_over(past.sessions[:2], "Its text repeats what is withheld.", supersedes=past.arcs[0])
+    again = a_session_summary(hidden.conversation_id, "Made without it.", supersedes=past.sessions[0])
+    withheld = {entry.id for entry in history.timeline(project="harbour", kind="arc") if entry.quarantined}
+    renewed = a_summary_over([again, past.sessions[1]], "Renewed.", supersedes=arc)
+    arcs = {entry.id: entry for entry in history.timeline(project="harbour", kind="arc")}
+
+    assert withheld == {arc.pk}
+    assert arcs[renewed.pk].content == "Renewed."
+
+
 @pytest.mark.parametrize("sessions_ago", [1, 2, 5])
 def test_the_session_so_many_before_comes_in_one_call_with_its_summary(history, past, sessions_ago):
     here = past.conversations[5].conversation_id
