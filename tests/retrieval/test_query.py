@@ -47,6 +47,25 @@ def test_a_minus_excludes_only_the_word_it_touches(query, excluded):
     assert [term.text for term in parse(query).excluded] == excluded
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("-experiments/x.md", "-experiments/x.md"),
+        ("-- -experiments/x.md", "-experiments/x.md"),
+        (" -Dfoo.bar=1 ", "-Dfoo.bar=1"),
+        ("--no-sandbox", "--no-sandbox"),
+    ],
+)
+def test_an_identifier_with_a_minus_before_it_is_text_where_it_stands_alone(query, text):
+    assert clauses(query) == [[text]]
+    assert parse(query).excluded == ()
+
+
+@pytest.mark.parametrize("query", ["-experiments", "-a/b.md -c/d.md", '-"a/b.md"'])
+def test_nothing_but_exclusions_stays_that(query):
+    assert clauses(query) == []
+
+
 def test_loosening_takes_phrases_apart_and_keeps_exclusions():
     question = interpretations('"exact phrase" or other -not')[1]
 

@@ -107,6 +107,9 @@ QUESTIONS = [
     ("10.0.4.17:6379", {31}),
     ("loadSummary", {34, 35}),
     ("@acme/ui-kit", {50}),
+    ("-src/store/x.ts", {30, 33}),
+    ("-- -docs/adr/0007-cache.md", {35}),
+    ("--target", {3}),
     # Phrases, alternatives, exclusions.
     ('"cold storage"', {28}),
     ('"must not"', {35}),

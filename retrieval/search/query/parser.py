@@ -18,6 +18,7 @@ _QUOTES = str.maketrans("“”„«»", '"""""')
 # A quote opens a phrase only where a word could begin, and only if it is closed: 5" is a size.
 _TOKEN = re.compile(r'(?P<without>-)?"(?P<phrase>[^"]*)"|(?P<word>\S+)')
 _EXCLUDED_WORD = re.compile(r"-(?=[^\W_])")
+_BLANK = re.compile(r"\s")
 _IDENTIFIER = re.compile(
     r"[^\W_][_/\\]+[^\W_]"  # a_b, a/b
     r"|[^\W_](?:::|->|#)[^\W_]"
@@ -86,7 +87,13 @@ def is_identifier(text: str) -> bool:
 
 
 def parse(text: str) -> ParsedQuery:
-    """The query of a text in websearch syntax; nothing in it is an error."""
+    """The query of a text in websearch syntax; nothing in it is an error.
+
+    An identifier that begins with `-`, such as a path, is text where it stands alone: excluded, it would leave nothing.
+    """
+    alone = text.strip().removeprefix("-- ").strip()
+    if _EXCLUDED_WORD.match(alone) and not _BLANK.search(alone) and is_identifier(alone[1:]):
+        return ParsedQuery(text, ((Term(alone),),))
     clauses: list[list[Term]] = []
     excluded: list[Term] = []
     joins_last = False
