@@ -29,6 +29,7 @@ class Act(StrEnum):
     QUARANTINE = "quarantine"
     RELEASE = "release"
     IMPORT_LEDGER = "import_ledger"
+    CHANGE_CONVERSATION = "change_conversation"
     BEGIN_EXPORT = "begin_export"
     EXPORT_LEDGER = "export_ledger"
     ANCHOR = "anchor"

@@ -232,6 +232,8 @@ class ConversationRecord:
     project: str | None = None
     parent_id: int | None = None
     parent_link: ParentLink | None = None
+    # The seq of the message that the next one follows.
+    head_seq: int = 0
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,11 @@ class Conversation(models.Model):
             rest_until_seq=self.rest_until_seq,
         )
 
+    @property
+    def head_seq(self) -> int:
+        """The seq of the message that the next one follows; 0 if there is none."""
+        return self.next_seq - 1
+
     def note_use(self) -> None:
         """Record that it is used today; not within a snapshot, which cannot write."""
         if self.last_used_on < today():

@@ -69,6 +69,8 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(ConversationStore, "find_conversation", conversations.FindConversationParams, "GET", ALL + "find/",
         "lcm_find"),
     Operation(ConversationStore, "get_conversation", conversations.ConversationParams, "GET", ONE, "lcm_show"),
+    Operation(ConversationStore, "change_conversation", conversations.ChangeConversationParams, "PUT", ONE,
+        "lcm_change", scope=WRITE),
     Operation(ConversationStore, "configure_conversation", conversations.ConfigureConversationParams, "PUT",
         ONE + "overrides/", "lcm_configure", scope=WRITE),
     Operation(ConversationStore, "append_messages", conversations.AppendMessagesParams, "POST", ONE + "messages/",

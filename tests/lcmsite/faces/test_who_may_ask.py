@@ -35,7 +35,7 @@ NEEDS = {
         map_runs map_status map_items map_output map_record
     """,
     WRITE: """
-        open configure append compact redo backfill summarize_session plan execute_plan flush boundary store_file
+        open change configure append compact redo backfill summarize_session plan execute_plan flush boundary store_file
         begin_upload put_chunk finish_upload abort_upload revoke_grant plan_repairs
         map_submit map_pause map_resume map_cancel map_retry_failed map_claim map_heartbeat map_complete map_release
     """,
