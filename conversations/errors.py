@@ -7,7 +7,8 @@ LcmError
 ├── Forbidden         the key lacks the scope
 ├── NotFound          no such thing, or none that the caller may see
 ├── Conflict          it would contradict what is stored; retryable where time may cure it
-│   └── ConversationBusy   another compaction of the conversation is at work
+│   ├── ConversationBusy   another compaction of the conversation is at work
+│   └── StaleHead          the conversation's head is not where the caller expects it
 └── Unavailable       something we depend on does not answer; retryable
 """
 
@@ -56,6 +57,12 @@ class Conflict(LcmError):
 class ConversationBusy(Conflict):
     code = "conversation_busy"
     retryable = True
+
+
+class StaleHead(Conflict):
+    """The head of the conversation is elsewhere: see `head_seq` in the context."""
+
+    code = "stale_head"
 
 
 class Unavailable(LcmError):

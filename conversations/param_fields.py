@@ -7,6 +7,7 @@ are in the validation context came from there, and are read as what their type s
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -205,6 +206,16 @@ def _moment(value: Any) -> Any:
         ) from None
 
 
+def _json_text(value: Any) -> Any:
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError('This must be a JSON object as text, such as {"team": "boats"}.')
+    return found
+
+
 def _bytes(value: Any) -> Any:
     if isinstance(value, bytes):
         return value
@@ -285,6 +296,8 @@ Moment = Annotated[
 ]
 """A time in ISO 8601; without a zone it is UTC, a date is its beginning."""
 JsonObject = dict[str, Any]
+JsonText = Annotated[dict[str, Any], BeforeValidator(_json_text), WithJsonSchema({"type": "string"})]
+"""A JSON object as text, for what stands in a query."""
 Overrides = Annotated[dict[str, Any], AfterValidator(_overrides), _OverridesSchema()]
 """Settings of a conversation, by their names."""
 Bytes = Annotated[

@@ -20,8 +20,10 @@ from conversations.param_fields import (
     Flag,
     Identifier,
     JsonObject,
+    JsonText,
     Limit,
     MessageId,
+    Moment,
     Name,
     OneOf,
     Overrides,
@@ -70,8 +72,18 @@ class FindConversationParams(Params):
 
 
 class ListConversationsParams(Params):
+    project: Name = optional("Only conversations of this project.")
+    session_prefix: Name = optional("Only conversations whose session begins so.")
+    has_metadata: JsonText = optional("Only conversations whose metadata has these values: a JSON object, as text.")
+    updated_since: Moment = optional("Only conversations changed or appended to at this time or later.")
+    newest_first: Flag = optional("The conversation opened last comes first.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
+
+
+class ChangeConversationParams(ConversationParams):
+    title: Name = optional("What people see from now on.")
+    metadata: JsonObject = optional("Anything of yours, in place of what was there.")
 
 
 class ConfigureConversationParams(ConversationParams):
@@ -105,6 +117,7 @@ class AppendMessagesParams(ConversationParams):
         exclude=True,
     )
     messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
+    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
@@ -142,6 +155,23 @@ def _hint(row: Any) -> str:
         forms = _OF_BLOCKS if isinstance(row.get("content"), list) else ()
     named = " or ".join(f'"{each}"' for each in forms)
     return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
+
+
+class MoveHeadParams(ConversationParams):
+    head_seq: WholeNumber = Field(description="The message that the next one is to follow; 0 to begin anew.")
+    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
+    reason: Name = optional("Why, in a word or two, such as edit, regenerate or clear.")
+
+
+class ListBranchesParams(ConversationParams):
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
+
+
+class ForkParams(ConversationParams):
+    session_id: Name = Field(description="Your own name for the new conversation, unique in the workspace.")
+    at_seq: WholeNumber = optional("The last message that it shares; the head if not given.")
+    title: Name = optional("What people see of the new conversation.")
 
 
 class ListMessagesParams(ConversationParams):

@@ -49,7 +49,7 @@ def is_overtaken(current: SessionSummary, reason: HistoryReason) -> bool:
 def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryReason) -> bool:
     """Whether a session summary lacks something that can be had now."""
     return (
-        (current.last_seq or 0) < conversation.next_seq - 1
+        (current.last_seq or 0) != conversation.head_seq
         or current.project_id != conversation.project_id
         or current.erased_by_id is not None
         or (current.is_degraded and reason.is_redo)

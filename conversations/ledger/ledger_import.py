@@ -179,6 +179,7 @@ class LedgerImporter:
         restore: dict[str, Callable[[Sequence[Line]], None]] = {
             "message": rows.messages,
             "part": rows.parts,
+            "head_move": rows.head_moves,
             "summary": rows.summaries,
             "reference": rows.references,
             **{each.kind: partial(each.restore, conversation.pk, audit_id=act.pk) for each in self.exporter.sections},

@@ -32,18 +32,24 @@ FROM (
 ) AS added
 
 -- name: conversations_that_fit
--- The same of conversations behind an id, in one workspace or in all.
-SELECT count(*), count(*) FILTER (WHERE total <= %(most_bytes)s)
+-- A template: the ids of the conversations that fit a page, of one workspace or of all, and how many there are to its limit.
+SELECT coalesce(array_agg(conversation_id ORDER BY place) FILTER (WHERE total <= %(most_bytes)s OR place = 1), '{{}}'), count(*)
 FROM (
-  SELECT sum(
+  SELECT conversation_id, row_number() OVER in_order AS place, sum(
            500
            + CASE WHEN pg_column_size(metadata) > 1024 THEN octet_length(metadata::text) ELSE coalesce(pg_column_size(metadata), 0) END
            + CASE WHEN pg_column_size(overrides) > 1024 THEN octet_length(overrides::text) ELSE coalesce(pg_column_size(overrides), 0) END
-         ) OVER (ORDER BY conversation_id) AS total
+         ) OVER in_order AS total
   FROM (
-    SELECT conversation_id, metadata, overrides FROM conversations
-    WHERE conversation_id > %(after_id)s
-      AND (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s)
-    ORDER BY conversation_id LIMIT %(limit)s
+    SELECT c.conversation_id, c.metadata, c.overrides FROM conversations c
+    WHERE (%(after_id)s::bigint IS NULL OR c.conversation_id {behind} %(after_id)s)
+      AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
+      AND (%(project)s::text IS NULL OR EXISTS (
+          SELECT FROM projects p WHERE p.project_id = c.project_id AND p.name = %(project)s))
+      AND (%(session_prefix)s::text IS NULL OR starts_with(c.session_id, %(session_prefix)s))
+      AND (%(metadata)s::jsonb IS NULL OR c.metadata @> %(metadata)s)
+      AND (%(updated_since)s::timestamptz IS NULL OR c.updated_at >= %(updated_since)s)
+    ORDER BY c.conversation_id {direction} LIMIT %(limit)s
   ) AS listed
+  WINDOW in_order AS (ORDER BY conversation_id {direction})
 ) AS added

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
+from conversations.audit import Act, AuditLog
 from conversations.content.flattening import require_metadata
 from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable, require_names
 from conversations.errors import Invalid, NotFound
@@ -19,7 +22,7 @@ from conversations.models.columns import record_of
 from conversations.policy import check_overrides
 from conversations.sql import array, first_row
 from conversations.store.messages import as_json, part_row_of
-from conversations.store.pages import Page, fitting
+from conversations.store.pages import Page, fitting_conversations
 from conversations.store.projects import place_conversation
 from conversations.store.spec_api import SpecificationStore, ordinal_of
 from conversations.types import (
@@ -31,6 +34,19 @@ from conversations.types import (
     OpenedConversation,
     ParentLink,
 )
+
+
+def plain_metadata(metadata: Mapping[str, Any], *, most: int) -> dict[str, Any]:
+    """The metadata as a column holds it; Invalid if none can."""
+    if not is_plain(require_metadata(metadata, most=most)):
+        raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
+    return dict(metadata)
+
+
+def value_hash(value: Any) -> str:
+    """The SHA-256 of a value as JSON with sorted keys."""
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
 
 _WRITE_SUMMARY = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigint[], %s::text[], %s, %s)"
 
@@ -60,11 +76,9 @@ class ConversationStore(SpecificationStore):
         if self.scope.workspace_id is None:
             raise Invalid("A conversation belongs to a workspace; say to which.")
         require_names(session_id=session_id, title=title)
-        if not is_plain(require_metadata(metadata or {}, most=self.policy.max_metadata_bytes)):
-            raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
         given = {
             "title": title,
-            "metadata": dict(metadata or {}),
+            "metadata": plain_metadata(metadata or {}, most=self.policy.max_metadata_bytes),
             "overrides": check_overrides(overrides or {}),
         }
         conversation, created = Conversation.objects.get_or_create(
@@ -88,16 +102,73 @@ class ConversationStore(SpecificationStore):
             raise NotFound(f"There is no conversation {session_id[:80]!r} that you may see.")
         return found.as_record()
 
-    def list_conversations(self, *, after_id: int = 0, limit: int = 100) -> list[ConversationRecord]:
-        """List conversations with their sessions, titles and counters, oldest first.
+    def list_conversations(
+        self,
+        *,
+        project: str | None = None,
+        session_prefix: str | None = None,
+        has_metadata: Mapping[str, Any] | None = None,
+        updated_since: datetime | None = None,
+        newest_first: bool = False,
+        after_id: int | None = None,
+        limit: int = 100,
+    ) -> list[ConversationRecord]:
+        """List conversations with their titles and counters, oldest first.
 
-        A page has 8 MiB at most; its cursor leads on. Searching finds them by what was said in them.
+        Filtered by project, by how the session's name begins, by values that the metadata has, and by the last change
+        or append. A page has 8 MiB at most; its cursor leads on. Searching finds them by what was said in them.
         """
-        page = {"workspace_id": self.scope.workspace_id, "after_id": after_id, "limit": limit}
-        fit, more = fitting("conversations_that_fit", **page)
-        found = Conversation.objects.select_related("project").filter(conversation_id__gt=after_id)
-        rows = self.scope.narrow(found).order_by("conversation_id")
-        return Page([conversation.as_record() for conversation in rows[: min(limit, fit)]], more=more)
+        if not all(is_plain(value) for value in (project, session_prefix, has_metadata)):
+            # No conversation has what a column cannot hold.
+            return Page()
+        ids, there = fitting_conversations(
+            newest_first=newest_first,
+            workspace_id=self.scope.workspace_id,
+            after_id=after_id,
+            project=project,
+            session_prefix=session_prefix,
+            metadata=None if has_metadata is None else as_json(has_metadata),
+            updated_since=updated_since,
+            limit=limit,
+        )
+        found = Conversation.objects.select_related("project").filter(pk__in=ids)
+        in_order = found.order_by("-pk" if newest_first else "pk")
+        return Page([conversation.as_record() for conversation in in_order], more=len(ids) < there)
+
+    @transaction.atomic
+    def change_conversation(
+        self, *, conversation_id: int, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> ConversationRecord:
+        """Replace a conversation's title, its metadata, or both.
+
+        What is not given stays. The audit log says what changed and the hashes of before and after, not the values.
+        """
+        conversation = self.scope.conversation(conversation_id, locked=True)
+        require_names(title=title)
+        given = {
+            "title": title,
+            "metadata": None if metadata is None else plain_metadata(metadata, most=self.policy.max_metadata_bytes),
+        }
+        changed = {
+            name: value for name, value in given.items() if value is not None and value != getattr(conversation, name)
+        }
+        if changed:
+            hashes = {
+                name: [value_hash(getattr(conversation, name)), value_hash(value)] for name, value in changed.items()
+            }
+            AuditLog(self.scope).record(
+                Act.CHANGE_CONVERSATION,
+                workspace_id=conversation.workspace_id,
+                conversation_id=conversation.pk,
+                target=f"conv_{conversation.pk}",
+                detail={"sha256": hashes},
+            )
+            for name, value in changed.items():
+                setattr(conversation, name, value)
+            conversation.updated_at = Greatest(F("updated_at"), Now())
+            conversation.save(update_fields=[*changed, "updated_at"])
+            conversation.refresh_from_db(fields=["updated_at"])
+        return conversation.as_record()
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:

@@ -23,7 +23,7 @@ from conversations.content.large_texts.moving import Interception, write_referen
 from conversations.content.large_texts.moving import whole as put_together
 from conversations.content.lossless_values import is_bounded_decimal, overlaid, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
-from conversations.errors import Conflict, Invalid, NotFound
+from conversations.errors import Conflict, Invalid, NotFound, StaleHead
 from conversations.files.large_files import LargeFileService
 from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
@@ -74,19 +74,40 @@ class MessageStore:
         policy = StorePolicy.from_settings()
         return cls(tokens=TokenEstimator(encoding=policy.encoding), policy=policy, scope=scope)
 
-    def append_messages(self, *, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
+    def append_messages(
+        self, *, conversation_id: int, messages: Sequence[NewMessage], expected_seq: int | None = None
+    ) -> AppendResult:
         """Append messages, with their parts, to the conversation: all, or none.
 
         Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
         of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Raises
-        NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message; Unavailable
-        if a file cannot be stored.
+        NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message, or if the
+        head is not at `expected_seq` (`stale_head`; what is stored already under its key may be sent again);
+        Unavailable if a file cannot be stored.
         """
+        if expected_seq is not None:
+            return self._append_behind(expected_seq, conversation_id, messages)
         now = datetime.now(UTC)
         drafts = self._drafts(messages, now)
         if any(draft.may_need_files for draft in drafts):
             return self._append_with_files(conversation_id, drafts, now)
         return self._append(conversation_id, drafts)
+
+    @transaction.atomic
+    def _append_behind(self, expected_seq: int, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
+        """Append where the head is at this seq, or where all of it is stored already."""
+        head = self.scope.conversation(conversation_id, locked=True).head_seq
+        stale = StaleHead(
+            f"The head of conversation {conversation_id} is at seq {head}, not at {expected_seq}; nothing was stored."
+            " Read what is new, then append behind it.",
+            head_seq=head,
+        )
+        if head != expected_seq and any(message.idempotency_key is None for message in messages):
+            raise stale
+        result = self.append_messages(conversation_id=conversation_id, messages=messages)
+        if head != expected_seq and any(message.created for message in result.messages):
+            raise stale
+        return result
 
     def _append_with_files(self, conversation_id: int, drafts: Sequence[Draft], now: datetime) -> AppendResult:
         """Store the bytes of long texts, then files and messages in one transaction."""
@@ -152,6 +173,9 @@ class MessageStore:
                 drafts, row["message_ids"], row["seqs"], row["created"], strict=True
             )
         )
+        if not all(row["created"]):
+            conversation = self.scope.conversation(conversation_id)
+            messages = tuple(replace(each, active=conversation.is_active(each.seq)) for each in messages)
         transaction.on_commit(partial(_count, drafts, messages))
         messages_appended.send(
             sender=MessageStore,

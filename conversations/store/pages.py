@@ -34,6 +34,14 @@ def fitting(name: str, **values: Any) -> tuple[int, bool]:
     return max(1, fit), fit < there and there > 1
 
 
+def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[int], int]:
+    """The ids of the conversations of a page, in order, and how many there were to its limit."""
+    order = {"behind": "<", "direction": "DESC"} if newest_first else {"behind": ">", "direction": "ASC"}
+    statement = _FIT["conversations_that_fit"].format(**order)
+    [(ids, there)] = rows(statement, {**values, "most_bytes": MOST_PAGE_BYTES})
+    return ids, there
+
+
 def behind(*, field: str, moment: datetime, key: str | int) -> Q:
     """The rows after this one, in descending order of the field and the key.
 
