@@ -53,7 +53,7 @@ class HistoryRedo:
         return current_in_line(found.pk)
 
     def _to_redo_below(self, summary: SessionSummary) -> Iterator[SessionSummary]:
-        """What is degraded or damaged below an arc or epoch, or rests on it; sources first."""
+        """What below is degraded, damaged, or rests on such; sources first."""
         if summary.kind == HistoryKind.SESSION:
             return
         members = list(SessionSummary.objects.filter(pk__in=current_members(summary.pk)).order_by("earliest_at", "pk"))
