@@ -36,8 +36,9 @@ NEEDS = {
     """,
     WRITE: """
         open change configure append rewind fork turn compact redo backfill summarize_session redo_session plan
-        execute_plan flush boundary store_file begin_upload put_chunk finish_upload abort_upload revoke_grant plan_repairs
-        map_submit map_pause map_resume map_cancel map_retry_failed map_claim map_heartbeat map_complete map_release
+        execute_plan flush boundary store_file begin_upload put_chunk finish_upload abort_upload revoke_grant
+        plan_repairs map_submit map_pause map_resume map_cancel map_retry_failed map_claim map_heartbeat map_complete
+        map_release
     """,
     ADMIN: """
         approve_repairs apply_repairs undo_repairs quarantine release archive thaw set_retention
