@@ -1,4 +1,4 @@
-"""Check the session summaries of a ledger, and where a conversation belongs. Pure."""
+"""Check session summaries of a ledger, and where conversations belong. Pure."""
 
 from __future__ import annotations
 
