@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ class SummaryCheck:
     memory: VerificationMemory
     _known: dict[str, Covers] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
+    # The seqs and the ids that each summary was made from.
+    _below: dict[str, tuple[array[int], list[str]]] = field(default_factory=dict)
     # By superseded id: the line, the id and the coverage of the summary that supersedes it.
     _superseded: dict[str, tuple[int, str, Covers]] = field(default_factory=dict)
     file_ids: set[str] = field(default_factory=set)
@@ -73,6 +76,18 @@ class SummaryCheck:
             return None
         at = message.created_at
         return Covers(message.content_hash, source, source, at, at, 1, message.token_count, -1)
+
+    def reached_from(self, sources: Sequence[int | str]) -> Iterator[int]:
+        """Yield the messages that sources reach, directly or through summaries."""
+        rest = list(sources)
+        while rest:
+            source = rest.pop()
+            if isinstance(source, int):
+                yield source
+            else:
+                seqs, source_ids = self._below[source]
+                yield from seqs
+                rest += source_ids
 
     def finish(self, file_ids: set[str]) -> None:
         """End the conversation: every named summary and file must have had a line."""
@@ -131,7 +146,7 @@ class SummaryCheck:
                 self._sources.add(source_id)
             found.append(source)
         self.findings.require(bool(found), "unknown_source", f"{summary_id} has no source")
-        self.memory.put_sources(summary_id, line["source_seqs"], line["source_ids"])
+        self._below[summary_id] = array("q", line["source_seqs"]), line["source_ids"]
         return found or None
 
     def _hash(self, line: Line, sources: Sequence[Covers]) -> None:

@@ -107,7 +107,7 @@ OUTCOMES = (
 
 
 def source(value: Any) -> bool:
-    """Check what a session summary rests on: the seq of a message, or the id of a summary."""
+    """Check a source of a session summary: the seq of a message or a summary's id."""
     return seq(value) or an_id(value)
 
 

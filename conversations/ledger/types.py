@@ -33,7 +33,7 @@ class Tally:
         return Tally(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
     def as_counts(self) -> dict[str, int]:
-        """Return the counts as a ledger has them: session summaries only if there are any."""
+        """Return the counts of a ledger: session summaries only if there are any."""
         return {name: value for name, value in vars(self).items() if value or name != "session_summaries"}
 
 

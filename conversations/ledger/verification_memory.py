@@ -13,18 +13,7 @@ CREATE TABLE messages (
 );
 CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE file_references (seq, place, sha256);
-CREATE TABLE sources (summary_id, seq, source_id);
-CREATE INDEX sources_of_summaries ON sources (summary_id);
 BEGIN;
-"""
-# How many messages these sources reach, directly or through summaries, each counted once.
-_REACHED = """
-WITH RECURSIVE ways (seq, source_id) AS (
-    SELECT CASE type WHEN 'integer' THEN value END, CASE type WHEN 'text' THEN value END FROM json_each(?)
-    UNION ALL
-    SELECT sources.seq, sources.source_id FROM ways JOIN sources ON sources.summary_id = ways.source_id
-)
-SELECT count(DISTINCT seq) FROM ways
 """
 # A reference that a message seals: its seq, the place with the id of the file, and the file's SHA-256.
 SealedReference = tuple[int, str, str | None]
@@ -55,7 +44,7 @@ class VerificationMemory:
 
     def forget(self) -> None:
         """Clear the memory for another conversation."""
-        for table in ("messages", "keys", "file_references", "sources"):
+        for table in ("messages", "keys", "file_references"):
             self._database.execute(f"DELETE FROM {table}")
 
     def take_key(self, key: str) -> bool:
@@ -73,15 +62,6 @@ class VerificationMemory:
         """Mark a message as the source of a summary; return whether it was already."""
         marked = self._database.execute("UPDATE messages SET is_covered = 1 WHERE seq = ? AND NOT is_covered", [seq])
         return marked.rowcount == 0
-
-    def put_sources(self, summary_id: str, seqs: Sequence[int], source_ids: Sequence[str]) -> None:
-        rows = [(summary_id, seq, None) for seq in seqs] + [(summary_id, None, each) for each in source_ids]
-        self._database.executemany("INSERT INTO sources VALUES (?, ?, ?)", rows)
-
-    def reached_from(self, sources: Sequence[int | str]) -> int:
-        """Count the messages that sources reach, directly or through summaries."""
-        [count] = self._database.execute(_REACHED, [json.dumps(sources)]).fetchone()
-        return int(count)
 
     def put_reference(self, seq: int, entry: Sequence[Any]) -> None:
         self._database.execute("INSERT INTO file_references VALUES (?, ?, ?)", sealed_reference(seq, entry))

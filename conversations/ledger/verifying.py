@@ -142,7 +142,7 @@ class Verifier:
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
-        self._sessions = SessionCheck(self.findings, self._memory, self._summaries)
+        self._sessions = SessionCheck(self.findings, self._summaries)
         self._moves, self._moved_at = 0, 1
         self._files = FileCheck(self.findings, self._memory)
         runs = RunCheck(self.findings, self._messages)
