@@ -46,7 +46,7 @@ def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
 
 @page()
 def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
-    """What a session, arc or epoch summary rests on, one level down; as a page, or as a part of one."""
+    """What a summary of the history rests on, one level down; page or part."""
     expansion = visit.ask(
         "lcm_expand_session",
         summary_id=summary_id,
@@ -57,6 +57,6 @@ def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
 
 
 def _with_texts(entries: Sequence[TimelineEntry]) -> int:
-    """How many entries come before the first without room for its text, and at least one."""
+    """How many entries fit with their texts; at least one."""
     has_no_room = (each.id and each.content is None and not each.erased and not each.quarantined for each in entries)
     return max(1, next((place for place, is_bare in enumerate(has_no_room) if is_bare), len(entries)))

@@ -186,7 +186,7 @@ def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
 
 @page()
 def map_progress(visit: Visit, map_run_id: str) -> HttpResponse:
-    """How far a map run is; the page is loaded anew once its state is no longer that of the address."""
+    """The progress of a map run; the page reloads when its state changes."""
     run = visit.ask("lcm_map_status", run_id=map_run_id)
     answer = visit.show("_map_progress.html", run=run)
     if run.state != visit.request.GET.get("state"):

@@ -195,7 +195,7 @@ def reason(value: AssemblyReason) -> str:
 
 @register.filter
 def why_paused(value: PauseReason) -> str:
-    """Why a map run is paused, and whether it goes on by itself; empty if it is not paused."""
+    """Why a map run is paused, and whether it goes on by itself."""
     return _PAUSES.get(value, "")
 
 
