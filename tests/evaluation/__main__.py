@@ -17,8 +17,8 @@ from tests.conversations.real_data import DATA
 from tests.scratch_database import scratch_database
 from tests.tables import in_columns, met
 
-CHAPTERS = ("retrieval", "contexts", "summaries", "tokens", "sessions")
-HEADINGS = ("goal", "measure", "method", "value", "wanted", "")
+CHAPTERS = ("retrieval", "contexts", "long_messages", "summaries", "tokens", "sessions")
+HEADINGS = ("goal", "measure", "method", "value", "95 of 100", "wanted", "")
 
 
 def main() -> None:
@@ -30,10 +30,12 @@ def main() -> None:
         return
     with scratch_database():
         # Not imported above: models want a Django that is set up.
-        from tests.evaluation import contexts, retrieval, sessions, summaries, tokens
+        from tests.evaluation import contexts, long_messages, retrieval, sessions, summaries, tokens
 
         # Retrieval first: it searches everything that is there.
-        for name, chapter in zip(CHAPTERS, (retrieval, contexts, summaries, tokens, sessions), strict=True):
+        for name, chapter in zip(
+            CHAPTERS, (retrieval, contexts, long_messages, summaries, tokens, sessions), strict=True
+        ):
             if name not in chosen:
                 continue
             started = time.monotonic()
@@ -42,7 +44,7 @@ def main() -> None:
             print(f"{time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
             if chapter is tokens:
                 print(tokens.table(), end="\n\n")
-            print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4}), end="\n\n")
+            print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
 
 
 def _cells(figure: Any) -> tuple[str, ...]:
@@ -52,6 +54,7 @@ def _cells(figure: Any) -> tuple[str, ...]:
         figure.measure,
         figure.method,
         f"{figure.value:.3f}",
+        "" if figure.interval is None else "{:.2f} to {:.2f}".format(*figure.interval),
         "" if goal is None else f">= {goal:.3f}",
         met(None if goal is None else figure.value >= goal),
     )

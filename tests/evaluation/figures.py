@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,21 @@ class Figure:
     method: str
     value: float
     goal: float | None = None
+    # Between which values 95 of 100 means lie.
+    interval: tuple[float, float] | None = None
+
+
+def interval(groups: Sequence[Sequence[float]], drawn: random.Random) -> tuple[float, float] | None:
+    """The 95 % bootstrap interval of a mean, by groups of what belongs together; None of fewer than two."""
+    if len(groups) < 2:
+        return None
+    sums = [(sum(each), len(each)) for each in groups]
+    means = []
+    for _ in range(2000):
+        chosen = drawn.choices(sums, k=len(sums))
+        means.append(sum(total for total, _ in chosen) / sum(size for _, size in chosen))
+    means.sort()
+    return means[50], means[1949]
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -123,7 +123,7 @@ class Corpus:
             for start in range(0, len(turns), 1000):
                 batch = turns[start : start + 1000]
                 appended = store.append_messages(
-                    conversation_id=conversation.conversation_id, messages=[_message(row) for row in batch]
+                    conversation_id=conversation.conversation_id, messages=[new_message(row) for row in batch]
                 )
                 for row, message in zip(batch, appended.messages, strict=True):
                     if turn := (row.get("meta") or {}).get("dia_id"):
@@ -286,7 +286,8 @@ def _forms(identifier: str) -> Iterator[tuple[str, str]]:
             yield "in another style", other
 
 
-def _message(row: dict[str, Any]) -> NewMessage:
+def new_message(row: dict[str, Any]) -> NewMessage:
+    """A row of the data as a message to be stored."""
     meta = row.get("meta") or {}
     said = datetime.fromisoformat(row["created_at"]) if row.get("created_at") else None
     return NewMessage(

@@ -7,17 +7,32 @@ from datetime import UTC, datetime
 from retrieval.search.query.parser import Dates, dates_in
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, place_of, seq_of
+from retrieval.search.relevance.relevance_search import best_passage
 
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 
 
-def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, answered_in: int | None = None) -> Hit:
+def a_hit(
+    seq: int,
+    shares: dict[int, float],
+    *,
+    tokens: int = 20,
+    answered_in: int | None = None,
+    role: str = "user",
+    passage: frozenset[int] | None = None,
+) -> Hit:
     of_each = [shares.get(term, 0.0) for term in range(max(shares) + 1)]
-    return Hit(name=str(seq), place=place_of(1, seq), shares=of_each, tokens=tokens, answered_in=answered_in)
+    place = place_of(1, seq)
+    return Hit(str(seq), place, of_each, tokens, answered_in=answered_in, role=role, passage=passage)
+
+
+def talk(lengths: dict[str, int]) -> list[Hit]:
+    """Ten messages of each role, of so many tokens."""
+    return [a_hit(seq, {0: 0.6}, role=role, tokens=tokens) for seq in range(10) for role, tokens in lengths.items()]
 
 
 def a_neighbour(at: datetime) -> Neighbour:
-    return Neighbour("1", place_of(1, 1), 1, created_at=at, author=None)
+    return Neighbour("1", place_of(1, 1), 1, created_at=at, author=None, role="user", tokens=20)
 
 
 def order(hits: list[Hit], weights: Weights) -> list[int]:
@@ -78,6 +93,36 @@ def test_words_that_follow_each_other_count_in_full_however_long_the_text():
 
     assert ranking.in_context([log], together) == ranking.in_context([turn], together)
     assert ranking.alone(log, together) == ranking.alone(turn, together) > ranking.alone(log, apart)
+
+
+def test_a_page_that_says_the_words_together_is_worth_more_than_one_that_says_them_here_and_there():
+    together, apart = (
+        a_hit(seq, {0: 0.6, 1: 0.6}, tokens=800, passage=frozenset(passage))
+        for seq, passage in ((10, {0, 1}), (50, {0}))
+    )
+
+    assert order([apart, together], Weights((2.0, 2.0)))[0] == 10
+
+
+def test_the_best_passage_is_that_whose_words_are_rarest_together():
+    words = "'it''s':90A 'port':3A,400A 'replica':410A 'server':1A,20A,25A"
+    lexemes = {"port": 0, "replica": 1, "server": 2, "it's": 3}
+
+    assert best_passage(words, lexemes, (3.0, 3.0, 1.0, 1.0)) == {0, 1}
+    assert best_passage(words, lexemes, (1.0, 1.0, 5.0, 1.0)) == {0, 2}
+    assert best_passage("'port':16383A", lexemes, (3.0, 3.0, 1.0, 1.0)) is None
+
+
+def test_what_is_said_in_a_line_counts_more_than_the_page_that_repeats_it():
+    speakers = ranking.speakers_of(talk({"user": 50, "assistant": 800}))
+    line, page = (a_hit(90, {0: 0.6}, role=role, tokens=90) for role in ("user", "assistant"))
+
+    assert ranking.weight_of(line, speakers) > 1 > ranking.weight_of(page, speakers)
+
+
+def test_speakers_who_write_at_about_the_same_length_count_the_same():
+    assert set(ranking.speakers_of(talk({"user": 50, "assistant": 80})).values()) == {1.0}
+    assert ranking.speakers_of([a_hit(1, {0: 0.6}), a_hit(2, {0: 0.6}, role="assistant", tokens=900)]) == {}
 
 
 def test_a_message_of_the_day_named_is_worth_more():

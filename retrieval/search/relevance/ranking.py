@@ -3,8 +3,9 @@
 A message is worth the sum, over what is looked for, of how rare it is times how much of it the message holds. In a
 conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
 before and after it, all of a question that it answers, and a little from the stretch it stands in. All of it is added
-up before it saturates, so that no term counts twice. Weights are round numbers; none is delicate (measured on questions
-about conversations; see `make eval`).
+up before it saturates, so that no term counts twice. Of a long message, words outside of its best passage count little,
+and where one side writes a line and the other a page, the line counts more. Weights are round numbers; none is delicate
+(docs/figures.md has what each changes, in short turns and in long).
 """
 
 from __future__ import annotations
@@ -47,6 +48,16 @@ _LENGTH_WEIGHT = 1.0
 # The same in SQL, for choosing what is worth ranking with care.
 LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
 
+# How much a word counts that stands outside of the best passage of a long text: words that belong together stand
+# together, and a page that says all of them here and there says little.
+OUTSIDE = 0.3
+# A line says what is so; the page that answers it repeats its words and adds all that goes with them. So a role counts
+# more the more briefly it writes than the others: by this power of how many times, and up to `ALIKE` times not at all.
+# Of a role with fewer messages than `ENOUGH` among the hits of a conversation, nothing is known.
+BRIEFNESS, ALIKE, ENOUGH = 0.25, 1.4, 3
+# By how much a page counts less than a line of the same worth, whoever writes it.
+PAGE_COSTS = 0.2
+
 # Fewer texts than this with every word in them, and those with any of the words are given too.
 A_HANDFUL = 5
 
@@ -85,8 +96,11 @@ class Hit(NamedTuple):
     # Where it stands among everything that is searched, by when it came.
     order_place: int = 0
     author: str | None = None
+    role: str | None = None
     # None where the query names no date.
     created_at: datetime | None = None
+    # The terms in the best passage of a long text; None of a short one.
+    passage: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +128,8 @@ class Neighbour(NamedTuple):
     # None where the query names no date.
     created_at: datetime | None
     author: str | None
+    role: str
+    tokens: int
     # Whether it tells a time, where the query asks for one.
     tells_when: bool = False
 
@@ -160,6 +176,31 @@ def length_cost(tokens: int) -> float:
     return 1 + _LENGTH_WEIGHT * math.log(tokens / LONG) if tokens > LONG else 1.0
 
 
+# A role in a conversation, and how much what it says counts.
+Speaker = tuple[int, str | None]
+
+
+def speakers_of(hits: Iterable[Hit]) -> dict[Speaker, float]:
+    """How much each role counts, by how briefly it writes beside the others."""
+    lengths: dict[int, dict[str | None, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for hit in hits:
+        lengths[conversation_of(hit.place)][hit.role].append(math.log(max(1, hit.tokens)))
+    speakers: dict[Speaker, float] = {}
+    for conversation_id, by_role in lengths.items():
+        means = {role: sum(each) / len(each) for role, each in by_role.items() if len(each) >= ENOUGH}
+        middle = sum(means.values()) / max(1, len(means))
+        for role, mean in means.items():
+            differs = max(0.0, abs(mean - middle) - math.log(ALIKE))
+            speakers[conversation_id, role] = math.exp(-BRIEFNESS * math.copysign(differs, mean - middle))
+    return speakers
+
+
+def weight_of(row: Hit | Neighbour, speakers: Mapping[Speaker, float]) -> float:
+    """By how much the worth of a message is multiplied for who says it, and its length."""
+    page = 1 + PAGE_COSTS * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
+    return speakers.get((conversation_of(row.place), row.role), 1.0) / page
+
+
 def by_keywords(hit: Hit, weights: Weights) -> float:
     """The worth of a hit by its words alone, for look-ups of identifiers."""
     worth = 0.0
@@ -189,17 +230,20 @@ def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
-    for _, place, shares, tokens, on, _, _, _, _ in hits:
+    for hit in hits:
+        place, on, passage = hit.place, hit.answered_in, hit.passage
         if on is not None and on not in offsets:
             offsets[on] = {**_AROUND_A_QUESTION, on: answer}
-        cost = length_cost(tokens)
+        cost = length_cost(hit.tokens)
         stretch = place // STRETCH
-        for term, share in enumerate(shares):
+        for term, share in enumerate(hit.shares):
             if not share:
                 continue
             of_term = held[term]
             if term < words:
                 share /= cost
+                if passage is not None and term not in passage:
+                    share *= OUTSIDE
             of_term[place] += share
             stretches[term][stretch] += share
             for offset, weight in offsets[on].items():
@@ -316,6 +360,9 @@ class Ranking:
         own = {hit.place: hit for hit in hits}
         complete = {hit.place for hit in hits if hit.is_complete}
         worths = in_context(hits, self.weights)
+        speakers = speakers_of(hits)
+        for hit in hits:
+            worths[hit.place] *= weight_of(hit, speakers)
         if not self.query.takes_neighbours:
             worths = {place: worth for place, worth in worths.items() if place in own}
         places = {
@@ -325,9 +372,13 @@ class Ranking:
         if is_settled:
             places &= complete
         rows = self.neighbours(places) if self.query.takes_neighbours else [own[place] for place in places]
-        return [
-            self._match(row, worths[row.place] + self.weights.of_its_own(row), row.place in complete) for row in rows
-        ]
+        matches = []
+        for row in rows:
+            worth = worths[row.place]
+            if row.place not in own:
+                worth *= weight_of(row, speakers)
+            matches.append(self._match(row, worth + self.weights.of_its_own(row), row.place in complete))
+        return matches
 
     def _each(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
         """Every hit by itself; settled, only those that are complete."""

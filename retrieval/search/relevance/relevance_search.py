@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, compress, count
@@ -17,6 +19,7 @@ from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import (
     A_HANDFUL,
+    LONG,
     Hit,
     Hits,
     Neighbour,
@@ -35,6 +38,12 @@ _RANKED, _PROMISING = 380, 150
 MOST_ROWS = 50_000
 # Of messages with words so common that only the newest are searched: of so many, the tool is checked.
 MOST_PROMISING = 5000
+
+# In words; docs/figures.md has what other passages change.
+HALF_A_PASSAGE = 30
+# Of a tsvector as text, a lexeme and the places where it stands, such as 'port':3A,17A. All words that are farther
+# behind in a text have the last place.
+_LEXEME, _PLACE, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A-D,]+)"), re.compile(r"\d+"), 16_383
 
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
 _RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
@@ -187,11 +196,13 @@ class RankedRows:
             order_place=self.filters.place(table),
             # The author matters where the hits alone are ranked; that of neighbours is read with them.
             author="author" if table is MESSAGES else "NULL::text",
+            role="role::text" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
+            words_of_long=_SQL["words_of_long"].format(long=LONG) if len(query.terms) > 1 else "NULL::text",
             vector=_UNPACKED.format(vector=table.vector) if len(query.terms) > 1 else table.vector,
             newest=newest,
             where=where,
-            words=words,
+            matching=words,
             most=self.most if table is MESSAGES and is_in_context else self.most_alone,
             ranks=", ".join(ranks),
             shares=", ".join([*(f"r{n}" for n in lexemes), *in_a_row]),
@@ -249,13 +260,29 @@ class RankedRows:
             return Hits((), (rarity(found=0, among=self.filters.rows),) * len(query.terms), table is MESSAGES)
         # Hundreds of rows hold the same few combinations of terms.
         complete: dict[tuple[bool, ...], bool] = {}
+        looked_at, *rarities = fetched[0][-1]
+        lexemes = {form: term for term, each in enumerate(query.lexemes) for form in query.found_as(each)}
         hits = []
-        for _, name, place, shares, tokens, answered_in, order_place, author, created_at, _ in fetched:
+        for _, name, place, shares, tokens, answered_in, order_place, author, role, created_at, words, _ in fetched:
             held = tuple(map(bool, shares))
             if held not in complete:
                 complete[held] = query.is_matched_by(tuple(_terms(held)))
-            hits.append(Hit(name, place, shares, tokens, answered_in, complete[held], order_place, author, created_at))
-        looked_at, *rarities = fetched[0][-1]
+            passage = best_passage(words, lexemes, rarities) if words else None
+            hits.append(
+                Hit(
+                    name,
+                    place,
+                    shares,
+                    tokens,
+                    answered_in,
+                    complete[held],
+                    order_place,
+                    author,
+                    role,
+                    created_at,
+                    passage,
+                )
+            )
         present = frozenset(chain.from_iterable(map(_terms, complete)))
         is_cut, is_bounded = looked_at > len(hits), looked_at >= MOST_ROWS
         return Hits(tuple(hits), tuple(rarities), table is MESSAGES, present, is_cut, is_bounded)
@@ -277,6 +304,25 @@ class RankedRows:
         )
         near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
         return [Neighbour(*row) for row in rows(statement, {**filters.values, **near}, binary=True)]
+
+
+def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]) -> frozenset[int] | None:
+    """The terms of the passage whose different terms are worth most; None if unknown.
+
+    `words`: a tsvector as text, with the places of words, so that no text is read; `lexemes`: which term each is of.
+    A passage is two halves that follow each other. The parts of compound words stand behind all other words.
+    """
+    halves: dict[int, set[int]] = defaultdict(set)
+    for lexeme, places in _LEXEME.findall(words):
+        term = lexemes.get(lexeme.replace("''", "'"))
+        if term is None:
+            continue
+        for place in map(int, _PLACE.findall(places)):
+            if place < _LAST_PLACE:
+                halves[place // HALF_A_PASSAGE].add(term)
+    passages = {frozenset(first | halves.get(number + 1, set())) for number, first in halves.items()}
+    # Of equally good ones always the same.
+    return max(passages, key=lambda each: (sum(rarity[term] for term in each), sorted(each)), default=None)
 
 
 def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:

@@ -6,14 +6,14 @@
 -- A large tsvector is fetched and unpacked by each function that is given it, so all are given a copy, which the limit
 -- keeps from being made again for each. The offset keeps ranks from being computed twice.
 WITH {newest} hits AS MATERIALIZED (
-    SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
+    SELECT id, conversation_id, seq, token_count, order_place, place, author, role, created_at, words, {shares}
     FROM (
-        SELECT *, {ranks}
+        SELECT *, {words_of_long} AS words, {ranks}
         FROM (
             SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-                   ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
+                   ctid AS place, {author} AS author, {role} AS role, {created_at} AS created_at, {vector} AS vector
             FROM {table}
-            WHERE {where} AND {words}
+            WHERE {where} AND {matching}
             LIMIT %(most_rows)s
         ) AS found
         OFFSET 0
@@ -27,10 +27,14 @@ WITH {newest} hits AS MATERIALIZED (
     LIMIT {most}
 )
 SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
-       author, created_at, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
+       author, role, created_at, words, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
            SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
        ) END
 FROM best
+
+-- name: words_of_long
+-- Where the words of the query stand in a long text: those that `setweight` has marked.
+CASE WHEN token_count > {long} THEN ts_filter(vector, '{{a}}')::text END
 
 -- name: newest_of_matching
 -- The newest of the messages that criteria pick. Materialized, so that the word index finds them: for the order, the
@@ -89,7 +93,7 @@ CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) 
 
 -- name: neighbours
 -- The messages at some places of conversations.
-SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, {tells_when}
+SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {tells_when}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
 WHERE {where}
