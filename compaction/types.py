@@ -345,9 +345,10 @@ class CoverageGap:
 class Coverage:
     """Whether all messages up to `last_seq` can be recovered.
 
-    `stored` messages lie up to there; each is `summarized`, `raw` in the active context, or `unreachable`. `missing`
-    are in no row. All are counted; of the gaps the first are listed, and `gaps_left_out` says how many more there are.
-    `missing_keys` are keys that the host believes to be archived, and no message has.
+    `stored` messages lie up to there; each is `summarized`, `raw` in the active context, `inactive`, which is off the
+    active path since the head was moved, or `unreachable`. `missing` are in no row. All are counted; of the gaps the
+    first are listed, and `gaps_left_out` says how many more there are. `missing_keys` are keys that the host believes
+    to be archived, and no message has.
     """
 
     conversation_id: int
@@ -359,6 +360,7 @@ class Coverage:
     missing: int
     unreachable: int
     is_complete: bool
+    inactive: int = 0
     gaps: tuple[CoverageGap, ...] = ()
     gaps_left_out: int = 0
     missing_keys: tuple[str, ...] = ()

@@ -30,6 +30,8 @@ class Act(StrEnum):
     RELEASE = "release"
     IMPORT_LEDGER = "import_ledger"
     CHANGE_CONVERSATION = "change_conversation"
+    MOVE_HEAD = "move_head"
+    FORK = "fork"
     BEGIN_EXPORT = "begin_export"
     EXPORT_LEDGER = "export_ledger"
     ANCHOR = "anchor"

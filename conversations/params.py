@@ -157,6 +157,23 @@ def _hint(row: Any) -> str:
     return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
 
 
+class MoveHeadParams(ConversationParams):
+    head_seq: WholeNumber = Field(description="The message that the next one is to follow; 0 to begin anew.")
+    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
+    reason: Name = optional("Why, in a word or two, such as edit, regenerate or clear.")
+
+
+class ListBranchesParams(ConversationParams):
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
+
+
+class ForkParams(ConversationParams):
+    session_id: Name = Field(description="Your own name for the new conversation, unique in the workspace.")
+    at_seq: WholeNumber = optional("The last message that it shares; the head if not given.")
+    title: Name = optional("What people see of the new conversation.")
+
+
 class ListMessagesParams(ConversationParams):
     after_seq: WholeNumber = optional("Only messages after this seq.")
     limit: Limit = optional("The most to list.")

@@ -177,6 +177,8 @@ class AppendedMessage:
     token_count: int
     content_hash: str
     created: bool
+    # False for one that was stored before and is off the active path now.
+    active: bool = True
 
     @property
     def id(self) -> str:
@@ -234,6 +236,47 @@ class ConversationRecord:
     parent_link: ParentLink | None = None
     # The seq of the message that the next one follows.
     head_seq: int = 0
+    # How often the head was moved: above 0, there may be branches.
+    moves: int = 0
+
+
+@dataclass(frozen=True)
+class HeadMoveRecord:
+    """A move of the head: what was appended from `at_seq` on follows `head_seq`."""
+
+    conversation_id: int
+    number: int
+    at_seq: int
+    head_seq: int
+    recorded_at: datetime
+    reason: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Messages that follow each other, from one move of the head to the next.
+
+    Its first message follows `follows_seq`. It is on the active path up to `active_to_seq`; 0 if none of it is.
+    """
+
+    number: int
+    first_seq: int
+    last_seq: int
+    follows_seq: int
+    active_to_seq: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class MovedHead:
+    """The head before and after a move, and the context that follows it."""
+
+    conversation_id: int
+    head_seq: int
+    previous_seq: int
+    # Of the move; None where the head was there already.
+    number: int | None
+    counters: Counters
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from retrieval.expansion.expand import Expansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.request import SearchRequest
-from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
+from retrieval.types import BranchChoice, Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
 
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0)
 SEARCH_LATENCY = Histogram("lcm_search_latency_ms", "How long a search took, in milliseconds.", buckets=MILLISECONDS)
@@ -78,6 +78,7 @@ class RetrievalEngine:
         to_seq: int | None = None,
         depth: int | None = None,
         under: str | None = None,
+        branch: BranchChoice | str = BranchChoice.ACTIVE,
     ) -> GrepResult:
         """Search messages, summaries and files in one, several or all conversations.
 
@@ -90,6 +91,9 @@ class RetrievalEngine:
 
         What has gone cold is in no index: `cold_messages` says how much that is. With `cold`, these messages, and no
         others, are searched for all of the words or the expression, the newest first, by as many pages as it takes.
+
+        Found is what is on the active path of its conversation; with the branch `all`, also what was said before the
+        head was moved back, and on other branches.
         """
         request = SearchRequest(
             query,
@@ -111,6 +115,7 @@ class RetrievalEngine:
             to_seq=to_seq,
             depth=depth,
             under=under,
+            branch=BranchChoice(branch),
         )
         return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(request)
 

@@ -25,12 +25,12 @@ from conversations.param_fields import (
     WholeNumber,
     optional,
 )
-from conversations.params import ConversationParams
+from conversations.params import AppendMessagesParams, ConversationParams, IncomingMessage
 from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort
 from retrieval.describing.lineage import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
-from retrieval.types import GrepScope, GrepSort
+from retrieval.types import BranchChoice, GrepScope, GrepSort
 
 # What the policy may allow at most; what it does allow, the services say.
 LONGEST_QUERY = 100_000
@@ -72,6 +72,9 @@ class GrepParams(Params):
     limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
     max_tokens: Tokens | None = optional("The most tokens to give.")
     cursor: Cursor | None = optional(NEXT)
+    branch: Annotated[BranchChoice, OneOf] = optional(
+        "Only what is on the active path of its conversation, or all branches, also those that were left."
+    )
     cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
 
 
@@ -222,6 +225,21 @@ class AssembleParams(ConversationParams):
     )
     as_of: AsOf | None = optional(
         "A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
+    )
+    keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
+
+
+class TurnParams(AppendMessagesParams):
+    messages: list[IncomingMessage] = Field(description="What is new: 0 to 1000 messages, oldest first.")
+    idempotency_key: Name = optional("One for the whole turn: with the same key again, nothing is stored twice.")
+    head_seq: WholeNumber = optional("The message that the first new one follows: where the head is to be moved first.")
+    budget: Tokens | None = optional("The most tokens to give.")
+    query: Query | None = optional("What the next turn is about.")
+    context_format: Annotated[MessageFormat, OneOf] | None = optional(
+        "Whose messages to give the context as; without one, it comes as LCM's own items."
+    )
+    reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
+        "Tokens of the budget to leave for the model's answer."
     )
     keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
 

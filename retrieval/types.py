@@ -28,6 +28,13 @@ class GrepScope(StrEnum):
     ALL = "all"
 
 
+class BranchChoice(StrEnum):
+    """Whether to find what is off the active path of a conversation, too."""
+
+    ACTIVE = "active"
+    ALL = "all"
+
+
 class GrepSort(StrEnum):
     RELEVANCE = "relevance"
     RECENCY = "recency"

@@ -202,7 +202,7 @@ def _current_of(conversation_id: int) -> SessionSummary | None:
 
 def _is_due(current: SessionSummary, conversation: Conversation, reason: HistoryReason) -> bool:
     return (
-        (current.last_seq or 0) < conversation.next_seq - 1
+        (current.last_seq or 0) != conversation.head_seq
         or current.project_id != conversation.project_id
         or current.erased_by_id is not None
         or (current.is_degraded and reason in (HistoryReason.REDO, HistoryReason.MANUAL))

@@ -62,7 +62,7 @@ class HostCompaction:
     def _flush(
         self, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None, *, in_background: bool
     ) -> FlushResult:
-        newest = self.scope.conversation(conversation_id).next_seq - 1
+        newest = self.scope.conversation(conversation_id).head_seq
         plain = _storable(metadata)
         if (recorded := _recorded(conversation_id, host_reference, metadata=plain)) is not None:
             return FlushResult(boundary=recorded, created=False)
@@ -87,14 +87,16 @@ class HostCompaction:
         The same reference again gives the same boundary back; Conflict if its last_seq or metadata differ
         now. Invalid if it would lie beyond the conversation.
         """
-        newest = self.scope.conversation(conversation_id).next_seq - 1
+        conversation = self.scope.conversation(conversation_id)
+        newest = conversation.next_seq - 1
         plain = _storable(metadata)
         recorded = _recorded(conversation_id, host_reference, last_seq=last_seq, metadata=plain)
         if recorded is not None:
             return recorded
         if last_seq is not None and not 0 <= last_seq <= newest:
             raise Invalid(f"The conversation ends at message {newest}: there is no boundary behind message {last_seq}.")
-        return _record(conversation_id, host_reference, newest=newest, last_seq=last_seq, metadata=plain)[0]
+        head = conversation.head_seq
+        return _record(conversation_id, host_reference, newest=head, last_seq=last_seq, metadata=plain)[0]
 
     def list_boundaries(
         self, *, conversation_id: int, before_reference: str | None = None, limit: int = 100
@@ -115,20 +117,26 @@ class HostCompaction:
     ) -> Coverage:
         """After the host has compacted: check that every message can be recovered.
 
-        A message is raw in the active context, or below a summary that is in it; one that is neither, or is not
-        stored at all, is a gap. Without a reference, the whole conversation is looked at. `idempotency_keys` are the
-        host's own keys of messages that it believes to be archived: those that are not are named. NotFound if no
-        boundary has this reference.
+        A message is raw in the active context, or below a summary that is in it, or off the active path since the head
+        was moved; one that is none of these, or is not stored at all, is a gap. Without a reference, the whole
+        conversation is looked at. `idempotency_keys` are the host's own keys of messages that it believes to be
+        archived: those that are not are named. NotFound if no boundary has this reference.
         """
         # One moment for all of it: an append between two reads would look like a gap.
         with snapshot():
-            newest = self.scope.conversation(conversation_id).next_seq - 1
+            conversation = self.scope.conversation(conversation_id)
+            newest = conversation.next_seq - 1
             last_seq = newest if host_reference is None else self._boundary(conversation_id, host_reference).last_seq
-            values = {"conversation_id": conversation_id, "last_seq": last_seq, "most": MOST_GAPS}
+            values = {
+                "conversation_id": conversation_id,
+                "last_seq": last_seq,
+                "most": MOST_GAPS,
+                "off": conversation.off_path,
+            }
             found = sql.rows(_STATEMENTS["coverage"], values)
             missing = sql.rows(_STATEMENTS["missing_keys"], [list(idempotency_keys), conversation_id])
-        stored, summarized, raw, unreachable, gaps = found[0][:5]
-        listed = tuple(CoverageGap(row[5], row[6], GapKind(row[7])) for row in found if row[5] is not None)
+        stored, summarized, raw, unreachable, inactive, gaps = found[0][:6]
+        listed = tuple(CoverageGap(row[6], row[7], GapKind(row[8])) for row in found if row[6] is not None)
         return Coverage(
             conversation_id=conversation_id,
             host_reference=host_reference,
@@ -138,6 +146,7 @@ class HostCompaction:
             raw=raw,
             missing=last_seq - stored,
             unreachable=unreachable,
+            inactive=inactive,
             is_complete=stored == last_seq and not unreachable and not missing,
             gaps=listed,
             gaps_left_out=gaps - len(listed),

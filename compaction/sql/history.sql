@@ -67,7 +67,7 @@ FROM conversations c
 LEFT JOIN session_summaries s ON s.conversation_id = c.conversation_id
     AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
 WHERE c.updated_at <= now() - make_interval(mins => %(minutes)s) AND c.next_seq > 1
-  AND (s.summary_id IS NULL OR s.last_seq < c.next_seq - 1 OR s.project_id IS DISTINCT FROM c.project_id)
+  AND (s.summary_id IS NULL OR s.last_seq <> lcm_head_seq(c.next_seq, c.inactive) OR s.project_id IS DISTINCT FROM c.project_id)
   AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.conversation_id AND m.erased_by_id IS NULL)
   AND NOT EXISTS (
       SELECT FROM history_jobs j WHERE j.conversation_id = c.conversation_id

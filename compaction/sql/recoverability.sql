@@ -1,5 +1,5 @@
 -- name: coverage
--- How many messages up to a seq can be recovered, and the first gaps.
+-- How many messages up to a seq can be recovered, how many are off the active path, and the first gaps.
 -- Each message appears up to three times (as a row, as an item of the context, as a source of a summary), and these are
 -- grouped: the cost of a join would depend on statistics, which a conversation that has just grown does not have yet.
 -- UNION, not UNION ALL: a lineage with a cycle is broken, but the report on it must end.
@@ -17,11 +17,13 @@ WITH RECURSIVE opened(summary_id) AS (
     SELECT l.message_id, NULL, false, true
     FROM opened JOIN summary_messages l ON l.summary_id = opened.summary_id
 ), stored AS MATERIALIZED (
-    SELECT max(seq) AS seq, bool_or(raw) AS raw, bool_or(summarized) AS summarized
+    SELECT max(seq) AS seq, bool_or(raw) AS raw, bool_or(summarized) AS summarized,
+           %(off)s::int8multirange @> max(seq) AS off
     FROM met GROUP BY message_id HAVING max(seq) IS NOT NULL
 ), counted AS (
     SELECT count(*) AS stored, count(*) FILTER (WHERE summarized AND NOT raw) AS summarized,
-           count(*) FILTER (WHERE raw) AS raw, count(*) FILTER (WHERE NOT raw AND NOT summarized) AS unreachable
+           count(*) FILTER (WHERE raw) AS raw, count(*) FILTER (WHERE NOT raw AND NOT summarized AND NOT off) AS unreachable,
+           count(*) FILTER (WHERE NOT raw AND NOT summarized AND off) AS inactive
     FROM stored
 ), gaps(first_seq, last_seq, kind) AS (
     SELECT seq + 1, next - 1, 'missing'
@@ -33,13 +35,13 @@ WITH RECURSIVE opened(summary_id) AS (
     UNION ALL
     SELECT min(seq), max(seq), 'unreachable'
     FROM (
-        SELECT seq, seq - row_number() OVER (ORDER BY seq) AS island FROM stored WHERE NOT raw AND NOT summarized
+        SELECT seq, seq - row_number() OVER (ORDER BY seq) AS island FROM stored WHERE NOT raw AND NOT summarized AND NOT off
     ) AS lost
     GROUP BY island
 ), listed AS (
     SELECT first_seq, last_seq, kind, count(*) OVER () AS gaps FROM gaps ORDER BY first_seq LIMIT %(most)s
 )
-SELECT stored, summarized, raw, unreachable, coalesce(gaps, 0), first_seq, last_seq, kind
+SELECT stored, summarized, raw, unreachable, inactive, coalesce(gaps, 0), first_seq, last_seq, kind
 FROM counted LEFT JOIN listed ON true
 ORDER BY first_seq
 

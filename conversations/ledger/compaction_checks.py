@@ -37,6 +37,7 @@ class SummaryCheck:
     # By superseded id: the line, the id and the coverage of the summary that supersedes it.
     _superseded: dict[str, tuple[int, str, _Covers]] = field(default_factory=dict)
     file_ids: set[str] = field(default_factory=set)
+    has_branches: bool = False
 
     def summary(self, line: Line) -> None:
         """Check a summary: each of its sources must come before it in the ledger."""
@@ -93,7 +94,7 @@ class SummaryCheck:
 
     def _sources_of(self, line: Line) -> list[_Covers] | None:
         """Return the coverage of the sources; None, with a finding, if one is unknown."""
-        summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
+        summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None and not self.has_branches
         found: list[_Covers] = []
         for sources in (line["source_seqs"], line["source_ids"]):
             is_once = len(sources) == len(set(sources))

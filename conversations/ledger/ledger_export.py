@@ -9,7 +9,14 @@ from typing import BinaryIO, Protocol
 from conversations.cold_storage.cold_texts import ColdTexts
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.line_sources import file_lines, message_lines, part_lines, reference_lines, summary_lines
+from conversations.ledger.line_sources import (
+    file_lines,
+    head_move_lines,
+    message_lines,
+    part_lines,
+    reference_lines,
+    summary_lines,
+)
 from conversations.ledger.lines import FORMAT, VERSION, Pen, Place, as_text
 from conversations.ledger.types import Line
 from conversations.ledger.verifying import Verifier, lines_in, refuse
@@ -69,6 +76,7 @@ class LedgerExporter:
             yield {"type": "conversation", "session_id": session_id, "created_at": as_text(conversation.created_at)}
         yield from message_lines(conversation_id, after_seq=pen.place.seq, cold=self.cold)
         yield from part_lines(conversation_id, cold=self.cold)
+        yield from head_move_lines(conversation_id)
         yield from summary_lines(conversation_id)
         for section in self.sections:
             yield from section.lines(conversation_id)

@@ -169,6 +169,7 @@ class LedgerImporter:
         restore: dict[str, Callable[[Sequence[Line]], None]] = {
             "message": rows.messages,
             "part": rows.parts,
+            "head_move": rows.head_moves,
             "summary": rows.summaries,
             "reference": rows.references,
             **{each.kind: partial(each.restore, conversation.pk) for each in self.exporter.sections},

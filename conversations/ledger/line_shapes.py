@@ -117,6 +117,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
         "content_hash": digest, "metadata_hash": maybe(digest), "entry_hash": digest, "record_hash": maybe(digest),
         "chain_hash": digest,
     },
+    "head_move": {"number": small, "at_seq": seq, "head_seq": count, "recorded_at": moment, "reason": stored},
     "summary": {
         "summary_id": an_id, "kind": one_of(*SummaryKind), "depth": small, "created_at": moment,
         "content": maybe(stored), "source_seqs": listed(count), "source_ids": listed(an_id), "first_seq": seq,

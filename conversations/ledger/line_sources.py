@@ -19,7 +19,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.ledger.line_shapes import SHAPES, actor_of, kind_of
 from conversations.ledger.lines import as_text, batches
 from conversations.ledger.types import Line
-from conversations.models import LargeFile, Summary
+from conversations.models import HeadMove, LargeFile, Summary
 from conversations.sql import array, load, rows
 from conversations.store.read import files_of, messages_of, parts_of
 from conversations.types import PART_COLUMNS, MessageRecord, PartRecord
@@ -109,6 +109,12 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
                 if part.ordinal >= chained:
                     yield {"type": "part", "seq": seq, **_part(part, hashes[message_id])}
         after_seq = found[-1][0]
+
+
+def head_move_lines(conversation_id: int) -> Iterator[Line]:
+    """Yield the moves of the head."""
+    for move in HeadMove.objects.filter(conversation_id=conversation_id).order_by("number").iterator():
+        yield _line("head_move", move)
 
 
 def summary_lines(conversation_id: int) -> Iterator[Line]:

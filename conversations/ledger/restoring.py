@@ -13,7 +13,7 @@ from conversations.content.flattening import flattened, searchable
 from conversations.content.lossless_values import split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
-from conversations.models import FileReference, LargeFile, Message
+from conversations.models import FileReference, HeadMove, LargeFile, Message
 from conversations.sql import load, rows
 from conversations.store.messages import as_json, part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType
@@ -45,6 +45,16 @@ class Restored:
         """Write parts of existing messages."""
         if lines:
             self._write("insert_parts", [{**part_row(line), "seq": line["seq"]} for line in lines])
+
+    def head_moves(self, lines: Sequence[Line]) -> None:
+        """Write the moves of the head, in order."""
+        names = ("number", "at_seq", "head_seq", "reason")
+        for line in lines:
+            HeadMove.objects.create(
+                conversation_id=self.conversation_id,
+                recorded_at=datetime.fromisoformat(line["recorded_at"]),
+                **{name: line[name] for name in names},
+            )
 
     def summaries(self, lines: Sequence[Line]) -> None:
         """Write summaries with their links to existing sources."""

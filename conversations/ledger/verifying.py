@@ -21,7 +21,7 @@ from conversations.ledger.types import Findings, LedgerReport, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
 # The order of a conversation's lines; bytes follow their file.
-_ORDER = ("conversation", "message", "part", "summary", "run", "boundary", "file", "reference", "end")
+_ORDER = ("conversation", "message", "part", "head_move", "summary", "run", "boundary", "file", "reference", "end")
 _RANK = {**{kind: rank for rank, kind in enumerate(_ORDER)}, "bytes": _ORDER.index("file")}
 # Every line of a ledger begins like this.
 _BEGINNING = b'{"type":"'
@@ -136,6 +136,7 @@ class Verifier:
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
+        self._moves, self._moved_at = 0, 1
         self._files = FileCheck(self.findings, self._memory)
         runs = RunCheck(self.findings, self._messages)
         self._checks: dict[str, Callable[[Line], None]] = {
@@ -143,6 +144,7 @@ class Verifier:
             "conversation": self._conversation,
             "message": self._messages.message,
             "part": self._messages.part,
+            "head_move": self._head_move,
             "summary": self._summaries.summary,
             "run": runs.run,
             "boundary": runs.boundary,
@@ -165,6 +167,17 @@ class Verifier:
         sentence = "conversations must be ordered by session_id, each once"
         self.findings.require(is_next, "unexpected_line", sentence)
         self._session_id = values["session_id"]
+
+    def _head_move(self, values: Line) -> None:
+        """Check that a move follows the one before, and that its head is a message."""
+        number, at_seq = values["number"], values["at_seq"]
+        is_next = number == self._moves + 1 and self._moved_at <= at_seq <= self._messages.last_seq + 1
+        self.findings.require(is_next, "move_out_of_order", "this move of the head does not follow the one before")
+        is_back = values["head_seq"] < at_seq
+        self.findings.require(is_back, "unknown_message", "this move of the head does not lead to an earlier message")
+        self._moves, self._moved_at = number, at_seq
+        # Each branch has summaries of its own, which may be of the same messages.
+        self._summaries.has_branches = True
 
     def _end(self, values: Line) -> None:
         self._files.finish()

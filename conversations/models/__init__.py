@@ -1,6 +1,7 @@
 """The tables of the store: a model a table, a file a subject."""
 
 from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
+from conversations.models.branches import HeadMove
 from conversations.models.conversation import ContextItem, Conversation, Project, Workspace
 from conversations.models.files import FileReference, LargeFile, Upload, UploadChunk
 from conversations.models.message import Message, MessagePart
@@ -14,6 +15,7 @@ __all__ = [
     "ContextItem",
     "Conversation",
     "FileReference",
+    "HeadMove",
     "LargeFile",
     "Message",
     "MessagePart",

@@ -43,6 +43,13 @@ class EnumField(models.TextField):
         return self.type_name
 
 
+class SeqRangesField(models.Field):
+    """Ranges of seqs, as an int8multirange."""
+
+    def db_type(self, connection: Any) -> str:
+        return "int8multirange"
+
+
 class ExactJSONField(models.JSONField):
     """A `json` column: keeps keys in order and characters that `jsonb` refuses."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from conversations.models.columns import EnumField, record_of
+from conversations.models.columns import EnumField, SeqRangesField, record_of
 from conversations.types import ContextItemType, ConversationRecord, Counters, ParentLink
 
 
@@ -88,6 +89,10 @@ class Conversation(models.Model):
     parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
     parent_link = models.TextField(null=True, choices=[(link.value, link.value) for link in ParentLink])  # noqa: DJ001
 
+    # How often its head was moved, and the seqs off the active path; see `sql/branches.sql`.
+    moves = models.IntegerField(default=0, db_default=0)
+    inactive = SeqRangesField(default="{}", db_default="{}")
+
     objects = ConversationQuerySet.as_manager()
 
     class Meta:
@@ -120,7 +125,27 @@ class Conversation(models.Model):
     @property
     def head_seq(self) -> int:
         """The seq of the message that the next one follows; 0 if there is none."""
-        return self.next_seq - 1
+        return self.head_of(self.inactive_ranges, self.next_seq)
+
+    @property
+    def inactive_ranges(self) -> tuple[tuple[int, int], ...]:
+        """The first and last seqs of the stretches off the active path."""
+        found = () if isinstance(self.inactive, str) else self.inactive
+        return tuple((stretch.lower, stretch.upper - 1) for stretch in found)
+
+    def is_active(self, seq: int) -> bool:
+        """Whether a message of this seq is on the active path."""
+        return not any(first <= seq <= last for first, last in self.inactive_ranges)
+
+    @property
+    def off_path(self) -> str:
+        """The same as an int8multirange, for statements."""
+        return "{" + ",".join(f"[{first},{last}]" for first, last in self.inactive_ranges) + "}"
+
+    @staticmethod
+    def head_of(inactive: Sequence[tuple[int, int]], next_seq: int) -> int:
+        """The newest seq that is on the active path."""
+        return inactive[-1][0] - 1 if inactive and inactive[-1][1] == next_seq - 1 else next_seq - 1
 
     def note_use(self) -> None:
         """Record that it is used today; not within a snapshot, which cannot write."""

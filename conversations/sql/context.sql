@@ -2,13 +2,16 @@
 
 -- name: derived
 -- The beginning of the next two statements: the context as the lineage implies it.
--- It has no messages that were summarized; the given summaries are neither superseded nor sources of another.
+-- It has no messages that were summarized, and none off the path `off`. The given summaries are neither superseded nor
+-- sources of another; of a conversation with branches, `kept` names them and those below them.
 WITH derived AS (
   SELECT m.seq AS ordinal, 'message' AS item_type, m.message_id, NULL::text AS summary_id,
          m.token_count + %(overhead)s AS token_count
   FROM messages m
-  WHERE m.conversation_id = %(id)s
-    AND NOT EXISTS (SELECT FROM summary_messages l WHERE l.message_id = m.message_id)
+  WHERE m.conversation_id = %(id)s AND NOT %(off)s::int8multirange @> m.seq
+    AND NOT EXISTS (
+        SELECT FROM summary_messages l
+        WHERE l.message_id = m.message_id AND (%(kept)s::text[] IS NULL OR l.summary_id = ANY(%(kept)s::text[])))
   UNION ALL
   SELECT s.first_seq, 'summary', NULL, s.summary_id, given.cost
   FROM unnest(%(summary_ids)s::text[], %(costs)s::integer[]) AS given(summary_id, cost)
@@ -49,7 +52,8 @@ FROM derived ORDER BY ordinal
 
 -- name: counters
 -- The counters of a conversation as its row has them.
-SELECT next_seq, total_tokens, active_messages, active_tokens, encode(chain_head, 'hex'), cold_messages, quarantined
+SELECT next_seq, total_tokens, active_messages, active_tokens, encode(chain_head, 'hex'), cold_messages, quarantined,
+       moves, inactive::text
 FROM conversations WHERE conversation_id = %(id)s
 
 -- name: recounted
@@ -74,8 +78,11 @@ SELECT CASE WHEN lacks_its_end THEN next_seq ELSE coalesce(seq, 0) + 1 END,
        (SELECT coalesce(sum(token_count), 0)::bigint FROM context_items WHERE conversation_id = %(id)s),
        encode(CASE WHEN lacks_its_end OR NOT follows THEN chain_head ELSE coalesce(chain_hash, '') END, 'hex'),
        (SELECT count(*) FROM messages WHERE conversation_id = %(id)s AND cold_block_id IS NOT NULL),
-       (SELECT count(*) FROM quarantines WHERE conversation_id = %(id)s AND released_at IS NULL)
-FROM kept
+       (SELECT count(*) FROM quarantines WHERE conversation_id = %(id)s AND released_at IS NULL),
+       moved.moves, lcm_inactive(%(id)s, CASE WHEN lacks_its_end THEN next_seq ELSE coalesce(seq, 0) + 1 END, moved.moves)::text
+FROM kept, LATERAL (
+  SELECT coalesce(max(m.number), 0) AS moves FROM head_moves m WHERE m.conversation_id = %(id)s
+) AS moved
 
 -- name: misfit_ranges
 -- The summaries whose range is not that of their sources.

@@ -12,12 +12,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, NotFound
-from conversations.models import ContextItem, Conversation, Summary
+from conversations.models import ContextItem, Conversation, Summary, SummaryParent
 from conversations.sql import load, rows
+from conversations.store.paths import active_path
 from conversations.types import ContextItemType, SummaryRecord
 
 # What a summary costs in a context: `compaction.planning.costs.context_cost_of` knows how a model is shown one.
@@ -72,6 +73,8 @@ class Counts:
     chain_head: str
     cold_messages: int
     quarantined: int
+    moves: int = 0
+    inactive: str = "{}"
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,9 @@ class CountsChange:
 def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
     """Compare the stored context with the one derived from the lineage.
 
-    Shown are the summaries that are nobody's source and not superseded, each at its first seq for what `cost_of` says,
-    and the messages that no summary was made from. Conflict where the lineage itself wants two things in one place.
+    Shown are, of the path to the head, the summaries that are nobody's source and not superseded, each at its first seq
+    for what `cost_of` says, and the messages that no summary was made from. Conflict where the lineage itself wants two
+    things in one place.
     """
     found = rows(_SQL["derived"] + _SQL["differences"], _values(conversation_id, cost_of))
     added = tuple(_row(columns) for is_derived, *columns in found if is_derived)
@@ -121,15 +125,20 @@ def fill_context(conversation_id: int, *, cost_of: CostOf) -> None:
 
 def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
     """Parameters of the derivation: the summaries of the context and their costs."""
-    shown = Summary.objects.filter(
-        conversation_id=conversation_id, derived_links__isnull=True, superseded_by__isnull=True
-    )
+    path = active_path(conversation_id)
+    shown = Summary.objects.filter(conversation_id=conversation_id, superseded_by__isnull=True)
+    if path.kept is None:
+        shown = shown.filter(derived_links__isnull=True)
+    else:
+        derived = SummaryParent.objects.filter(summary_id__in=path.kept, source_id=OuterRef("pk"))
+        shown = shown.filter(~Exists(derived), pk__in=path.kept)
     costs = {each.summary_id: cost_of(each.as_record()) for each in shown.readable().iterator(chunk_size=100)}
     return {
         "id": conversation_id,
         "summary_ids": list(costs),
         "costs": list(costs.values()),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
+        **path.values,
     }
 
 

@@ -173,6 +173,9 @@ class MessageStore:
                 drafts, row["message_ids"], row["seqs"], row["created"], strict=True
             )
         )
+        if not all(row["created"]):
+            conversation = self.scope.conversation(conversation_id)
+            messages = tuple(replace(each, active=conversation.is_active(each.seq)) for each in messages)
         transaction.on_commit(partial(_count, drafts, messages))
         messages_appended.send(
             sender=MessageStore,

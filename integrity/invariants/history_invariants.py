@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
-from integrity.invariants.invariant import in_sql
+from conversations.models import HeadMove
+from conversations.sql import load
+from conversations.store.paths import WHOLE, active_path
+from integrity.invariants.invariant import Found, in_sql, invariant, violations
 from integrity.types import Severity
 
 FILE = "integrity/history_invariants.sql"
+SQL = load(FILE)
 
 in_sql(
     FILE,
     Severity.CRITICAL,
     {
         "messages_are_complete": "Every message from seq 1 to the newest exists, with all its parts.",
-        "messages_are_reachable_once": "The active context reaches every message in exactly one way.",
+        "messages_are_reachable_once": "The active context reaches every message of its path in exactly one way.",
+        "heads_follow_their_moves": "The head of every conversation is where its recorded moves lead.",
         "recording_never_goes_back": "Times of recording never go back, in messages and conversations.",
     },
 )
@@ -26,7 +33,6 @@ in_sql(
         ),
         "context_points_at_rows": "Every context item points at one message or summary of its conversation.",
         "ordinals_are_unique": "No ordinal or seq is used twice among items, messages, parts or sources.",
-        "context_is_what_lineage_says": "The stored context equals the one derived from lineage.",
         "nothing_is_shown_twice": "No message and no summary is in a context twice.",
         "summaries_have_sources": "Every summary links to at least one source.",
         "lineage_stays_in_its_conversation": "Every summary's sources exist in the same conversation.",
@@ -37,5 +43,17 @@ in_sql(
         "redone_summaries_stand_for_the_same": "A summary that supersedes another covers exactly the same messages.",
         "sources_are_numbered_from_zero": "The sources of every summary are numbered from 0 without a gap.",
     },
-    message_overhead=MESSAGE_OVERHEAD_TOKENS,
 )
+
+
+@invariant(Severity.ERROR)
+def context_is_what_lineage_says(conversation_ids: Sequence[int]) -> Found:
+    """The stored context equals the one derived from lineage."""
+    moved = set(HeadMove.objects.filter(conversation_id__in=conversation_ids).values_list("conversation_id", flat=True))
+    groups = [([each for each in conversation_ids if each not in moved], WHOLE)]
+    groups += [([each], active_path(each)) for each in sorted(moved)]
+    found = Found()
+    for ids, path in groups:
+        values = {**path.values, "message_overhead": MESSAGE_OVERHEAD_TOKENS}
+        found += violations(SQL["context_is_what_lineage_says"], ids, **values)
+    return found

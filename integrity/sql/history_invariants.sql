@@ -22,7 +22,7 @@ HAVING count(p.ordinal) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.ordinal) 
     OR m.chained_parts < 0
 
 -- name: messages_are_reachable_once
--- Messages that the active context reaches by no way or by several.
+-- Messages that the active context reaches by no way or by several, and those off the active path that it reaches.
 WITH RECURSIVE below(root, summary_id) AS (
     SELECT summary_id, summary_id FROM context_items
     WHERE conversation_id = ANY(%(ids)s) AND summary_id IS NOT NULL
@@ -38,15 +38,42 @@ ways AS (
     FROM below JOIN summary_messages l ON l.summary_id = below.summary_id WHERE NOT below.is_cycle
 )
 SELECT m.conversation_id, 'msg_' || m.message_id,
-       CASE count(w.message_id)
-           WHEN 0 THEN format('message %%s cannot be reached', m.seq)
+       CASE
+           WHEN count(w.message_id) = 0 THEN format('message %%s cannot be reached', m.seq)
+           WHEN c.inactive @> m.seq THEN format('message %%s is off the active path and reached through %%s', m.seq,
+                                                string_agg(DISTINCT w.root, ', '))
            ELSE format('message %%s is reached %%s times, through %%s', m.seq, count(*),
                        string_agg(DISTINCT w.root, ', '))
        END
-FROM messages m LEFT JOIN ways w USING (message_id)
+FROM messages m JOIN conversations c USING (conversation_id) LEFT JOIN ways w USING (message_id)
 WHERE m.conversation_id = ANY(%(ids)s)
-GROUP BY m.message_id
-HAVING count(w.message_id) <> 1
+GROUP BY m.message_id, c.conversation_id
+HAVING count(w.message_id) <> CASE WHEN c.inactive @> m.seq THEN 0 ELSE 1 END
+
+-- name: heads_follow_their_moves
+-- Moves that do not follow each other or lead nowhere, and what conversations say of them.
+WITH followed AS (
+    SELECT m.*, row_number() OVER in_order AS expected, lag(m.at_seq, 1, 1::bigint) OVER in_order AS before
+    FROM head_moves m WHERE m.conversation_id = ANY(%(ids)s)
+    WINDOW in_order AS (PARTITION BY m.conversation_id ORDER BY m.number)
+), moved AS (
+    SELECT c.conversation_id, c.next_seq, c.moves, c.inactive,
+           (SELECT coalesce(max(m.number), 0) FROM head_moves m WHERE m.conversation_id = c.conversation_id) AS made,
+           (SELECT count(*) FROM audit_log a
+             WHERE a.conversation_id = c.conversation_id AND a.act = 'move_head') AS acts
+    FROM conversations c WHERE c.conversation_id = ANY(%(ids)s)
+)
+SELECT f.conversation_id, 'move_' || f.number,
+       format('is move %%s, at seq %%s to %%s, behind one at seq %%s', f.expected, f.at_seq, f.head_seq, f.before)
+FROM followed f JOIN conversations c USING (conversation_id)
+WHERE f.number <> f.expected OR f.at_seq < f.before OR f.at_seq > c.next_seq OR f.head_seq NOT BETWEEN 0 AND f.at_seq - 1
+UNION ALL
+SELECT conversation_id, 'conv_' || conversation_id,
+       CASE WHEN acts > made THEN format('its head was moved %%s times, and %%s moves are there', acts, made)
+            ELSE format('says that its head moved %%s times and %%s is off its path; its moves are %%s and say %%s',
+                        moves, inactive, made, lcm_inactive(conversation_id, next_seq, made)) END
+FROM moved
+WHERE acts > made OR moves <> made OR inactive <> lcm_inactive(conversation_id, next_seq, made)
 
 -- name: recording_never_goes_back
 -- Messages recorded before their predecessor, and conversations written before their newest message.
@@ -122,18 +149,24 @@ FROM summary_parents p JOIN summaries s USING (summary_id) WHERE s.conversation_
 GROUP BY s.conversation_id, s.summary_id, p.ordinal HAVING count(*) > 1
 
 -- name: context_is_what_lineage_says
--- Differences between the stored context and the one derived from lineage.
+-- Differences between the stored context and the one derived from lineage; where the head was moved, of one
+-- conversation, whose path `off` and `kept` are.
 WITH derived AS (
     SELECT m.conversation_id, m.seq AS ordinal, 'msg_' || m.message_id AS id,
            m.token_count + %(message_overhead)s AS tokens
     FROM messages m
-    WHERE m.conversation_id = ANY(%(ids)s)
-      AND NOT EXISTS (SELECT FROM summary_messages l WHERE l.message_id = m.message_id)
+    WHERE m.conversation_id = ANY(%(ids)s) AND NOT %(off)s::int8multirange @> m.seq
+      AND NOT EXISTS (
+          SELECT FROM summary_messages l
+          WHERE l.message_id = m.message_id AND (%(kept)s::text[] IS NULL OR l.summary_id = ANY(%(kept)s::text[])))
     UNION ALL
     SELECT s.conversation_id, s.first_seq, s.summary_id, NULL
     FROM summaries s
-    WHERE s.conversation_id = ANY(%(ids)s)
-      AND NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id)
+    WHERE s.conversation_id = ANY(%(ids)s) AND (%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s::text[]))
+      AND NOT EXISTS (
+          SELECT FROM summary_parents p
+          WHERE p.parent_summary_id = s.summary_id
+            AND (%(kept)s::text[] IS NULL OR p.summary_id = ANY(%(kept)s::text[])))
       AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id)
 ), stored AS (
     SELECT conversation_id, ordinal, coalesce('msg_' || message_id, summary_id, 'nothing') AS id,

@@ -42,7 +42,12 @@ SELECT s.conversation_id, s.summary_id,
             THEN format('does not reach message %%s', min(m.seq) FILTER (WHERE w.message_id IS NULL))
             ELSE format('reaches message %%s several times', min(m.seq) FILTER (WHERE w.ways > 1)) END
 FROM present s
+LEFT JOIN LATERAL (
+    SELECT CASE WHEN c.moves > 0 THEN lcm_off_path(s.conversation_id, s.last_seq) ELSE '{}' END AS off
+    FROM conversations c WHERE c.conversation_id = s.conversation_id
+) AS path ON true
 LEFT JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq BETWEEN 1 AND s.last_seq
+    AND NOT coalesce(path.off, '{}') @> m.seq
 LEFT JOIN counted w ON w.root = s.summary_id AND w.message_id = m.message_id
 GROUP BY s.conversation_id, s.summary_id
 HAVING bool_or(m.message_id IS NULL OR w.message_id IS NULL OR w.ways > 1)

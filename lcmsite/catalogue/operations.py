@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from compaction import params as compaction
 from compaction.background.statistics import CompactionActivity
+from compaction.branches import Branches
 from compaction.engine import CompactionEngine
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
@@ -41,6 +42,7 @@ from retrieval.map import params as maps
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.record.event_export import MapRecord
+from retrieval.turns import Turns
 
 WRITE = KeyScope.WRITE
 ADMIN = KeyScope.ADMIN
@@ -81,6 +83,13 @@ CATALOGUE: tuple[Operation, ...] = (
         "lcm_message", immutable=True, for_agents=True),
     Operation(ConversationStore, "get_context_items", conversations.ListContextItemsParams, "GET",
         ONE + "context-items/", "lcm_items", paging=Paging("after_ordinal", "ordinal")),
+    # Branches.
+    Operation(Branches, "move_head", conversations.MoveHeadParams, "POST", ONE + "head/", "lcm_rewind", scope=WRITE,
+        heavy=True),
+    Operation(Branches, "list_branches", conversations.ListBranchesParams, "GET", ONE + "branches/", "lcm_branches",
+        paging=Paging("after_number", "number")),
+    Operation(Branches, "fork_conversation", conversations.ForkParams, "POST", ONE + "forks/", "lcm_fork", scope=WRITE,
+        status=201, heavy=True),
     # Compaction, its runs and its jobs.
     Operation(CompactionEngine, "evaluate", compaction.EvaluateParams, "GET", ONE + "pressure/", "lcm_evaluate",
         for_agents="lcm_status"),
@@ -175,6 +184,8 @@ CATALOGUE: tuple[Operation, ...] = (
         "lcm_lineage_window", heavy=True),
     Operation(ContextAssembler, "assemble", retrieval.AssembleParams, "GET", ONE + "context/", "lcm_assemble",
         for_agents=True, heavy_with="query"),
+    Operation(Turns, "turn", retrieval.TurnParams, "POST", ONE + "turns/", "lcm_turn", scope=WRITE, status=201,
+        heavy_with="query"),
     Operation(ContextAssembler, "recall", retrieval.RecallParams, "GET", ONE + "recall/", "lcm_recall",
         everywhere="recall/", for_agents=True, heavy_with="query"),
     Operation(ContextAssembler, "list_receipts", retrieval.ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts",

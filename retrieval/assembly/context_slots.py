@@ -100,12 +100,13 @@ class StoredContext:
         return page_in(rows(statement, values, binary=True))
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
-        return messages_around(self.conversation.conversation_id, seqs)
+        return messages_around(self.conversation.conversation_id, seqs, off_path=self.conversation.off_path)
 
 
-def messages_around(conversation_id: int, seqs: Iterable[int]) -> list[Candidate]:
+def messages_around(conversation_id: int, seqs: Iterable[int], *, off_path: str) -> list[Candidate]:
     """The messages that may be of one group with those at these seqs, in order."""
     values = {
+        "off": off_path,
         "id": conversation_id,
         "seqs": array(seqs),
         "reach": MAX_ATOM_MESSAGES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
+from conversations.store.paths import WHOLE, Path, kept_summaries
 from conversations.types import Counters
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import SlotPage, messages_around, page_in
@@ -37,6 +38,8 @@ class PastContext:
     conversation_id: int
     moment: Moment
     whole: SlotPage
+    # The seqs off its path.
+    off_path: str = WHOLE.off
 
     @cached_property
     def counters(self) -> Counters:
@@ -64,7 +67,7 @@ class PastContext:
         )
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
-        return self._marked(messages_around(self.conversation_id, seqs))
+        return self._marked(messages_around(self.conversation_id, seqs, off_path=self.off_path))
 
     def _marked(self, messages: Iterable[Candidate]) -> list[Candidate]:
         return [each._replace(is_recalled=each.message_id not in self._shown) for each in messages]
@@ -84,7 +87,7 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     kind, given = _parse(as_of, message_count=conversation.counters.message_count)
     run_id = str(given) if kind == "moment_of_run" else None
     given_time = given if isinstance(given, datetime) else None
-    values = {
+    values: dict[str, Any] = {
         "id": conversation_id,
         "as_of": given,
         # Whether what was made at exactly its time belongs to it.
@@ -92,6 +95,8 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
         "sought": array(sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
+    path = _path_at(conversation, kind, values) if conversation.moves else WHOLE
+    values |= path.values
     # A time that was given is not read back: there are some that the database knows and Python does not.
     time_found = "time" if given_time is None else "NULL::timestamptz"
     statement = _SQL["past_context"].format(moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"])
@@ -106,7 +111,15 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     page = page_in(_priced(found))
     slots = {slot.summary_id: slot for slot in page.slots}
     standing_for = [(slots[summary.summary_id], message_id) for summary, message_id in page.standing_for]
-    return PastContext(conversation_id, moment, replace(page, standing_for=standing_for))
+    return PastContext(conversation_id, moment, replace(page, standing_for=standing_for), path.off)
+
+
+def _path_at(conversation: Conversation, kind: str, values: Mapping[str, Any]) -> Path:
+    """The path to the head of the moment, with the summaries that there were."""
+    statement = _SQL["path_at_moment"].format(moment=_SQL[kind])
+    [(seq, time, off)] = rows(statement, {**values, "is_seq": kind == "moment_after_seq"})
+    kept = kept_summaries(conversation.pk, off, before=time, upto=bool(values["upto"]), last=seq)
+    return Path(off, kept)
 
 
 def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -120,6 +120,8 @@ class Filters:
     at: datetime | None = None
     # How many messages of these conversations are cold.
     cold: int = 0
+    # The seqs off the active path, if there are any: of one conversation. Of several, each row of them says its own.
+    off_path: str | None = None
     # All messages that have to do with the tools of the request, if these were called rarely.
     of_tools: tuple[int, ...] | None = None
 
@@ -145,7 +147,7 @@ class Filters:
     @property
     def is_narrowed(self) -> bool:
         """Whether a message beside a match may be filtered out."""
-        is_part = self.low > 0 or self.high < self.newest or self.at is not None
+        is_part = self.low > 0 or self.high < self.newest or self.at is not None or self.off_path is not None
         return is_part or self.request.picks_among_messages
 
     def place(self, table: Searchable) -> str:
@@ -203,6 +205,7 @@ class Filters:
             "below": texts(self.below),
             "holding": texts([request.under, *self.below] if request.under else []),
             "at": self.at,
+            "off_path": self.off_path,
         }
 
     def where(self, table: Searchable, *, by_words: bool = True, costly: bool = True) -> str:
@@ -237,6 +240,10 @@ class Filters:
         request, place = self.request, self.place(table)
         first, last = table.first_moment, table.last_moment
         conditions: dict[str, Any] = {f"{last} >= %(since)s": request.since, f"{first} < %(until)s": request.until}
+        if table is not FILES:
+            last_seq = f"{table.name}.{'seq' if table is MESSAGES else 'last_seq'}"
+            name = "on_active_path" if self.is_one_conversation else "on_its_active_path"
+            conditions[_SQL[name].format(seq=last_seq, table=table.name)] = self.off_path is not None
         if table is MESSAGES:
             conditions |= {
                 f"{place} > %(low)s": self.low > 0,

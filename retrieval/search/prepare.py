@@ -24,6 +24,7 @@ from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, Term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
 from retrieval.search.request import SearchRequest, wrong
+from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")
 
@@ -88,6 +89,7 @@ class Extent(NamedTuple):
     cold: int
     newest: int
     named: Sequence[int] | None
+    off_path: str | None
     now: datetime
     # When PostgreSQL last counted the words of all messages, and whether every transaction sees that count.
     counted_at: datetime | None
@@ -137,6 +139,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         extent.newest,
         below,
         cold=extent.cold,
+        off_path=extent.off_path if request.branch is BranchChoice.ACTIVE else None,
         of_tools=_messages_of_rare_tools(request) if request.tool_names else None,
     )
     return Prepared(filters, lexed_terms(queries), _word_frequencies(extent) if queries else {}, extent.now)

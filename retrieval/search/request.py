@@ -15,7 +15,7 @@ from conversations.errors import Invalid
 from conversations.humanize import counted
 from conversations.types import PartType, Role
 from retrieval.policy import RetrievalPolicy
-from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
+from retrieval.types import BranchChoice, GrepMode, GrepScope, GrepSort, ItemKind
 
 MESSAGE, SUMMARY, FILE = ItemKind.MESSAGE, ItemKind.SUMMARY, ItemKind.FILE
 _KINDS = {
@@ -62,6 +62,7 @@ class SearchRequest:
     to_seq: int | None = None
     depth: int | None = None
     under: str | None = None
+    branch: BranchChoice = BranchChoice.ACTIVE
 
     def validated(self, policy: RetrievalPolicy) -> SearchRequest:
         """The normalized request; Invalid, naming the param, if nothing can match."""

@@ -112,6 +112,7 @@ WITH given AS MATERIALIZED (
         SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
         FROM messages m
         WHERE m.conversation_id = %(id)s AND m.seq BETWEEN given.first_seq AND given.last_seq
+          AND NOT %(off)s::int8multirange @> m.seq
         OFFSET 0
     ) AS near
 )
@@ -130,7 +131,8 @@ FROM named
 
 -- name: past_context
 -- The context as it was at a moment: the summaries there were, and what none of them stood for yet.
--- A summary that reaches farther than the messages did cannot have been there, whatever its time.
+-- A summary that reaches farther than the messages did cannot have been there, whatever its time. Where the head was
+-- moved, all follows the path to the head of that moment: `off` and `kept` say it.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
@@ -146,6 +148,7 @@ WITH RECURSIVE above AS (
     WHERE s.conversation_id = %(id)s AND s.last_seq <= (SELECT seq FROM moment)
       AND ((SELECT time FROM moment) IS NULL OR s.created_at < (SELECT time FROM moment)
            OR (%(upto)s AND s.created_at = (SELECT time FROM moment)))
+      AND (%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s::text[]))
 ), summed AS MATERIALIZED (
     SELECT t.first_seq, c.token_count, t.summary_id, t.last_seq
     FROM there t LEFT JOIN context_items c ON c.summary_id = t.summary_id
@@ -160,9 +163,11 @@ WITH RECURSIVE above AS (
         SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
     ) AS covered ON covered.message_id = m.message_id
     WHERE m.conversation_id = %(id)s AND m.seq <= (SELECT seq FROM moment) AND covered.message_id IS NULL
+      AND NOT %(off)s::int8multirange @> m.seq
 ), sought AS MATERIALIZED (
     SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
     FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
+      AND seq <= (SELECT seq FROM moment) AND NOT %(off)s::int8multirange @> seq
 ), named AS (
     SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
 )
@@ -219,3 +224,15 @@ FROM (SELECT coalesce(
 -- Summaries as they are shown.
 SELECT summary_id, content, erased_by_id, kind::text, depth, first_seq, last_seq, earliest_at, latest_at
 FROM summaries WHERE summary_id = ANY(%s::text[])
+
+-- name: path_at_moment
+-- The newest seq of a moment, its time, and what of the messages up to there is not on the path to the head of that moment:
+-- that seq, unless the head was moved by then with nothing appended since.
+SELECT moment.seq, moment.time,
+       (lcm_off_path(%(id)s, head) + int8multirange(int8range(head + 1, greatest(head, moment.seq) + 1)))::text
+FROM ({moment}) AS moment, LATERAL (
+    SELECT CASE WHEN %(is_seq)s THEN moment.seq ELSE lcm_head_at(%(id)s, moment.seq + 1, (
+        SELECT coalesce(max(m.number), 0) FROM head_moves m
+        WHERE m.conversation_id = %(id)s AND m.recorded_at <= moment.time
+    )) END AS head OFFSET 0
+) AS there

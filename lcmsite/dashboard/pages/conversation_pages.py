@@ -109,6 +109,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     if is_cut:
         last = records[-1].seq
     active = [each for each in window.summaries if each.active]
+    branches = visit.ask("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
     # Missing rows leave gaps, so the list may reach beyond this page.
@@ -118,7 +119,12 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
             shown.append({"gap": MessageSpan(expected, seq - 1)})
         is_raw = any(span.first_seq <= seq <= span.last_seq for span in window.raw)
         summary = next((each for each in active if each.first_seq <= seq <= each.last_seq), None)
-        shown.append({"turn": turn, "is_raw": is_raw, "summary": summary})
+        branch = next((each for each in branches if each.first_seq <= seq <= each.last_seq), None)
+        is_off = branch is not None and seq > branch.active_to_seq
+        begins = branch if branch is not None and branch.number and seq == branch.first_seq else None
+        shown.append(
+            {"turn": turn, "is_raw": is_raw, "summary": None if is_off else summary, "is_off": is_off, "begins": begins}
+        )
         expected = seq + 1
     if expected <= last:
         shown.append({"gap": MessageSpan(expected, last)})

@@ -56,3 +56,13 @@ coalesce((
     WHERE last.conversation_id = large_files.conversation_id AND last.recorded_at <= large_files.created_at
     ORDER BY last.seq DESC LIMIT 1
 ), 0)
+
+-- name: on_active_path
+-- What is on the active path of the one conversation; a summary is if the last message that it stands for is.
+NOT %(off_path)s::int8multirange @> {seq}
+
+-- name: on_its_active_path
+-- The same in several conversations.
+NOT EXISTS (
+    SELECT FROM conversations own WHERE own.conversation_id = {table}.conversation_id AND own.inactive @> {seq} OFFSET 0
+)

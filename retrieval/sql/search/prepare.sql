@@ -1,15 +1,17 @@
 -- What a search reads before it looks for anything.
 
 -- name: extent_of_one
--- How large one conversation is, and when PostgreSQL last counted its words.
-SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[], now(), {statistics}
+-- How large one conversation is, what is off its active path, and when PostgreSQL last counted its words.
+SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[],
+       CASE WHEN NOT isempty(inactive) THEN inactive::text END, now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: extent_of_several
--- The same of several conversations, where places are ids of messages; with `named`, those of them that are there.
+-- The same of several conversations, where places are ids of messages; with `named`, those of them that are there. What
+-- is off the active path is looked up for each row if there is anything.
 SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
        (SELECT coalesce(max(message_id), 0) FROM messages), array_agg(conversation_id) FILTER (WHERE %(named)s),
-       now(), {statistics}
+       CASE WHEN bool_or(NOT isempty(inactive)) THEN '{{}}' END, now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: statistics

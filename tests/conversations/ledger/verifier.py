@@ -62,7 +62,7 @@ def verify(file, previous="", heads=None):
             anchored = (heads or {}).get((workspace, line["session_id"]), {})
             assert not anchored or anchored["created_at"] == line["created_at"], "anchor: another beginning"
             known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, {}, number
-            keys, runs, newer = set(), set(), {}
+            keys, runs, newer, moves = set(), set(), {}, []
             needed, references = [], []
         elif kind == "message":
             hashes = [part["part_hash"] for part in line["parts"]]
@@ -88,6 +88,11 @@ def verify(file, previous="", heads=None):
             known[newest], tokens = line, tokens + line["token_count"]
         elif kind == "part":
             assert known[line["seq"]]["erased"] or part_hash(line) == line["part_hash"], "part"
+        elif kind == "head_move":
+            moved, before = moves[-1] if moves else (0, 1)
+            assert line["number"] == moved + 1 and before <= line["at_seq"] <= newest + 1, "move"
+            assert line["head_seq"] < line["at_seq"], "move"
+            first, _ = first + 1, moves.append((line["number"], line["at_seq"]))
         elif kind == "summary":
             sources = (known[each] for each in line["source_seqs"] + line["source_ids"])
             hashes = ",".join(each.get("content_hash") or each["summary_hash"] for each in sources)

@@ -180,6 +180,14 @@ ALTER TABLE ONLY public.file_references
 ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_pkey PRIMARY KEY (grant_id);
 
+-- CONSTRAINT head_moves head_moves_are_numbered
+ALTER TABLE ONLY public.head_moves
+    ADD CONSTRAINT head_moves_are_numbered UNIQUE (conversation_id, number);
+
+-- CONSTRAINT head_moves head_moves_pkey
+ALTER TABLE ONLY public.head_moves
+    ADD CONSTRAINT head_moves_pkey PRIMARY KEY (head_move_id);
+
 -- CONSTRAINT history_jobs history_jobs_pkey
 ALTER TABLE ONLY public.history_jobs
     ADD CONSTRAINT history_jobs_pkey PRIMARY KEY (job_id);
@@ -509,6 +517,10 @@ ALTER TABLE ONLY public.file_references
 -- FK CONSTRAINT grants grants_workspace_id_67d1f8fd_fk_workspaces_workspace_id
 ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_workspace_id_67d1f8fd_fk_workspaces_workspace_id FOREIGN KEY (workspace_id) REFERENCES public.workspaces(workspace_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT head_moves head_moves_conversation_id_9839db2d_fk_conversat
+ALTER TABLE ONLY public.head_moves
+    ADD CONSTRAINT head_moves_conversation_id_9839db2d_fk_conversat FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
 
 -- FK CONSTRAINT history_jobs history_jobs_conversation_id_2024843a_fk_conversat
 ALTER TABLE ONLY public.history_jobs
@@ -903,6 +915,50 @@ CREATE FUNCTION public.lcm_fold(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN CASE WHEN (octet_length(content) = length(content)) THEN content WHEN (content !~ '[ -῿⁰-₟℀-↏①-⓿⺀-⿟゙゚㄰-㏿豈-￯𝐀-𝟿]'::text) THEN content ELSE NORMALIZE(regexp_replace(NORMALIZE(content, NFKD), '[̀-ͯ]'::text, ''::text, 'g'::text), NFC) END;
 
+-- FUNCTION lcm_follow_move()
+CREATE FUNCTION public.lcm_follow_move() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  last head_moves;
+BEGIN
+  SELECT * INTO last FROM head_moves WHERE conversation_id = NEW.conversation_id ORDER BY number DESC LIMIT 1;
+  IF NEW.number <> coalesce(last.number, 0) + 1 OR NEW.at_seq < coalesce(last.at_seq, 1) THEN
+    RAISE EXCEPTION 'move % of conversation % does not follow the one before', NEW.number, NEW.conversation_id
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+-- FUNCTION lcm_head_at(bigint, bigint, bigint)
+CREATE FUNCTION public.lcm_head_at(p_conversation_id bigint, p_next_seq bigint, p_moves bigint) RETURNS bigint
+    LANGUAGE sql STABLE
+    AS $$
+  SELECT coalesce((
+    SELECT CASE WHEN m.at_seq >= p_next_seq THEN m.head_seq END FROM head_moves m
+    WHERE m.conversation_id = p_conversation_id AND m.number <= p_moves AND m.at_seq <= p_next_seq
+    ORDER BY m.number DESC LIMIT 1
+  ), p_next_seq - 1)
+$$;
+
+-- FUNCTION lcm_head_seq(bigint, int8multirange)
+CREATE FUNCTION public.lcm_head_seq(p_next_seq bigint, p_inactive int8multirange) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT CASE WHEN p_inactive @> p_next_seq - 1
+         THEN (SELECT max(lower(stretch)) - 1 FROM unnest(p_inactive) AS stretch)
+         ELSE p_next_seq - 1 END
+$$;
+
+-- FUNCTION lcm_inactive(bigint, bigint, bigint)
+CREATE FUNCTION public.lcm_inactive(p_conversation_id bigint, p_next_seq bigint, p_moves bigint) RETURNS int8multirange
+    LANGUAGE sql STABLE
+    AS $$
+  SELECT lcm_off_path(p_conversation_id, head) + int8multirange(int8range(head + 1, greatest(head + 1, p_next_seq)))
+  FROM lcm_head_at(p_conversation_id, p_next_seq, p_moves) AS head
+$$;
+
 -- FUNCTION lcm_is_announced(bigint)
 CREATE FUNCTION public.lcm_is_announced(p_conversation_id bigint) RETURNS boolean
     LANGUAGE plpgsql STABLE
@@ -1034,6 +1090,27 @@ BEGIN
     || coalesce(metadata_hash, '')
     || coalesce('record:'::bytea || record_hash, '')
   );
+END
+$$;
+
+-- FUNCTION lcm_off_path(bigint, bigint)
+CREATE FUNCTION public.lcm_off_path(p_conversation_id bigint, p_head bigint) RETURNS int8multirange
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+  tip bigint := p_head;
+  off_path int8multirange := '{}';
+  step record;
+BEGIN
+  LOOP
+    SELECT m.at_seq, m.head_seq INTO step FROM head_moves m
+      WHERE m.conversation_id = p_conversation_id AND m.at_seq <= tip
+      ORDER BY m.at_seq DESC, m.number DESC LIMIT 1;
+    EXIT WHEN NOT FOUND OR step.head_seq >= step.at_seq;
+    off_path := off_path + int8multirange(int8range(step.head_seq + 1, step.at_seq));
+    tip := step.head_seq;
+  END LOOP;
+  RETURN off_path;
 END
 $$;
 
@@ -1524,6 +1601,9 @@ CREATE INDEX grants_workspace_id_67d1f8fd ON public.grants USING btree (workspac
 
 -- INDEX grants_workspace_idx
 CREATE INDEX grants_workspace_idx ON public.grants USING btree (workspace_id, created_at DESC);
+
+-- INDEX head_moves_conversation_id_9839db2d
+CREATE INDEX head_moves_conversation_id_9839db2d ON public.head_moves USING btree (conversation_id);
 
 -- INDEX history_jobs_conversation_id_2024843a
 CREATE INDEX history_jobs_conversation_id_2024843a ON public.history_jobs USING btree (conversation_id);
@@ -2025,6 +2105,16 @@ ALTER TABLE public.file_references ALTER COLUMN reference_id ADD GENERATED ALWAY
     CACHE 1
 );
 
+-- SEQUENCE head_moves_head_move_id_seq
+ALTER TABLE public.head_moves ALTER COLUMN head_move_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.head_moves_head_move_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- SEQUENCE history_jobs_job_id_seq
 ALTER TABLE public.history_jobs ALTER COLUMN job_id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.history_jobs_job_id_seq
@@ -2442,8 +2532,10 @@ CREATE TABLE public.conversations (
     cold_messages bigint DEFAULT 0 NOT NULL,
     conversation_id bigint NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    inactive int8multirange DEFAULT '{}'::int8multirange NOT NULL,
     last_used_on date DEFAULT ((now() AT TIME ZONE 'UTC'::text))::date NOT NULL,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    moves integer DEFAULT 0 NOT NULL,
     next_seq bigint DEFAULT 1 NOT NULL,
     overrides jsonb DEFAULT '{}'::jsonb NOT NULL,
     parent_id bigint,
@@ -2541,6 +2633,19 @@ CREATE TABLE public.grants (
     token_cap integer NOT NULL,
     tokens_used integer DEFAULT 0 NOT NULL,
     workspace_id bigint NOT NULL
+);
+
+-- TABLE head_moves
+CREATE TABLE public.head_moves (
+    CONSTRAINT head_moves_lead_to_a_message CHECK (((head_seq >= 0) AND (head_seq < at_seq) AND (number >= 1))),
+    at_seq bigint NOT NULL,
+    conversation_id bigint NOT NULL,
+    head_move_id bigint NOT NULL,
+    head_seq bigint NOT NULL,
+    number integer NOT NULL,
+    reason text NOT NULL,
+    recorded_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    row_seal bytea
 );
 
 -- TABLE history_jobs
@@ -3117,6 +3222,18 @@ CREATE TRIGGER file_references_are_kept BEFORE TRUNCATE ON public.file_reference
 
 -- TRIGGER grants grants_are_sealed
 CREATE TRIGGER grants_are_sealed BEFORE INSERT OR UPDATE OF grant_id, workspace_id, question, item_ids, depth, token_cap, tokens_used, reads, created_at, expires_at, revoked_at, refusals, row_seal ON public.grants FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('grant_id', 'workspace_id', 'question', 'item_ids', 'depth', 'token_cap', 'tokens_used', 'reads', 'created_at', 'expires_at', 'revoked_at', 'refusals');
+
+-- TRIGGER head_moves head_moves_are_immutable
+CREATE TRIGGER head_moves_are_immutable BEFORE DELETE OR UPDATE ON public.head_moves FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER head_moves head_moves_are_kept
+CREATE TRIGGER head_moves_are_kept BEFORE TRUNCATE ON public.head_moves FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_refuse_change();
+
+-- TRIGGER head_moves head_moves_are_sealed
+CREATE TRIGGER head_moves_are_sealed BEFORE INSERT OR UPDATE OF conversation_id, number, at_seq, head_seq, recorded_at, reason, row_seal ON public.head_moves FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('conversation_id', 'number', 'at_seq', 'head_seq', 'recorded_at', 'reason');
+
+-- TRIGGER head_moves head_moves_follow_each_other
+CREATE TRIGGER head_moves_follow_each_other BEFORE INSERT ON public.head_moves FOR EACH ROW EXECUTE FUNCTION public.lcm_follow_move();
 
 -- TRIGGER integrity_findings integrity_findings_are_sealed
 CREATE TRIGGER integrity_findings_are_sealed BEFORE INSERT OR UPDATE OF finding_id, report_id, code, severity, conversation_id, target, detail, row_seal ON public.integrity_findings FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('finding_id', 'report_id', 'code', 'severity', 'conversation_id', 'target', 'detail');

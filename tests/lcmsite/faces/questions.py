@@ -17,6 +17,7 @@ OF_A_MAP = {"run_id": "map_run_id"}
 INSTEAD = {
     "lcm_undo_repairs": {"repair_id": "applied"},
     "lcm_expand_session": {"summary_id": "session_summary_id"},
+    "lcm_fork": {"session_id": "fork_session_id"},
     "lcm_history_job": {"job_id": "history_job_id"},
     **{
         f"lcm_map_{name}": OF_A_MAP
@@ -24,7 +25,11 @@ INSTEAD = {
     },
 }
 # What has to be said beyond the required params, since a service demands one of several.
-DEMANDED = {"lcm_map_submit": ("kind", "retain", "input_file_id"), "lcm_map_complete": ("output",)}
+DEMANDED = {
+    "lcm_fork": ("at_seq",),
+    "lcm_map_submit": ("kind", "retain", "input_file_id"),
+    "lcm_map_complete": ("output",),
+}
 
 # What is said beyond what has to be said, so that options are asked through every face, too.
 OPTIONS = {
@@ -36,6 +41,7 @@ OPTIONS = {
     "lcm_jobs": {"state": "queued", "limit": 1},
     "lcm_plans": {"limit": 1},
     "lcm_boundaries": {"limit": 1},
+    "lcm_branches": {"limit": 1},
     "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},
     "lcm_assemble": {
         "budget": 2000,

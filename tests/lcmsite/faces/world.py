@@ -51,6 +51,10 @@ def a_world() -> World:
         .host_reference,
         "grant_id": Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id]).grant.grant_id,
         "name": "chat",
+        # Where the head is already, and what a fork may share: the message behind it is withheld.
+        "head_seq": Conversation.objects.get(pk=conversation_id).head_seq,
+        "at_seq": 1,
+        "fork_session_id": "another way",
         "erasure_id": preview.erasure_id,
         "confirmation": preview.confirmation,
         # Of writes: such as change nothing, so that each face finds what the last one left.

@@ -1,0 +1,188 @@
+"""Move the head of a conversation, list its branches, and fork it.
+
+Nothing is deleted: what is off the active path stays, is found, and comes back when the head moves there again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
+
+from compaction.rendering import context_cost_of
+from conversations.audit import Act, AuditLog
+from conversations.content.large_texts.moving import whole
+from conversations.errors import Conflict, Invalid, StaleHead
+from conversations.files.large_files import LargeFileService
+from conversations.models import Conversation, HeadMove
+from conversations.scope import EVERYTHING, Scope
+from conversations.sql import load, rows
+from conversations.store.conversations import ConversationStore
+from conversations.store.derived_context import change_context, context_difference
+from conversations.store.pages import Page
+from conversations.store.paths import branches_of
+from conversations.store.read import files_of, messages_of
+from conversations.types import (
+    PART_COLUMNS,
+    Branch,
+    MessageRecord,
+    MovedHead,
+    NewMessage,
+    NewPart,
+    OpenedConversation,
+    ParentLink,
+    PartRecord,
+    PartType,
+)
+
+_SQL = load("conversations/paths.sql")
+_WITHHELD = load("compaction/history.sql")["withheld_items"]
+# So many messages are copied by one append of a fork.
+COPIED_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Where a conversation goes on, and the ways that it took before."""
+
+    store: ConversationStore
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Branches:
+        return cls(ConversationStore.from_settings(scope))
+
+    @transaction.atomic
+    def move_head(
+        self, *, conversation_id: int, head_seq: int, expected_seq: int | None = None, reason: str = ""
+    ) -> MovedHead:
+        """Move the head: the next message follows `head_seq`, and so does the context.
+
+        Back to an earlier message (a rewind, an edit, a new answer; 0 begins anew), or to one of another branch.
+        Nothing is deleted: messages off the active path keep their seqs, and summaries of them leave the context, in
+        which what they were made from comes back as far as it is on the path. Raises NotFound; Invalid for a seq that
+        there is not; Conflict if the head is not at `expected_seq` (`stale_head`).
+        """
+        conversation = self.store.scope.conversation(conversation_id, locked=True)
+        previous = conversation.head_seq
+        if expected_seq is not None and previous != expected_seq:
+            raise StaleHead(
+                f"The head of conversation {conversation_id} is at seq {previous}, not at {expected_seq}; it was not"
+                " moved.",
+                head_seq=previous,
+            )
+        if not 0 <= head_seq < conversation.next_seq:
+            raise Invalid(f"head_seq: there is no message {head_seq}; the newest is {conversation.next_seq - 1}.")
+        number = None
+        if head_seq != previous:
+            number = self._move(conversation, head_seq, reason)
+            conversation.refresh_from_db()
+        return MovedHead(conversation_id, conversation.head_seq, previous, number, conversation.counters)
+
+    def _move(self, conversation: Conversation, head_seq: int, reason: str) -> int:
+        conversation_id, number = conversation.pk, conversation.moves + 1
+        previous = conversation.head_seq
+        HeadMove.objects.create(
+            conversation=conversation, number=number, at_seq=conversation.next_seq, head_seq=head_seq, reason=reason
+        )
+        AuditLog(self.store.scope).record(
+            Act.MOVE_HEAD,
+            workspace_id=conversation.workspace_id,
+            conversation_id=conversation_id,
+            target=f"move {number}",
+            detail={"from": previous, "to": head_seq},
+        )
+        rows(_SQL["follow_moves"], {"id": conversation_id})
+        change_context(context_difference(conversation_id, cost_of=context_cost_of(self.store.tokens)))
+        rows(_SQL["count_context"], {"id": conversation_id})
+        # By the database's clock, and never back. Compaction looks at the new context.
+        Conversation.objects.filter(pk=conversation_id).update(
+            updated_at=Greatest(F("updated_at"), Now()), rest_until_seq=0
+        )
+        return number
+
+    def list_branches(self, *, conversation_id: int, after_number: int = -1, limit: int = 100) -> list[Branch]:
+        """List the branches of a conversation, oldest first.
+
+        Each is a stretch of messages that follow each other, and begins behind the message where the head was moved.
+        """
+        conversation = self.store.scope.conversation(conversation_id)
+        found = [each for each in branches_of(conversation) if each.number > after_number]
+        return Page(found[:limit], more=len(found) > limit)
+
+    @transaction.atomic
+    def fork_conversation(
+        self, *, conversation_id: int, session_id: str, at_seq: int | None = None, title: str | None = None
+    ) -> OpenedConversation:
+        """Open a conversation that shares the past of another, up to `at_seq`.
+
+        It gets copies of the messages on the path to there, with their times and idempotency keys, and the other as its
+        parent; from then on both go their own ways. The same fork again gives it back. Raises NotFound; Invalid for a
+        seq that there is not; Conflict if a conversation of this name exists already, or a message is quarantined.
+        """
+        source = self.store.scope.conversation(conversation_id)
+        last = source.head_seq if at_seq is None else at_seq
+        if not 0 <= last < source.next_seq:
+            raise Invalid(f"at_seq: there is no message {last}; the newest is {source.next_seq - 1}.")
+        store = replace(self.store, scope=replace(self.store.scope, workspace_id=source.workspace_id))
+        fork = store.open_conversation(
+            session_id=session_id,
+            title=title if title is not None else source.title,
+            metadata=source.metadata,
+            overrides=source.overrides,
+            project=None if source.project is None else source.project.name,
+        )
+        detail = {"of": conversation_id, "at_seq": last}
+        if not fork.created:
+            acts = AuditLog(store.scope).list_acts(conversation_id=fork.conversation_id, act=Act.FORK, limit=1)
+            if [act.detail for act in acts] == [detail]:
+                return fork
+            raise Conflict(f"There is a conversation {session_id[:80]!r} already.", code="conversation_exists")
+        store.open_conversation(session_id=session_id, parent_session_id=source.session_id, parent_link=ParentLink.FORK)
+        messages = _copies(source, last)
+        while batch := list(islice(messages, COPIED_AT_ONCE)):
+            store.append_messages(conversation_id=fork.conversation_id, messages=batch)
+        AuditLog(store.scope).record(
+            Act.FORK, conversation_id=fork.conversation_id, target=f"conv_{fork.conversation_id}", detail=detail
+        )
+        record = store.get_conversation(conversation_id=fork.conversation_id)
+        return OpenedConversation(**vars(record), created=True)
+
+
+def _copies(source: Conversation, last: int) -> Iterator[NewMessage]:
+    """The messages on the path to a seq, as they were appended."""
+    files = LargeFileService.from_settings()
+    after = 0
+    withheld = {id for (id,) in rows(_WITHHELD, [source.pk])} if source.quarantined else set()
+    while found := rows(_SQL["messages_on_path"], {"id": source.pk, "seq": last, "after": after, "limit": 100}):
+        ids = [message_id for message_id, _ in found]
+        needed = files_of(ids)
+        for message_id in ids:
+            if f"msg_{message_id}" in withheld:
+                raise Conflict(f"msg_{message_id} is quarantined; repair or release it, or fork before it.")
+        for message in messages_of(ids):
+            yield _copy(whole(message, files=files) if needed.get(message.message_id) else message)
+        after = found[-1][1]
+
+
+def _copy(message: MessageRecord) -> NewMessage:
+    # A note of compaction belongs to the summary, which is not copied.
+    parts = tuple(
+        _new(part) for part in message.parts if not (part.part_type is PartType.COMPACTION and part.is_synthetic)
+    )
+    return NewMessage(
+        role=message.role,
+        content=message.content,
+        parts=parts,
+        author=message.author,
+        created_at=message.created_at,
+        idempotency_key=message.idempotency_key,
+        metadata=message.metadata,
+    )
+
+
+def _new(part: PartRecord) -> NewPart:
+    return NewPart(**{name: getattr(part, name) for name in PART_COLUMNS})

@@ -1,0 +1,71 @@
+-- Where the head of a conversation moved, and which messages are off its active path.
+--
+-- A row of head_moves says: from `at_seq` on, what is appended follows the message `head_seq`. So each message has one
+-- predecessor, and there is one path from any message back to the first. The active path is that of the head.
+
+-- The seqs up to `p_head` that are not on the path to it: each stretch leads back to the head of the move it begins with.
+CREATE FUNCTION lcm_off_path(p_conversation_id bigint, p_head bigint) RETURNS int8multirange
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  tip bigint := p_head;
+  off_path int8multirange := '{}';
+  step record;
+BEGIN
+  LOOP
+    SELECT m.at_seq, m.head_seq INTO step FROM head_moves m
+      WHERE m.conversation_id = p_conversation_id AND m.at_seq <= tip
+      ORDER BY m.at_seq DESC, m.number DESC LIMIT 1;
+    EXIT WHEN NOT FOUND OR step.head_seq >= step.at_seq;
+    off_path := off_path + int8multirange(int8range(step.head_seq + 1, step.at_seq));
+    tip := step.head_seq;
+  END LOOP;
+  RETURN off_path;
+END
+$$;
+
+-- The head when `p_next_seq` was the next seq and the moves up to `p_moves` were made.
+CREATE FUNCTION lcm_head_at(p_conversation_id bigint, p_next_seq bigint, p_moves bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT coalesce((
+    SELECT CASE WHEN m.at_seq >= p_next_seq THEN m.head_seq END FROM head_moves m
+    WHERE m.conversation_id = p_conversation_id AND m.number <= p_moves AND m.at_seq <= p_next_seq
+    ORDER BY m.number DESC LIMIT 1
+  ), p_next_seq - 1)
+$$;
+
+-- What `conversations.inactive` is: the seqs before `p_next_seq` that are not on the path to the head.
+CREATE FUNCTION lcm_inactive(p_conversation_id bigint, p_next_seq bigint, p_moves bigint) RETURNS int8multirange
+LANGUAGE sql STABLE AS $$
+  SELECT lcm_off_path(p_conversation_id, head) + int8multirange(int8range(head + 1, greatest(head + 1, p_next_seq)))
+  FROM lcm_head_at(p_conversation_id, p_next_seq, p_moves) AS head
+$$;
+
+-- The head of a conversation by its own columns.
+CREATE FUNCTION lcm_head_seq(p_next_seq bigint, p_inactive int8multirange) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN p_inactive @> p_next_seq - 1
+         THEN (SELECT max(lower(stretch)) - 1 FROM unnest(p_inactive) AS stretch)
+         ELSE p_next_seq - 1 END
+$$;
+
+-- Moves are numbered from 1, each at or behind the one before.
+CREATE FUNCTION lcm_follow_move() RETURNS trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+  last head_moves;
+BEGIN
+  SELECT * INTO last FROM head_moves WHERE conversation_id = NEW.conversation_id ORDER BY number DESC LIMIT 1;
+  IF NEW.number <> coalesce(last.number, 0) + 1 OR NEW.at_seq < coalesce(last.at_seq, 1) THEN
+    RAISE EXCEPTION 'move % of conversation % does not follow the one before', NEW.number, NEW.conversation_id
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER head_moves_follow_each_other BEFORE INSERT ON head_moves
+  FOR EACH ROW EXECUTE FUNCTION lcm_follow_move();
+CREATE TRIGGER head_moves_are_immutable BEFORE UPDATE OR DELETE ON head_moves
+  FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
+CREATE TRIGGER head_moves_are_kept BEFORE TRUNCATE ON head_moves
+  FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();

@@ -1,0 +1,103 @@
+"""One round of an agent in one call: append what is new, assemble what the model gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from django.db import transaction
+
+from compaction.branches import Branches
+from conversations.content.lossless_values import require_names
+from conversations.errors import StaleHead
+from conversations.formats.rendered import MessageFormat
+from conversations.scope import EVERYTHING, Scope
+from conversations.types import AppendResult, NewMessage
+from retrieval.assembler import ContextAssembler
+from retrieval.assembly.types import AssembledContext
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What became of the new messages, and the context that follows; None for no messages."""
+
+    conversation_id: int
+    head_seq: int
+    appended: AppendResult | None
+    context: AssembledContext
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Appends and assembles in one transaction."""
+
+    branches: Branches
+    assembler: ContextAssembler
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(Branches.from_settings(scope), ContextAssembler.from_settings(scope))
+
+    @transaction.atomic
+    def turn(
+        self,
+        *,
+        conversation_id: int,
+        messages: Sequence[NewMessage],
+        idempotency_key: str | None = None,
+        expected_seq: int | None = None,
+        head_seq: int | None = None,
+        budget: int | None = None,
+        query: str | None = None,
+        context_format: MessageFormat | str | None = None,
+        reserve: int = 0,
+        keep_receipt: bool = False,
+    ) -> Turn:
+        """Append these messages, then assemble the context: both, or neither.
+
+        `head_seq` first moves the head there, for a turn that was edited or is answered anew. With an
+        `idempotency_key` the messages that have no key of their own get one each from it: the same turn again stores
+        nothing, moves nothing and gives the context as it is then. Raises what an append, a move of the head and an
+        assembly raise; of an error nothing is left.
+        """
+        require_names(idempotency_key=idempotency_key)
+        store = self.branches.store
+        new = [_keyed(message, idempotency_key, place) for place, message in enumerate(messages, start=1)]
+        conversation = store.scope.conversation(conversation_id, locked=True)
+        appended = None
+        if not self._is_stored(conversation_id, new):
+            if expected_seq is not None and conversation.head_seq != expected_seq:
+                raise StaleHead(
+                    f"The head of conversation {conversation_id} is at seq {conversation.head_seq}, not at"
+                    f" {expected_seq}; nothing was stored. Read what is new, then append behind it.",
+                    head_seq=conversation.head_seq,
+                )
+            if head_seq is not None:
+                self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
+        if new:
+            appended = store.append_messages(conversation_id=conversation_id, messages=new)
+        context = self.assembler.assemble(
+            conversation_id=conversation_id,
+            budget=budget,
+            query=query,
+            format=context_format,
+            reserve=reserve,
+            keep_receipt=keep_receipt,
+        )
+        head = store.get_conversation(conversation_id=conversation_id).head_seq
+        return Turn(conversation_id, head, appended, context)
+
+    def _is_stored(self, conversation_id: int, messages: Sequence[NewMessage]) -> bool:
+        """Whether all of these messages were stored before, under their keys."""
+        keys = [message.idempotency_key for message in messages]
+        if not keys or None in keys:
+            return False
+        found = self.branches.store.scope.conversation(conversation_id).messages.filter(idempotency_key__in=keys)
+        return found.count() == len(set(keys))
+
+
+def _keyed(message: NewMessage, key: str | None, place: int) -> NewMessage:
+    if key is None or message.idempotency_key is not None:
+        return message
+    return replace(message, idempotency_key=f"{key}/{place}")

@@ -1,0 +1,109 @@
+"""What is altered past the triggers in a conversation with branches is found, and can be derived again."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import Error, connection, transaction
+
+from compaction.branches import Branches
+from compaction.rendering import context_cost_of
+from conversations.content.tokens import TokenEstimator
+from conversations.models import ContextItem, Conversation, HeadMove, Message
+from conversations.scope import Scope
+from conversations.store.derived_context import rebuild_context, recount
+from conversations.types import NewMessage, Role
+from integrity.checker import IntegrityChecker
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import breaking
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def forked() -> int:
+    """Ten messages, of which six are in a leaf; two more follow the fourth."""
+    conversation_id = a_conversation(*(f"message {n}" for n in range(10))).conversation_id
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 7))
+    Branches.from_settings(Scope(a_workspace().pk)).move_head(conversation_id=conversation_id, head_seq=4)
+    for text in ("another 5", "another 6"):
+        a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text)])
+    return conversation_id
+
+
+def found(conversation_id: int) -> set[str]:
+    report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run(conversation_id=conversation_id)
+    return {result.code for result in report.invariants if result.count}
+
+
+BREAKS = {
+    "a head said to be elsewhere": (
+        "UPDATE conversations SET inactive = '{}' WHERE conversation_id = %s",
+        {"heads_follow_their_moves", "messages_are_reachable_once"},
+    ),
+    "moves miscounted": ("UPDATE conversations SET moves = 0 WHERE conversation_id = %s", {"heads_follow_their_moves"}),
+    "a move to another head": (
+        "UPDATE head_moves SET head_seq = 5 WHERE conversation_id = %s",
+        {"heads_follow_their_moves", "rows_match_their_seals", "context_is_what_lineage_says"},
+    ),
+    "a removed move": (
+        "DELETE FROM head_moves WHERE conversation_id = %s",
+        {"heads_follow_their_moves", "context_is_what_lineage_says"},
+    ),
+    "a message off the path in the context": (
+        "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)"
+        " SELECT conversation_id, seq, 'message', message_id, token_count + 4 FROM messages"
+        " WHERE conversation_id = %s AND seq = 9",
+        {"messages_are_reachable_once", "context_is_what_lineage_says", "counters_are_recounts"},
+    ),
+    "a message of the path out of the context": (
+        "DELETE FROM context_items WHERE conversation_id = %s AND ordinal = 12",
+        {"messages_are_reachable_once", "context_is_what_lineage_says", "counters_are_recounts"},
+    ),
+}
+
+
+def test_a_conversation_with_branches_is_sound(forked):
+    assert found(forked) == set()
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_branch_is_found(forked, name):
+    statement, codes = BREAKS[name]
+
+    assert breaking(statement, forked) == 1
+
+    assert found(forked) == codes
+
+
+@pytest.mark.parametrize(
+    "name", ["a head said to be elsewhere", "moves miscounted", "a message off the path in the context"]
+)
+def test_what_is_derived_can_be_derived_again(forked, name):
+    before = list(ContextItem.objects.filter(conversation_id=forked).order_by("ordinal").values_list("ordinal"))
+    breaking(BREAKS[name][0], forked)
+
+    rebuild_context(forked, cost_of=context_cost_of(TokenEstimator.from_settings()))
+    recount(forked)
+
+    assert found(forked) == set()
+    assert list(ContextItem.objects.filter(conversation_id=forked).order_by("ordinal").values_list("ordinal")) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE head_moves SET head_seq = 1 WHERE conversation_id = %s",
+        "DELETE FROM head_moves WHERE conversation_id = %s",
+        "INSERT INTO head_moves (conversation_id, number, at_seq, head_seq) VALUES (%s, 3, 13, 1)",
+        "INSERT INTO head_moves (conversation_id, number, at_seq, head_seq) VALUES (%s, 2, 10, 1)",
+        "INSERT INTO head_moves (conversation_id, number, at_seq, head_seq) VALUES (%s, 2, 13, 13)",
+    ],
+)
+def test_the_database_refuses_moves_that_do_not_follow(forked, statement):
+    with pytest.raises(Error), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, [forked])
+
+    assert HeadMove.objects.filter(conversation_id=forked).count() == 1
+    assert Message.objects.filter(conversation_id=forked).count() == 12
+    assert Conversation.objects.get(pk=forked).head_seq == 12

@@ -1,0 +1,79 @@
+"""A turn appends and assembles in one transaction, and is the same however often it is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.errors import Invalid, StaleHead
+from conversations.models import HeadMove, Message
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from retrieval.turns import Turns
+from tests.factories import a_conversation, a_store, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+
+def turns() -> Turns:
+    return Turns.from_settings(Scope(a_workspace().pk))
+
+
+def said(*texts: str) -> list[NewMessage]:
+    return [NewMessage(Role.USER, text) for text in texts]
+
+
+def test_a_turn_gives_the_context_with_what_it_appended():
+    conversation_id = a_conversation("one", "two").conversation_id
+
+    turn = turns().turn(conversation_id=conversation_id, messages=said("three"), expected_seq=2)
+
+    assert [item.text for item in turn.context.items] == ["one", "two", "three"]
+    assert (turn.head_seq, turn.appended.messages[0].seq) == (3, 3)
+
+
+def test_a_turn_without_new_messages_assembles():
+    conversation_id = a_conversation("one").conversation_id
+
+    turn = turns().turn(conversation_id=conversation_id, messages=[])
+
+    assert (turn.appended, turn.head_seq, len(turn.context.items)) == (None, 1, 1)
+
+
+def test_a_turn_may_go_on_from_an_earlier_message():
+    conversation_id = a_conversation("one", "two", "three").conversation_id
+
+    turn = turns().turn(conversation_id=conversation_id, messages=said("two, edited"), head_seq=1)
+
+    assert [item.text for item in turn.context.items] == ["one", "two, edited"]
+    assert turn.head_seq == 4
+
+
+def test_the_same_turn_again_stores_and_moves_nothing():
+    conversation_id = a_conversation("one", "two").conversation_id
+    given = {
+        "conversation_id": conversation_id,
+        "messages": said("again", "and again"),
+        "idempotency_key": "turn-17",
+        "head_seq": 1,
+        "expected_seq": 2,
+        "context_format": "openai",
+    }
+
+    first, second = turns().turn(**given), turns().turn(**given)
+
+    assert first.context.messages == second.context.messages
+    assert [each.seq for each in second.appended.messages] == [3, 4]
+    assert (HeadMove.objects.count(), Message.objects.count()) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [({"expected_seq": 1}, StaleHead), ({"budget": 10, "reserve": 20}, Invalid), ({"head_seq": 9}, Invalid)],
+)
+def test_of_a_turn_that_is_refused_nothing_is_left(given, refusal):
+    conversation_id = a_conversation("one", "two").conversation_id
+
+    with pytest.raises(refusal):
+        turns().turn(conversation_id=conversation_id, messages=said("three"), **given)
+
+    assert len(a_store().list_messages(conversation_id=conversation_id)) == 2
