@@ -16,6 +16,8 @@ from conversations.models import (
     ContextItem,
     Conversation,
     FileReference,
+    HeadMove,
+    JournalEntry,
     LargeFile,
     Message,
     MessagePart,
@@ -117,6 +119,19 @@ admin.site.register(
     list_select_related=("workspace",),
     search_fields=("name",),
     ordering=("name", "project_id"),
+)
+admin.site.register(
+    HeadMove,
+    RowsAdmin,
+    list_display=("head_move_id", conversation, "number", "at_seq", "head_seq", "reason", "recorded_at"),
+    ordering=("-head_move_id",),
+)
+admin.site.register(
+    JournalEntry,
+    RowsAdmin,
+    list_display=("journal_entry_id", conversation, "subpath", "position", "uuid", "recorded_at"),
+    search_fields=("uuid", "subpath"),
+    ordering=("-journal_entry_id",),
 )
 admin.site.register(
     Message,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from compaction.branches import Branches
 from compaction.engine import CompactionEngine
+from compaction.hosts.branching import Branches
 from conversations.errors import Conflict, Invalid, NotFound, StaleHead
 from conversations.models import ContextItem, Conversation, HeadMove, Message, Summary
 from conversations.scope import Scope
