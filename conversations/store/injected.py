@@ -18,7 +18,7 @@ from conversations.types import NewMessage, NewPart, PartType, SkippedText
 _NAME = "lcm_injected"
 _MARK_LENGTH = 32
 _ELEMENT = re.compile(rf'<{_NAME} mark="([0-9a-f]{{{_MARK_LENGTH}}})">(.*?)</{_NAME}>', re.DOTALL)
-_BEGINNING = f"<{_NAME} "
+BEGINNING = f"<{_NAME} "
 # What hosts put around it, which says nothing once it is empty.
 _SHELL = re.compile(r"(\s|</?system-reminder>)*")
 # More than the element costs, in any encoding.
@@ -31,7 +31,7 @@ def marked(text: str) -> str:
     return f'<{_NAME} mark="{_mark(inner, settings.SECRET_KEY)}">\n{inner}\n</{_NAME}>'
 
 
-def _mark(text: str, key: str) -> str:
+def _mark(text: str, key: str | bytes) -> str:
     # Hosts may wrap lines anew.
     words = " ".join(text.split())
     return salted_hmac("lcm.injected", words, secret=key, algorithm="sha256").hexdigest()[:_MARK_LENGTH]
@@ -52,21 +52,14 @@ class Screened:
 
 def screened(messages: Sequence[NewMessage]) -> Screened:
     """Leave out what LCM injected; a message that was nothing else is not stored."""
-    if not any(_may_hold_any(message) for message in messages):
-        return Screened(tuple(messages))
     kept, skipped = [], []
     for position, message in enumerate(messages, start=1):
-        rest, characters = _without(message) if _may_hold_any(message) else (message, 0)
+        rest, characters = _without(message)
         if characters:
             skipped.append(SkippedText(position, characters, is_whole=rest is None))
         if rest is not None:
             kept.append(rest)
     return Screened(tuple(kept), tuple(skipped))
-
-
-def _may_hold_any(message: NewMessage) -> bool:
-    texts = [message.content, *(text for part in message.parts for text in (part.text_content, part.tool_output))]
-    return any(isinstance(text, str) and _BEGINNING in text for text in texts)
 
 
 def _without(message: NewMessage) -> tuple[NewMessage | None, int]:
@@ -90,7 +83,7 @@ def _without(message: NewMessage) -> tuple[NewMessage | None, int]:
 
 def _rest_of(text: str | None) -> tuple[str | None, int]:
     """The text without what LCM injected, None if none is left; and how much."""
-    if not isinstance(text, str) or _BEGINNING not in text:
+    if not isinstance(text, str) or BEGINNING not in text:
         return text, 0
     rest = _ELEMENT.sub(lambda found: "" if _is_ours(found[1], found[2]) else found[0], text)
     if len(rest) == len(text):

@@ -29,7 +29,7 @@ from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
-from conversations.store.injected import screened
+from conversations.store.injected import BEGINNING, screened
 from conversations.store.pages import Page, fitting
 from conversations.store.read import messages_after, messages_of
 from conversations.types import (
@@ -87,16 +87,20 @@ class MessageStore:
         `expected_seq` (`stale_head`; what is stored already under its key may be sent again); Unavailable if a file
         cannot be stored.
         """
-        sent = screened(messages)
-        if messages and not sent.messages:
-            conversation = self.scope.conversation(conversation_id)
-            return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
-        stored = (
-            self._append_now(conversation_id, sent.messages)
-            if expected_seq is None
-            else self._append_behind(expected_seq, conversation_id, sent.messages)
-        )
-        return replace(stored, skipped=sent.skipped) if sent.skipped else stored
+        if any(map(_may_be_injected, messages)):
+            sent = screened(messages)
+            if not sent.messages:
+                conversation = self.scope.conversation(conversation_id)
+                return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
+            return replace(self._append_at(expected_seq, conversation_id, sent.messages), skipped=sent.skipped)
+        return self._append_at(expected_seq, conversation_id, messages)
+
+    def _append_at(
+        self, expected_seq: int | None, conversation_id: int, messages: Sequence[NewMessage]
+    ) -> AppendResult:
+        if expected_seq is None:
+            return self._append_now(conversation_id, messages)
+        return self._append_behind(expected_seq, conversation_id, messages)
 
     def _append_now(self, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         now = datetime.now(UTC)
@@ -224,6 +228,12 @@ class MessageStore:
             # Where there are messages, there is a conversation that may be seen.
             self.scope.conversation(conversation_id)
         return Page(found, more=more and bool(found))
+
+
+def _may_be_injected(message: NewMessage) -> bool:
+    """Whether it holds what begins like a text that LCM injected."""
+    texts = [message.content, *(text for part in message.parts for text in (part.text_content, part.tool_output))]
+    return any(isinstance(text, str) and BEGINNING in text for text in texts)
 
 
 def _count(drafts: Sequence[Draft], messages: Sequence[AppendedMessage]) -> None:
