@@ -18,6 +18,8 @@ from conversations.models import (
     ContextItem,
     Conversation,
     FileReference,
+    HeadMove,
+    JournalEntry,
     LargeFile,
     Message,
     MessagePart,
@@ -126,6 +128,19 @@ admin.site.register(
     search_fields=("name",),
     ordering=("name", "project_id"),
     view_on_site=lambda self, obj: page_of_project(obj.workspace, obj),
+)
+admin.site.register(
+    HeadMove,
+    RowsAdmin,
+    list_display=("head_move_id", conversation, "number", "at_seq", "head_seq", "reason", "recorded_at"),
+    ordering=("-head_move_id",),
+)
+admin.site.register(
+    JournalEntry,
+    RowsAdmin,
+    list_display=("journal_entry_id", conversation, "subpath", "position", "uuid", "recorded_at"),
+    search_fields=("uuid", "subpath"),
+    ordering=("-journal_entry_id",),
 )
 admin.site.register(
     Message,

@@ -174,6 +174,22 @@ class ForkParams(ConversationParams):
     title: Name = optional("What people see of the new conversation.")
 
 
+class AppendEntriesParams(ConversationParams):
+    entries: list[JsonObject] = Field(description="1 to 1000 entries as the host has them, oldest first.")
+    subpath: Name = optional("The host's file that they are of, beside that of the session, such as a subagent's.")
+
+
+class ListEntriesParams(ConversationParams):
+    subpath: Name = optional("The host's file, beside that of the session.")
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
+
+
+class ListSubpathsParams(ConversationParams):
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
+
+
 class ListMessagesParams(ConversationParams):
     after_seq: WholeNumber = optional("Only messages after this seq.")
     limit: Limit = optional("The most to list.")

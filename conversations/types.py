@@ -208,13 +208,30 @@ class MovedText:
 
 
 @dataclass(frozen=True)
+class SkippedText:
+    """Text that LCM had injected into a prompt, which came back and was not stored.
+
+    `position` is the message's place among those that were sent, from 1; `is_whole`: it was nothing else, and there is
+    no message of it.
+    """
+
+    position: int
+    characters: int
+    is_whole: bool
+
+
+@dataclass(frozen=True)
 class AppendResult:
-    """What became of an append; `moved` names every text that went into a file."""
+    """What became of an append; `moved` names every text that went into a file.
+
+    `messages` are those that were stored; `skipped` says what of those that were sent was not.
+    """
 
     conversation_id: int
     messages: tuple[AppendedMessage, ...]
     counters: Counters
     moved: tuple[MovedText, ...] = ()
+    skipped: tuple[SkippedText, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -238,45 +255,6 @@ class ConversationRecord:
     head_seq: int = 0
     # How often the head was moved: above 0, there may be branches.
     moves: int = 0
-
-
-@dataclass(frozen=True)
-class HeadMoveRecord:
-    """A move of the head: what was appended from `at_seq` on follows `head_seq`."""
-
-    conversation_id: int
-    number: int
-    at_seq: int
-    head_seq: int
-    recorded_at: datetime
-    reason: str
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Messages that follow each other, from one move of the head to the next.
-
-    Its first message follows `follows_seq`. It is on the active path up to `active_to_seq`; 0 if none of it is.
-    """
-
-    number: int
-    first_seq: int
-    last_seq: int
-    follows_seq: int
-    active_to_seq: int
-    tokens: int
-
-
-@dataclass(frozen=True)
-class MovedHead:
-    """The head before and after a move, and the context that follows it."""
-
-    conversation_id: int
-    head_seq: int
-    previous_seq: int
-    # Of the move; None where the head was there already.
-    number: int | None
-    counters: Counters
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
+from conversations.store.injected import MARK_TOKENS
+from conversations.store.injected import marked as as_injected
 from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context
@@ -120,6 +122,7 @@ class ContextAssembler:
         query: str | None = None,
         budget: int | None = None,
         share: float = 0.15,
+        marked: bool = False,
     ) -> RecallSection:
         """Recall what happened before: in earlier sessions, and in what is cut already.
 
@@ -129,14 +132,16 @@ class ContextAssembler:
         (Compressed)`, the newest messages in leaf summaries, all before them in the deepest there are. All of it takes
         a share of the budget, and the conversation's own past goes first. Each summary has its id, so that it can be
         opened; what had no room is named. For a conversation without a project, it is its own past alone; without
-        either, the sessions of all projects. Raises NotFound.
+        either, the sessions of all projects. `marked` puts the text into an element by which LCM knows it again: it is
+        not stored when the host sends it back as a part of the conversation. Raises NotFound.
         """
         count = TokenEstimator.from_settings().count
         own, past = NO_SECTION, PastSection()
         with snapshot(settings=self.limits.search_settings):
             conversation = None if conversation_id is None else self.scope.conversation(conversation_id)
             tokens, source = self._budget(conversation, budget)
-            limit = int(tokens * share)
+            most = int(tokens * share)
+            limit = max(0, most - MARK_TOKENS) if marked else most
             if conversation is not None:
                 withheld = withheld_ids(conversation)
                 own = recall_section(
@@ -158,14 +163,16 @@ class ContextAssembler:
                     but=conversation_id,
                 )
         text = "\n\n".join(filter(None, (past.text, own.text)))
+        is_plain = not (marked and text)
+        text = text if is_plain else as_injected(text)
         return RecallSection(
             conversation_id=conversation_id,
-            limit=limit,
+            limit=most,
             budget=tokens,
             budget_source=source,
             share=share,
             text=text,
-            tokens=count(text) if past.text else own.tokens,
+            tokens=own.tokens if is_plain and not past.text else count(text),
             summary_ids=own.summary_ids,
             left_out_ids=own.left_out_ids,
             project=None if found is None else found.name,

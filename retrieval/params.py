@@ -263,3 +263,4 @@ class RecallParams(Params):
     query: Query | None = optional("What the session is about: earlier sessions that answer it come first.")
     budget: Tokens | None = optional("The tokens of the whole prompt; its model's without one.")
     share: Share = optional("How much of the budget the section may take, above 0.")
+    marked: Flag = optional("Whether to mark the text, so that it is not stored when it comes back in an append.")

@@ -118,3 +118,13 @@ def json_hash(value: Any) -> bytes:
 
 def summary_hash(source_hashes: Iterable[str], text: str) -> bytes:
     return hashlib.sha256(f"{','.join(source_hashes)}|{text}".encode("utf-8", "surrogatepass")).digest()
+
+
+def journal_text(entry: Any) -> str:
+    """An entry of the journal as it is kept: JSON in ASCII, without blanks."""
+    return json.dumps(entry, separators=(",", ":"), allow_nan=False)
+
+
+def journal_hash(entry: Any) -> bytes:
+    """The SHA-256 of an entry of the journal as it is kept."""
+    return hashlib.sha256(journal_text(entry).encode("ascii")).digest()

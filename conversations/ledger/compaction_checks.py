@@ -1,4 +1,4 @@
-"""Check the summaries, runs and boundaries of a ledger. Pure."""
+"""Check the summaries, runs, boundaries and journal of a ledger. Pure."""
 
 from __future__ import annotations
 
@@ -203,3 +203,25 @@ class RunCheck:
         self.findings.require(is_new, "duplicate_boundary", f"the boundary {name[:80]!r} occurs twice")
         self.findings.require(is_behind, "unknown_message", "this boundary is after the newest message")
         self._references.add(name)
+
+
+@dataclass
+class JournalCheck:
+    """Checks the journal of one conversation."""
+
+    findings: Findings
+    _last: tuple[str, int] = ("", 0)
+
+    def entry(self, line: Line) -> None:
+        """Check that an entry has its place and matches its hash."""
+        subpath, position = line["subpath"], line["position"]
+        before = self._last[1] if self._last[0] == subpath else 0
+        is_next = position == before + 1 and subpath.encode() >= self._last[0].encode()
+        self.findings.require(is_next, "journal_gap", "this entry does not follow the one before")
+        self._last = (subpath, position)
+        if line["erased"]:
+            sentence = "this entry is erased but has text"
+            self.findings.require(line["entry"] is None, "erased_and_yet_there", sentence)
+            return
+        is_same = hashing.journal_hash(line["entry"]).hex() == line["entry_hash"]
+        self.findings.require(is_same, "journal_hash_mismatch", "this entry does not match its hash")

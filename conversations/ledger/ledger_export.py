@@ -12,6 +12,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.ledger.line_sources import (
     file_lines,
     head_move_lines,
+    journal_lines,
     message_lines,
     part_lines,
     reference_lines,
@@ -83,6 +84,7 @@ class LedgerExporter:
         yield from summary_lines(conversation_id)
         for section in self.sections:
             yield from section.lines(conversation_id)
+        yield from journal_lines(conversation_id)
         yield from file_lines(conversation_id, self.files)
         yield from reference_lines(conversation_id)
         yield {

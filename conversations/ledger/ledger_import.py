@@ -180,6 +180,7 @@ class LedgerImporter:
             "message": rows.messages,
             "part": rows.parts,
             "head_move": rows.head_moves,
+            "journal": rows.journal,
             "summary": rows.summaries,
             "reference": rows.references,
             **{each.kind: partial(each.restore, conversation.pk, audit_id=act.pk) for each in self.exporter.sections},

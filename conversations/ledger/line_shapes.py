@@ -147,6 +147,10 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
         "condensed_summaries": small, "redone_summaries": small, "details": plain_mapping,
     },
     "boundary": {"host_reference": name, "last_seq": count, "recorded_at": moment, "metadata": plain_mapping},
+    "journal": {
+        "subpath": stored, "position": seq, "uuid": maybe(name), "recorded_at": moment,
+        "entry": maybe(exact_mapping), "erased": flag, "entry_hash": digest,
+    },
     "file": {
         "file_id": an_id, "file_name": maybe(name), "mime_type": maybe(name), "byte_size": maybe(count),
         "exploration_summary": maybe(stored), "created_at": moment, "content_hash": maybe(digest),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -10,6 +11,8 @@ from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
+
+from django.db.models.functions import Collate
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.content import hashing
@@ -19,7 +22,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.ledger.line_shapes import SHAPES, actor_of, kind_of
 from conversations.ledger.lines import as_text, batches
 from conversations.ledger.types import Line
-from conversations.models import HeadMove, LargeFile, Summary
+from conversations.models import HeadMove, JournalEntry, LargeFile, Summary
 from conversations.sql import array, load, rows
 from conversations.store.read import files_of, messages_of, parts_of
 from conversations.types import PART_COLUMNS, MessageRecord, PartRecord
@@ -135,6 +138,16 @@ def summary_lines(conversation_id: int) -> Iterator[Line]:
                 source_ids=sources.get(summary.summary_id, []),
                 erased=is_erased,
             )
+
+
+def journal_lines(conversation_id: int) -> Iterator[Line]:
+    """Yield the raw entries of the host."""
+    entries = JournalEntry.objects.filter(conversation_id=conversation_id)
+    in_order = entries.order_by(Collate("subpath", "C"), "position")
+    for entry in in_order.iterator(chunk_size=MOST_MESSAGES):
+        values = None if entry.entry is None else json.loads(entry.entry)
+        entry_hash, is_erased = bytes(entry.entry_hash).hex(), entry.erased_by_id is not None
+        yield _line("journal", entry, entry=values, entry_hash=entry_hash, erased=is_erased)
 
 
 def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:

@@ -10,10 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 from conversations.content.flattening import flattened, searchable
+from conversations.content.hashing import journal_text
 from conversations.content.lossless_values import split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
-from conversations.models import Conversation, FileReference, HeadMove, LargeFile, Message, Project
+from conversations.models import (
+    Conversation, FileReference, HeadMove, JournalEntry, LargeFile, Message, Project,
+)  # fmt: skip
 from conversations.sql import load, rows
 from conversations.store.messages import as_json, part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType
@@ -71,6 +74,20 @@ class Restored:
                 recorded_at=datetime.fromisoformat(line["recorded_at"]),
                 **{name: line[name] for name in names},
             )
+
+    def journal(self, lines: Sequence[Line]) -> None:
+        """Write the raw entries of the host."""
+        JournalEntry.objects.bulk_create(
+            JournalEntry(
+                conversation_id=self.conversation_id,
+                recorded_at=datetime.fromisoformat(line["recorded_at"]),
+                entry_hash=bytes.fromhex(line["entry_hash"]),
+                erased_by_id=self.audit_id if line["erased"] else None,
+                entry=None if line["erased"] else journal_text(line["entry"]),
+                **{name: line[name] for name in ("subpath", "position", "uuid")},
+            )
+            for line in lines
+        )
 
     def summaries(self, lines: Sequence[Line]) -> None:
         """Write summaries with their links to existing sources."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import BinaryIO, Self
 
 from conversations.errors import Invalid
-from conversations.ledger.compaction_checks import RunCheck, SummaryCheck
+from conversations.ledger.compaction_checks import JournalCheck, RunCheck, SummaryCheck
 from conversations.ledger.file_checks import FileCheck
 from conversations.ledger.line_shapes import misfit
 from conversations.ledger.lines import FORMAT, VERSION, Place, body_in, body_of, line_hash_of, line_of
@@ -23,7 +23,8 @@ from conversations.ledger.verification_memory import VerificationMemory
 
 # The order of a conversation's lines; bytes follow their file.
 _ORDER = (
-    "conversation", "message", "part", "head_move", "summary", "session_summary", "run", "boundary", "file",
+_ORDER = (
+    "conversation", "message", "part", "head_move", "summary", "session_summary", "run", "boundary", "journal", "file",
     "reference", "end",
 )  # fmt: skip
 _RANK = {**{kind: rank for rank, kind in enumerate(_ORDER)}, "bytes": _ORDER.index("file")}
@@ -144,6 +145,7 @@ class Verifier:
         self._summaries = SummaryCheck(self.findings, self._memory)
         self._sessions = SessionCheck(self.findings, self._summaries)
         self._moves, self._moved_at = 0, 1
+        self._journal = JournalCheck(self.findings)
         self._files = FileCheck(self.findings, self._memory)
         runs = RunCheck(self.findings, self._messages)
         self._checks: dict[str, Callable[[Line], None]] = {
@@ -156,6 +158,7 @@ class Verifier:
             "session_summary": self._sessions.session_summary,
             "run": runs.run,
             "boundary": runs.boundary,
+            "journal": self._journal.entry,
             "file": self._files.file,
             "bytes": self._files.bytes,
             "reference": self._files.reference,

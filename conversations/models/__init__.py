@@ -1,9 +1,10 @@
 """The tables of the store: a model a table, a file a subject."""
 
 from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
-from conversations.models.branches import HeadMove
 from conversations.models.conversation import ContextItem, Conversation, Project, Workspace
 from conversations.models.files import FileReference, LargeFile, Upload, UploadChunk
+from conversations.models.head_moves import HeadMove
+from conversations.models.journal_entries import JournalEntry
 from conversations.models.message import Message, MessagePart
 from conversations.models.summary import Summary, SummaryMessage, SummaryParent
 
@@ -16,6 +17,7 @@ __all__ = [
     "Conversation",
     "FileReference",
     "HeadMove",
+    "JournalEntry",
     "LargeFile",
     "Message",
     "MessagePart",

@@ -89,9 +89,11 @@ class Conversation(models.Model):
     parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
     parent_link = models.TextField(null=True, choices=[(link.value, link.value) for link in ParentLink])  # noqa: DJ001
 
-    # How often its head was moved, and the seqs off the active path; see `sql/branches.sql`.
+    # How often its head was moved, and the seqs off the active path; see `sql/branches/`.
     moves = models.IntegerField(default=0, db_default=0)
     inactive = SeqRangesField(default="{}", db_default="{}")
+    # How many entries of its host are in the journal.
+    journal_size = models.BigIntegerField(default=0, db_default=0)
 
     objects = ConversationQuerySet.as_manager()
 

@@ -53,7 +53,7 @@ FROM derived ORDER BY ordinal
 -- name: counters
 -- The counters of a conversation as its row has them.
 SELECT next_seq, total_tokens, active_messages, active_tokens, encode(chain_head, 'hex'), cold_messages, quarantined,
-       moves, inactive::text
+       moves, inactive::text, journal_size
 FROM conversations WHERE conversation_id = %(id)s
 
 -- name: recounted
@@ -79,7 +79,8 @@ SELECT CASE WHEN lacks_its_end THEN next_seq ELSE coalesce(seq, 0) + 1 END,
        encode(CASE WHEN lacks_its_end OR NOT follows THEN chain_head ELSE coalesce(chain_hash, '') END, 'hex'),
        (SELECT count(*) FROM messages WHERE conversation_id = %(id)s AND cold_block_id IS NOT NULL),
        (SELECT count(*) FROM quarantines WHERE conversation_id = %(id)s AND released_at IS NULL),
-       moved.moves, lcm_inactive(%(id)s, CASE WHEN lacks_its_end THEN next_seq ELSE coalesce(seq, 0) + 1 END, moved.moves)::text
+       moved.moves, lcm_inactive(%(id)s, CASE WHEN lacks_its_end THEN next_seq ELSE coalesce(seq, 0) + 1 END, moved.moves)::text,
+       (SELECT count(*) FROM journal_entries WHERE conversation_id = %(id)s)
 FROM kept, LATERAL (
   SELECT coalesce(max(m.number), 0) AS moves FROM head_moves m WHERE m.conversation_id = %(id)s
 ) AS moved

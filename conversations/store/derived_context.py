@@ -75,6 +75,7 @@ class Counts:
     quarantined: int
     moves: int = 0
     inactive: str = "{}"
+    journal_size: int = 0
 
 
 @dataclass(frozen=True)

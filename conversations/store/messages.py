@@ -29,6 +29,7 @@ from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
+from conversations.store.injected import BEGINNING, screened
 from conversations.store.pages import Page, fitting
 from conversations.store.read import messages_after, messages_of
 from conversations.types import (
@@ -80,13 +81,28 @@ class MessageStore:
         """Append messages, with their parts, to the conversation: all, or none.
 
         Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
-        of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Raises
-        NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message, or if the
-        head is not at `expected_seq` (`stale_head`; what is stored already under its key may be sent again);
-        Unavailable if a file cannot be stored.
+        of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Text that LCM
+        injected into a prompt, in the element that marks it, is not stored again (`skipped`). Raises NotFound; Invalid
+        for what cannot be stored; Conflict if a key was used before for another message, or if the head is not at
+        `expected_seq` (`stale_head`; what is stored already under its key may be sent again); Unavailable if a file
+        cannot be stored.
         """
-        if expected_seq is not None:
-            return self._append_behind(expected_seq, conversation_id, messages)
+        if any(map(_may_be_injected, messages)):
+            sent = screened(messages)
+            if not sent.messages:
+                conversation = self.scope.conversation(conversation_id)
+                return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
+            return replace(self._append_at(expected_seq, conversation_id, sent.messages), skipped=sent.skipped)
+        return self._append_at(expected_seq, conversation_id, messages)
+
+    def _append_at(
+        self, expected_seq: int | None, conversation_id: int, messages: Sequence[NewMessage]
+    ) -> AppendResult:
+        if expected_seq is None:
+            return self._append_now(conversation_id, messages)
+        return self._append_behind(expected_seq, conversation_id, messages)
+
+    def _append_now(self, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         now = datetime.now(UTC)
         drafts = self._drafts(messages, now)
         if any(draft.may_need_files for draft in drafts):
@@ -104,7 +120,7 @@ class MessageStore:
         )
         if head != expected_seq and any(message.idempotency_key is None for message in messages):
             raise stale
-        result = self.append_messages(conversation_id=conversation_id, messages=messages)
+        result = self._append_now(conversation_id, messages)
         if head != expected_seq and any(message.created for message in result.messages):
             raise stale
         return result
@@ -212,6 +228,12 @@ class MessageStore:
             # Where there are messages, there is a conversation that may be seen.
             self.scope.conversation(conversation_id)
         return Page(found, more=more and bool(found))
+
+
+def _may_be_injected(message: NewMessage) -> bool:
+    """Whether it holds what begins like a text that LCM injected."""
+    texts = [message.content, *(text for part in message.parts for text in (part.text_content, part.tool_output))]
+    return any(isinstance(text, str) and BEGINNING in text for text in texts)
 
 
 def _count(drafts: Sequence[Draft], messages: Sequence[AppendedMessage]) -> None:

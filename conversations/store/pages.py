@@ -35,7 +35,7 @@ def fitting(name: str, **values: Any) -> tuple[int, bool]:
 
 
 def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[int], int]:
-    """The ids of the conversations of a page, in order, and how many there were to its limit."""
+    """The ids of the conversations of a page, and how many its limit allows."""
     order = {"behind": "<", "direction": "DESC"} if newest_first else {"behind": ">", "direction": "ASC"}
     statement = _FIT["conversations_that_fit"].format(**order)
     [(ids, there)] = rows(statement, {**values, "most_bytes": MOST_PAGE_BYTES})

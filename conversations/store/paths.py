@@ -12,9 +12,23 @@ from datetime import datetime
 
 from conversations.models import Conversation
 from conversations.sql import load, rows
-from conversations.types import Branch
 
-_SQL = load("conversations/paths.sql")
+_SQL = load("conversations/branches/paths.sql")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Messages that follow each other, from one move of the head to the next.
+
+    Its first message follows `follows_seq`. It is on the active path up to `active_to_seq`; 0 if none of it is.
+    """
+
+    number: int
+    first_seq: int
+    last_seq: int
+    follows_seq: int
+    active_to_seq: int
+    tokens: int
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ in_sql(
     {
         "messages_are_complete": "Every message from seq 1 to the newest exists, with all its parts.",
         "messages_are_reachable_once": "The active context reaches every message of its path in exactly one way.",
+        "journals_are_complete": "Every journal entry that was kept is there, as it came.",
         "heads_follow_their_moves": "The head of every conversation is where its recorded moves lead.",
         "recording_never_goes_back": "Times of recording never go back, in messages and conversations.",
     },

@@ -29,6 +29,7 @@ _PATHS = "SELECT DISTINCT storage_uri FROM large_files WHERE file_id = ANY(%s) O
 _ERASE_OF_A_WHOLE_CONVERSATION = (
     "erase_conversation_labels",
     "erase_boundary_metadata",
+    "erase_journal",
     "erase_plan_instructions",
     "erase_repair_steps",
 )
@@ -46,6 +47,7 @@ _GO_WITH_ALL = (
     "summary_instructions of the conversation",
     "summary_instructions kept with a plan",
     "metadata of a boundary",
+    "entry of the host's journal",
 )
 _ALWAYS_GO = (
     "session, arc or epoch summary",
@@ -156,7 +158,7 @@ class Extent:
         )
         with connection.cursor() as cursor:
             for name in (*(_ERASE_OF_A_WHOLE_CONVERSATION if self.is_whole else ()), *_ERASE_OF_NAMED_ITEMS):
-                cursor.execute(SQL[name], self._values())
+                cursor.execute(SQL[name], {**self._values(), "act": act.pk})
         return [path for (path,) in rows(_PATHS, [file_ids])]
 
     def texts_elsewhere(self) -> tuple[TextElsewhere, ...]:

@@ -23,6 +23,9 @@ WITH erased AS (
     UNION ALL
     SELECT conversation_id, file_id, erased_by_id
     FROM large_files WHERE conversation_id = ANY(%(ids)s) AND erased_by_id IS NOT NULL
+    UNION ALL
+    SELECT conversation_id, 'entry_' || journal_entry_id, erased_by_id
+    FROM journal_entries WHERE conversation_id = ANY(%(ids)s) AND erased_by_id IS NOT NULL
 )
 SELECT e.conversation_id, e.id, format('names act %%s as its erasure, which erased nothing here', e.erased_by_id)
 FROM erased e LEFT JOIN audit_log a ON a.audit_id = e.erased_by_id

@@ -94,6 +94,10 @@ SELECT (c.title IS NOT NULL)::int AS "title of the conversation",
        (SELECT count(*) FROM uploads u
         WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
           AND (%(whole)s OR u.file_id = ANY(%(ids)s))) AS "file name of an upload",
+       (SELECT count(*) FROM journal_entries j WHERE j.conversation_id = c.conversation_id AND j.entry IS NOT NULL
+       ) AS "entry of the host's journal",
+       (SELECT count(*) FROM head_moves h WHERE h.conversation_id = c.conversation_id AND h.reason <> ''
+       ) AS "reason of a move of the head",
        (SELECT count(*) FROM uploads u WHERE u.conversation_id = c.conversation_id AND u.file_id IS NULL
        ) AS "unfinished upload",
        (SELECT count(*) FROM compaction_boundaries b WHERE b.conversation_id = c.conversation_id
@@ -109,6 +113,11 @@ WHERE conversation_id = %(conversation)s
 -- name: erase_boundary_metadata
 -- Clear the metadata of the conversation's boundaries; the boundaries remain.
 UPDATE compaction_boundaries SET metadata = '{}' WHERE conversation_id = %(conversation)s
+
+-- name: erase_journal
+-- Remove the entries of the host's journal; their places, uuids and hashes remain.
+UPDATE journal_entries SET entry = NULL, erased_by_id = %(act)s
+WHERE conversation_id = %(conversation)s AND entry IS NOT NULL
 
 -- name: erase_plan_instructions
 -- Remove the instructions that are stored with compaction plans.

@@ -294,3 +294,20 @@ FROM summaries s JOIN links USING (summary_id)
 WHERE s.conversation_id = ANY(%(ids)s)
 GROUP BY s.conversation_id, s.summary_id, links.kind
 HAVING min(ordinal) <> 0 OR max(ordinal) <> count(DISTINCT ordinal) - 1
+
+-- name: journals_are_complete
+-- Entries that do not match their hash or are missing, and journals that are not as large as counted.
+SELECT conversation_id, 'entry_' || journal_entry_id,
+       format('entry %%s of %%L %%s', position, subpath,
+              CASE WHEN place <> position THEN format('is in place %%s', place) ELSE 'does not match its hash' END)
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY conversation_id, subpath ORDER BY position) AS place
+    FROM journal_entries WHERE conversation_id = ANY(%(ids)s)
+) AS placed
+WHERE place <> position OR entry_hash <> sha256(convert_to(entry, 'UTF8'))
+UNION ALL
+SELECT c.conversation_id, 'conv_' || c.conversation_id,
+       format('has %%s entries in its journal; %%s were kept', count(j.journal_entry_id), c.journal_size)
+FROM conversations c LEFT JOIN journal_entries j USING (conversation_id)
+WHERE c.conversation_id = ANY(%(ids)s)
+GROUP BY c.conversation_id HAVING count(j.journal_entry_id) <> c.journal_size

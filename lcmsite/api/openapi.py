@@ -117,7 +117,7 @@ class OperationSchema(CompletedSchema):
             return None
         params = self.operation.params
         body = json_schema.of_params(params, without=self.in_path, defaults=self.operation.defaults)
-        return {"application/json": by_form(body) if params is AppendMessagesParams else body}
+        return {"application/json": by_form(body) if issubclass(params, AppendMessagesParams) else body}
 
     def get_response_serializers(self) -> Any:
         operation = self.operation

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from compaction import params as compaction
 from compaction.background.statistics import CompactionActivity
-from compaction.branches import Branches
 from compaction.engine import CompactionEngine
 from compaction.history.history_redo import HistoryRedo
 from compaction.history.session_history import SessionHistory
+from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.plans.plan_store import CompactionPlans
@@ -21,6 +21,7 @@ from conversations.audit import AuditLog
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.store.conversations import ConversationStore
+from conversations.store.journal import Journal
 from integrity import params as integrity
 from integrity.checker import IntegrityChecker
 from integrity.ledgers import Ledgers
@@ -33,6 +34,7 @@ from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
 from retrieval import params as retrieval
+from retrieval.agent_turns import Turns
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
@@ -43,7 +45,6 @@ from retrieval.map import params as maps
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.record.event_export import MapRecord
-from retrieval.turns import Turns
 
 WRITE = KeyScope.WRITE
 ADMIN = KeyScope.ADMIN
@@ -91,6 +92,13 @@ CATALOGUE: tuple[Operation, ...] = (
         paging=Paging("after_number", "number")),
     Operation(Branches, "fork_conversation", conversations.ForkParams, "POST", ONE + "forks/", "lcm_fork", scope=WRITE,
         status=201, heavy=True),
+    # The journal of raw entries of hosts.
+    Operation(Journal, "append_entries", conversations.AppendEntriesParams, "POST", ONE + "journal/",
+        "lcm_append_journal", scope=WRITE, status=201),
+    Operation(Journal, "list_entries", conversations.ListEntriesParams, "GET", ONE + "journal/", "lcm_journal",
+        paging=Paging("after_position", "position")),
+    Operation(Journal, "list_subpaths", conversations.ListSubpathsParams, "GET", ONE + "journal/subpaths/",
+        "lcm_journal_subpaths", paging=Paging("after_subpath", "subpath")),
     # Compaction, its runs and its jobs.
     Operation(CompactionEngine, "evaluate", compaction.EvaluateParams, "GET", ONE + "pressure/", "lcm_evaluate",
         for_agents="lcm_status"),

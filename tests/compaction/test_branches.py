@@ -7,13 +7,18 @@ from collections.abc import Callable
 
 import pytest
 
-from compaction.branches import Branches
 from compaction.engine import CompactionEngine
+from compaction.history.session_history import SessionHistory
+from compaction.hosts.branching import Branches
+from compaction.hosts.host_service import HostCompaction
 from conversations.errors import Conflict, Invalid, NotFound, StaleHead
 from conversations.models import ContextItem, Conversation, HeadMove, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, ParentLink, Role
 from integrity.checker import IntegrityChecker
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -274,6 +279,61 @@ def test_a_fork_of_an_abandoned_branch_holds_its_path(harbour):
 
     found = a_store().list_messages(conversation_id=fork.conversation_id)
     assert [each.content for each in found] == [f"boat {n}" for n in range(1, 10)]
+
+
+def test_a_fork_shares_large_texts_cold_ones_and_the_place_of_erased_ones():
+    store, scope = a_store(), Scope(a_workspace().pk, actor="an admin")
+    long = "The ferry left the harbour. " * 600
+    source = a_conversation("one", "two", overrides={"large_file_tokens": 2000}).conversation_id
+    say(source, long, "four")
+    Retention.from_settings(scope).archive(conversation_id=source)
+    erasures = Erasures.from_settings(scope)
+    preview = erasures.preview_erasure(conversation_id=source, from_seq=2, to_seq=2)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+    fork = branches().fork_conversation(conversation_id=source, session_id="fork").conversation_id
+
+    found = store.list_messages(conversation_id=fork)
+    assert [each.content for each in found[:2]] == ["one", ""]
+    assert found[2].content.startswith("<large_file ") or "<large_file " in found[2].content
+    assert store.get_message(message_id=found[2].message_id, whole=True).content == long
+    assert found[3].content == "four"
+    assert_sound(fork)
+
+
+def test_a_fork_stops_before_what_is_quarantined(harbour):
+    message = a_store().list_messages(conversation_id=harbour)[4]
+    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=message.id, reason="damaged")
+
+    with pytest.raises(Conflict):
+        branches().fork_conversation(conversation_id=harbour, session_id="fork")
+    fork = branches().fork_conversation(conversation_id=harbour, session_id="fork", at_seq=4)
+
+    assert fork.counters.message_count == 4
+
+
+def test_a_session_summary_is_renewed_for_the_branch_that_is_active():
+    conversation_id = a_conversation(*(f"The boat {n} left the harbour. " * 20 for n in range(1, 9))).conversation_id
+    history = SessionHistory.from_settings(Scope(a_workspace().pk))
+    before = history.summarize_session(conversation_id=conversation_id).summary
+    rewind(conversation_id, 4)
+    say(conversation_id, "A heron stands on the pier. " * 20)
+
+    after = history.summarize_session(conversation_id=conversation_id)
+
+    assert (before.last_seq, after.summary.last_seq, after.created) == (8, 9, True)
+    report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run()
+    assert report.is_clean, report.findings
+
+
+def test_coverage_counts_what_was_left_and_finds_no_gap(harbour):
+    rewind(harbour, 4)
+    say(harbour, "another 5")
+
+    coverage = HostCompaction.from_settings(Scope(a_workspace().pk)).verify_coverage(conversation_id=harbour)
+
+    assert coverage.is_complete
+    assert (coverage.stored, coverage.raw, coverage.inactive, coverage.unreachable) == (11, 5, 6, 0)
 
 
 def test_a_ledger_carries_the_branches(harbour):

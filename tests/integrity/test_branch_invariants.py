@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import Error, connection, transaction
 
-from compaction.branches import Branches
+from compaction.hosts.branching import Branches
 from compaction.rendering import context_cost_of
 from conversations.content.tokens import TokenEstimator
 from conversations.models import ContextItem, Conversation, HeadMove, Message

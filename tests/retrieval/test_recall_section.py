@@ -8,7 +8,7 @@ from compaction.hosts.host_service import HostCompaction
 from compaction.rendering import render_summary
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import NotFound
-from conversations.types import SummaryRecord
+from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.assembly.recall_section import HEADING
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
@@ -107,3 +107,17 @@ def test_a_foreign_conversation_is_not_found(assembler):
 
     with pytest.raises(NotFound):
         assembler.recall(conversation_id=foreign)
+
+
+def test_a_marked_section_is_not_stored_when_it_comes_back(assembler):
+    conversation_id, _, _ = a_deep_conversation()
+    plain = assembler.recall(conversation_id=conversation_id, budget=100_000)
+
+    section = assembler.recall(conversation_id=conversation_id, budget=100_000, marked=True)
+    sent = [NewMessage(Role.USER, f"<system-reminder>\n{section.text}\n</system-reminder>")]
+    result = a_store().append_messages(conversation_id=conversation_id, messages=sent)
+
+    assert plain.text in section.text
+    assert section.tokens <= section.limit
+    assert (result.messages, result.counters.message_count) == ((), 100)
+    assert result.skipped[0].is_whole

@@ -8,7 +8,7 @@ from conversations.errors import Invalid, StaleHead
 from conversations.models import HeadMove, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.turns import Turns
+from retrieval.agent_turns import Turns
 from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db

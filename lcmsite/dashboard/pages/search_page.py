@@ -112,6 +112,8 @@ def _filters(given: QueryDict) -> dict[str, Any]:
         filters["tool_names"] = tools
     if given.get("cold") == "true":
         filters["cold"] = "true"
+    if given.get("branch") == "all":
+        filters["branch"] = "all"
     return filters
 
 

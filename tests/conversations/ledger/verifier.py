@@ -103,6 +103,9 @@ def verify(file, previous="", heads=None):
             assert line["number"] == moved + 1 and before <= line["at_seq"] <= newest + 1, "move"
             assert line["head_seq"] < line["at_seq"], "move"
             first, _ = first + 1, moves.append((line["number"], line["at_seq"]))
+        elif kind == "journal":
+            assert line["erased"] or sha(as_given(line["entry"])) == line["entry_hash"], "journal"
+            first += 1
         elif kind == "summary":
             hashes = ",".join(hash_of(known[each]) for each in line["source_seqs"] + line["source_ids"])
             assert line["erased"] or sha(hashes, "|", line["content"]) == line["summary_hash"], "summary"

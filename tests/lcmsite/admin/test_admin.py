@@ -20,6 +20,7 @@ from django.urls import reverse
 from compaction.engine import CompactionEngine
 from compaction.history.models import SessionSummaryChild, SessionSummaryMemory
 from compaction.history.session_history import SessionHistory
+from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob, CompactionPlan, CompactionRun
@@ -38,6 +39,7 @@ from conversations.models import (
     SummaryParent,
 )
 from conversations.scope import Scope
+from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType
 from conversations.types import Role as SpeakerRole
 from integrity.checker import IntegrityChecker
@@ -135,6 +137,11 @@ def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
         prompt="Name {{item}}.", output_schema={}, retain="all of it", items=["a boat"], conversation_id=key
     )
     ModelEndpoints.from_settings(scope).reset_endpoint(name="chat")
+    Journal.from_settings(scope).append_entries(conversation_id=key, entries=[{"uuid": "a1", "type": "user"}])
+    head_seq = a_store().get_conversation(conversation_id=key).head_seq
+    branches = Branches.from_settings(scope)
+    branches.move_head(conversation_id=key, head_seq=head_seq - 1)
+    branches.move_head(conversation_id=key, head_seq=head_seq)
 
 
 @pytest.fixture

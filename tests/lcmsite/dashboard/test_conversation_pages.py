@@ -8,6 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
 
+from compaction.hosts.branching import Branches
 from compaction.models import CompactionJob
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
@@ -51,6 +52,17 @@ def test_a_conversation_opens_at_its_end_and_leads_back(conversation_id, reader)
     assert shown(page) == list(range(61, 101))
     assert "Earlier messages" in page and "Later messages" not in page
     assert HOSTILE not in page
+
+
+def test_a_transcript_shows_branches(conversation_id, reader):
+    Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=98)
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "another turn")])
+
+    page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
+
+    assert page.count("off the active path") == 2
+    assert "a branch that follows" in page and 'href="#m98"' in page
+    assert "head moved" in page
 
 
 def test_a_message_is_jumped_to(conversation_id, reader):

@@ -9,6 +9,7 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
+from compaction.hosts.branching import Branches
 from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from integrity.retention.tiers import Retention
@@ -204,3 +205,13 @@ def test_a_chosen_conversation_stays_chosen_though_others_were_used_later(harbou
     page = reader.post(ASK, {"question": "Boats?", "conversation_id": "987654321"}).content.decode()
 
     assert '<option value="987654321" selected>' in page and "Enter a name" in page_of(reader, ABOUT)
+
+
+def test_branches_that_were_left_are_found_where_they_are_asked_for(harbour, reader):
+    conversation_id = a_conversation("a heron stands", "a heron flies").conversation_id
+    Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=1)
+
+    active = reader.get(f"{SEARCH}?query=heron").content.decode()
+    both = reader.get(f"{SEARCH}?query=heron&branch=all").content.decode()
+
+    assert (len(hits(active)), len(hits(both))) == (1, 2)

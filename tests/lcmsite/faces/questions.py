@@ -44,6 +44,9 @@ OPTIONS = {
     "lcm_plans": {"limit": 1},
     "lcm_boundaries": {"limit": 1},
     "lcm_branches": {"limit": 1},
+    "lcm_append_journal": {"subpath": "subagents/agent-1"},
+    "lcm_journal": {"subpath": "subagents/agent-1", "limit": 1},
+    "lcm_journal_subpaths": {"limit": 1},
     "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},
     "lcm_assemble": {
         "budget": 2000,

@@ -20,7 +20,7 @@ def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
 
     over_rest = Api(stranger).perform(operation, given)
     if operation in WRITES:
-        given |= {name: json.dumps(given[name]) for name in ("messages", "overrides") if name in given}
+        given |= {name: json.dumps(given[name]) for name in ("messages", "overrides", "entries") if name in given}
         given |= {"content": "/dev/null"} if "content" in given else {}
     on_the_command_line = lcm("--api-key", stranger, "--json", *as_arguments(operation, given))
 

@@ -31,14 +31,14 @@ NEEDS = {
         coverage file read_file read_lines files uploads show_upload grep describe describe_range impact expand
         expand_range expand_query grants grant browse lineage lineage_window assemble recall receipts receipt
         compare_receipts check integrity scan reports report repair_plans repairs quarantines retention storage
-        branches about projects timeline expand_session session_ago grep_sessions history_job history_jobs
-        map_runs map_status map_items map_output map_record
+        branches journal journal_subpaths about projects timeline expand_session session_ago grep_sessions history_job
+        history_jobs map_runs map_status map_items map_output map_record
     """,
     WRITE: """
-        open change configure append rewind fork turn compact redo backfill summarize_session redo_session plan
-        execute_plan flush boundary store_file begin_upload put_chunk finish_upload abort_upload revoke_grant
-        plan_repairs map_submit map_pause map_resume map_cancel map_retry_failed map_claim map_heartbeat map_complete
-        map_release
+        open change configure append rewind fork turn append_journal compact redo backfill summarize_session
+        redo_session plan execute_plan flush boundary store_file begin_upload put_chunk finish_upload abort_upload
+        revoke_grant plan_repairs map_submit map_pause map_resume map_cancel map_retry_failed map_claim map_heartbeat
+        map_complete map_release
     """,
     ADMIN: """
         approve_repairs apply_repairs undo_repairs quarantine release archive thaw set_retention

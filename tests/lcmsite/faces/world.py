@@ -54,6 +54,7 @@ def a_world() -> World:
         # Where the head is already, and what a fork may share: the message behind it is withheld.
         "head_seq": Conversation.objects.get(pk=conversation_id).head_seq,
         "at_seq": 1,
+        "entries": [{"type": "user", "uuid": "a1", "text": "boats"}],
         "fork_session_id": "another way",
         "erasure_id": preview.erasure_id,
         "confirmation": preview.confirmation,

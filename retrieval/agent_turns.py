@@ -1,4 +1,4 @@
-"""One round of an agent in one call: append what is new, assemble what the model gets."""
+"""One round of an agent: append what is new, assemble what the model gets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 from django.db import transaction
 
-from compaction.branches import Branches
+from compaction.hosts.branching import Branches
 from conversations.content.lossless_values import require_names
 from conversations.errors import StaleHead
 from conversations.formats.rendered import MessageFormat
@@ -20,7 +20,7 @@ from retrieval.assembly.types import AssembledContext
 
 @dataclass(frozen=True)
 class Turn:
-    """What became of the new messages, and the context that follows; None for no messages."""
+    """What became of the new messages, if there were any, and the context."""
 
     conversation_id: int
     head_seq: int

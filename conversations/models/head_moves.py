@@ -8,9 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from conversations.models.columns import record_of
 from conversations.models.conversation import Conversation
-from conversations.types import HeadMoveRecord
 
 
 class HeadMove(models.Model):
@@ -39,6 +37,3 @@ class HeadMove(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number}: to {self.head_seq}"
-
-    def as_record(self) -> HeadMoveRecord:
-        return record_of(HeadMoveRecord, self)

@@ -24,13 +24,12 @@ from conversations.sql import load, rows
 from conversations.store.conversations import ConversationStore
 from conversations.store.derived_context import change_context, context_difference
 from conversations.store.pages import Page
-from conversations.store.paths import branches_of
+from conversations.store.paths import Branch, branches_of
 from conversations.store.read import files_of, messages_of
 from conversations.types import (
     PART_COLUMNS,
-    Branch,
+    Counters,
     MessageRecord,
-    MovedHead,
     NewMessage,
     NewPart,
     OpenedConversation,
@@ -39,10 +38,22 @@ from conversations.types import (
     PartType,
 )
 
-_SQL = load("conversations/paths.sql")
+_SQL = load("conversations/branches/paths.sql")
 _WITHHELD = load("compaction/history.sql")["withheld_items"]
 # So many messages are copied by one append of a fork.
 COPIED_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class MovedHead:
+    """The head before and after a move, and the context that follows it."""
+
+    conversation_id: int
+    head_seq: int
+    previous_seq: int
+    # Of the move; None where the head was there already.
+    number: int | None
+    counters: Counters
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
--- The path to the head of a conversation, and to other messages; see `branches.sql`.
+-- The path to the head of a conversation, and to other messages; see `head_moves.sql`.
 
 -- name: active
 -- How often the head moved, and the seqs off its path.

@@ -1,0 +1,47 @@
+"""What a host's own transcript held, line by line."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from conversations.models.conversation import Conversation
+
+
+class JournalEntry(models.Model):
+    """One entry of a host, opaque to LCM; the database refuses to change it."""
+
+    journal_entry_id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="journal_entries")
+    # Which of the host's files it is of; "" for that of the session itself.
+    subpath = models.TextField(default="")
+    position = models.BigIntegerField()
+    uuid = models.TextField(null=True)  # noqa: DJ001 (an entry without one is not the same as another)
+    # Its JSON, as `journal_text` writes it; None after an erasure. A `json` column would have its row seal read it.
+    entry = models.TextField(null=True)  # noqa: DJ001
+    entry_hash = models.BinaryField()
+    recorded_at = models.DateTimeField(db_default=Now())
+    erased_by = models.ForeignKey("conversations.AuditEntry", models.RESTRICT, null=True, related_name="+")
+
+    class Meta:
+        db_table = "journal_entries"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["conversation", "subpath", "position"], name="journal_entries_have_a_place_each"
+            ),
+            models.UniqueConstraint(
+                fields=["conversation", "subpath", "uuid"],
+                condition=Q(uuid__isnull=False),
+                name="journal_entries_are_kept_once",
+            ),
+            models.CheckConstraint(condition=Q(position__gte=1), name="journal_entries_are_numbered_from_one"),
+            models.CheckConstraint(
+                condition=Q(entry__isnull=False) | Q(erased_by__isnull=False), name="journal_entries_hold_something"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subpath}#{self.position}"
