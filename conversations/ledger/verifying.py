@@ -23,9 +23,8 @@ from conversations.ledger.verification_memory import VerificationMemory
 
 # The order of a conversation's lines; bytes follow their file.
 _ORDER = (
-_ORDER = (
-    "conversation", "message", "part", "head_move", "summary", "session_summary", "run", "boundary", "journal", "file",
-    "reference", "end",
+    "conversation", "message", "part", "head_move", "summary", "session_summary", "run", "boundary", "journal",
+    "file", "reference", "end",
 )  # fmt: skip
 _RANK = {**{kind: rank for rank, kind in enumerate(_ORDER)}, "bytes": _ORDER.index("file")}
 # Every line of a ledger begins like this.

@@ -1,8 +1,9 @@
 """What a session recalls of those before it: goal 12, through the public assembler.
 
-Each dialogue of LoCoMo and LongMemEval is a project, each of its sessions a conversation with a summary by the built-in
-summarizer; eight sessions make an arc. A question is asked at the start of the next session: does a recall of 2,000
-tokens hold the summary of a session with its evidence? Beside it, the summaries of the last sessions, as many as fit.
+Each dialogue of LoCoMo, LongMemEval and BEAM is a project, each of its sessions a conversation with a summary by the
+built-in summarizer; eight sessions make an arc. BEAM's chats name no sessions: there, twenty messages are one. A
+question is asked at the start of the next session: does a recall of 2,000 tokens hold the summary of a session with its
+evidence? Beside it, the summaries of the last sessions, as many as fit.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
 
 WORKSPACE = "evaluation of sessions"
 ROOM, SESSION_TOKENS, ARC_TOKENS, SESSIONS_AN_ARC = 2_000, 600, 900, 8
+# How many messages of a chat of BEAM are a session.
+BEAM_SESSION = 20
 
 # Of LoCoMo's questions, one in so many is asked.
 ONE_IN = 5
@@ -45,9 +48,9 @@ def figures() -> Iterator[Figure]:
     """Goal 12: the share of the questions whose session is recalled."""
     workspace = Workspace.objects.get_or_create(name=WORKSPACE)[0]
     summaries: dict[tuple[str, str], str] = {}
-    for file in conversation_files():
+    for file in (*conversation_files(), *sorted((DATA / "beam").glob("beam_*"))):
         name = file.name.removesuffix(".jsonl.gz")
-        if name.startswith(("locomo", "lme")):
+        if name.startswith(("locomo", "lme", "beam")):
             summaries |= {(name, session): id for session, id in _remembered(name, list(rows_of(file)), workspace)}
     assembler = ContextAssembler.from_settings(Scope(workspace.pk))
 
@@ -59,7 +62,8 @@ def figures() -> Iterator[Figure]:
         "recall without it": lambda project, _: recalled(project, None),
         "the last sessions, cut": lambda project, _: _last(project, summaries),
     }
-    for dialogues, questions in (("LongMemEval", list(_of_longmemeval())), ("LoCoMo", list(_of_locomo()))):
+    asked = {"LongMemEval": list(_of_longmemeval()), "LoCoMo": list(_of_locomo()), "BEAM": list(_of_beam())}
+    for dialogues, questions in asked.items():
         for method, recall in ways.items():
             shares = [
                 bool({summaries.get((each.project, session)) for session in each.sessions} & recall(*each[:2]))
@@ -73,7 +77,7 @@ def _remembered(name: str, turns: Sequence[dict[str, Any]], workspace: Workspace
     """Store each session of a dialogue; the ids of their summaries."""
     project = a_project(name, workspace)
     made: list[SessionSummary] = []
-    for session, rows in groupby(turns, key=lambda row: str(row["meta"]["session"])):
+    for session, rows in groupby(turns, key=_session_of):
         said = [row for row in rows if row["content"]]
         conversation = a_session(project, *(row["content"] for row in said), title=session)
         made.append(a_session_summary(conversation.conversation_id, _summary([*map(_message, said)], SESSION_TOKENS)))
@@ -81,6 +85,11 @@ def _remembered(name: str, turns: Sequence[dict[str, Any]], workspace: Workspace
         if len(made) % SESSIONS_AN_ARC == 0:
             sources = [_source(each) for each in made[-SESSIONS_AN_ARC:]]
             a_summary_over(made[-SESSIONS_AN_ARC:], _summary(sources, ARC_TOKENS))
+
+
+def _session_of(row: dict[str, Any]) -> str:
+    meta = row["meta"]
+    return str(meta["session"] if "session" in meta else int(meta["dia_id"]) // BEAM_SESSION)
 
 
 def _message(row: dict[str, Any]) -> SourceMessage:
@@ -121,3 +130,13 @@ def _of_longmemeval() -> Iterator[Question]:
     with gzip.open(DATA / "longmemeval_questions.json.gz", "rt") as file:
         for row in json.load(file):
             yield Question(f"lme_{row['conv']}", row["question"], frozenset(map(str, row["sessions"])))
+
+
+def _of_beam() -> Iterator[Question]:
+    questions = DATA / "beam" / "questions.json.gz"
+    if questions.is_file():
+        with gzip.open(questions, "rt") as file:
+            for row in json.load(file):
+                sessions = frozenset(str(int(each) // BEAM_SESSION) for each in row["evidence"])
+                if sessions:
+                    yield Question(f"beam_{row['conv']}", row["question"], sessions)
