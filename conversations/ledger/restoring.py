@@ -15,7 +15,13 @@ from conversations.content.lossless_values import split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
 from conversations.models import (
-    Conversation, FileReference, HeadMove, JournalEntry, LargeFile, Message, Project,
+    Conversation,
+    FileReference,
+    HeadMove,
+    JournalEntry,
+    LargeFile,
+    Message,
+    Project,
 )  # fmt: skip
 from conversations.sql import load, rows
 from conversations.store.messages import as_json, part_row_of
