@@ -19,6 +19,8 @@ from tests.flows.processes import PROJECT, environment, start_worker, stop, wait
 from tests.lcmsite.callers import lcm
 from tests.retrieval.map.labels import PROMPT, SCHEMA, an_item, answering, expected, item_in, labelling
 
+pytestmark = pytest.mark.thorough
+
 GOOD = {"id": 0, "label": "bug"}
 
 

@@ -8,7 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
+import pytest
+
 from tests.lcmsite.operating import Site, a_key_in, end, lcm_in, until_ready
+
+pytestmark = pytest.mark.thorough
 
 # Of a pattern that takes all threads, most would wait for as long as it runs.
 SLOW_SEARCH = urlencode({"query": r"(\w+\s?)*\1$", "mode": "regex"})

@@ -15,6 +15,8 @@ from lcmsite.embedded_postgres.space import RESERVE_BYTES
 from tests.guardian import a_directory
 from tests.lcmsite.operating import Site, a_key_in, end, eventually, processes_of, until_ready
 
+pytestmark = pytest.mark.thorough
+
 MEGABYTE = 1024**2
 
 
@@ -85,7 +87,6 @@ def test_on_a_full_disk_appends_are_refused_reading_goes_on_and_room_cures_it(up
     eventually(lambda: reserve.stat().st_size == RESERVE_BYTES)
 
 
-@pytest.mark.thorough
 def test_a_site_starts_on_a_full_disk_and_shows_what_is_stored(up, small_disk, port):
     running = up(LCM_DATA_DIR=str(small_disk), LCM_MIN_FREE_BYTES=str(32 * MEGABYTE), LCM_LOG_LEVEL="ERROR")
     until_ready(running)

@@ -9,8 +9,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from tests.lcmsite.operating import EmbeddedDatabase, Site, a_key_in, end, eventually, until_ready
+
+pytestmark = pytest.mark.thorough
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from lcmsite.embedded_postgres.binaries import choose, reachable
 from tests.guardian import a_directory
 from tests.lcmsite.operating import eventually, free_port, run_lcm
 
+pytestmark = pytest.mark.thorough
+
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 

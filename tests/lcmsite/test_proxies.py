@@ -20,6 +20,8 @@ from tests.lcmsite.operating import agents_are_served, answers, eventually, free
 from tests.lcmsite.slow_clients import Slow, Target, at_work
 from tests.lcmsite.test_slow_clients import served
 
+pytestmark = pytest.mark.thorough
+
 PROJECT = Path(__file__).resolve().parents[2]
 PROXIES = PROJECT / "docs" / "proxies"
 

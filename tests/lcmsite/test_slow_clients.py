@@ -23,6 +23,8 @@ from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.operating import Site, agents_are_served, answers, eventually, free_port
 from tests.lcmsite.slow_clients import Slow, Target, ask, at_work, politely
 
+pytestmark = pytest.mark.thorough
+
 REFUSED = 14
 KINDS = ("silent", "header", "body", "reader")
 BUNDLE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"

@@ -6,7 +6,11 @@ import json
 import signal
 import threading
 
+import pytest
+
 from tests.lcmsite.operating import answers, eventually, process_of, processes_of, run_lcm, run_python
+
+pytestmark = pytest.mark.thorough
 
 # What Python itself would print as plain text.
 PRINTS = """
