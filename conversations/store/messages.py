@@ -92,12 +92,10 @@ class MessageStore:
             if not sent.messages:
                 conversation = self.scope.conversation(conversation_id)
                 return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
-            return replace(self._append_at(expected_seq, conversation_id, sent.messages), skipped=sent.skipped)
-        return self._append_at(expected_seq, conversation_id, messages)
+            return replace(self._stored(expected_seq, conversation_id, sent.messages), skipped=sent.skipped)
+        return self._stored(expected_seq, conversation_id, messages)
 
-    def _append_at(
-        self, expected_seq: int | None, conversation_id: int, messages: Sequence[NewMessage]
-    ) -> AppendResult:
+    def _stored(self, expected_seq: int | None, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         if expected_seq is None:
             return self._append_now(conversation_id, messages)
         return self._append_behind(expected_seq, conversation_id, messages)

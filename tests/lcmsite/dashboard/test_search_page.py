@@ -211,7 +211,7 @@ def test_branches_that_were_left_are_found_where_they_are_asked_for(harbour, rea
     conversation_id = a_conversation("a heron stands", "a heron flies").conversation_id
     Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=1)
 
-    active = reader.get(f"{SEARCH}?query=heron").content.decode()
-    both = reader.get(f"{SEARCH}?query=heron&branch=all").content.decode()
+    active = as_part(reader, f"{SEARCH}?query=heron")
+    both = as_part(reader, f"{SEARCH}?query=heron&branch=all")
 
     assert (len(hits(active)), len(hits(both))) == (1, 2)
