@@ -117,7 +117,8 @@ def test_what_is_said_in_a_line_counts_more_than_the_page_that_repeats_it():
     speakers = ranking.speakers_of(talk({"user": 50, "assistant": 800}))
     line, page = (a_hit(90, {0: 0.6}, role=role, tokens=90) for role in ("user", "assistant"))
 
-    assert ranking.weight_of(line, speakers) > 1 > ranking.weight_of(page, speakers)
+    assert Weights(()).of_speech(line, speakers) > 1 > Weights(()).of_speech(page, speakers)
+    assert Weights((), names_identifier=True).of_speech(page, speakers) == 1
 
 
 def test_speakers_who_write_at_about_the_same_length_count_the_same():

@@ -48,12 +48,10 @@ _LENGTH_WEIGHT = 1.0
 # The same in SQL, for choosing what is worth ranking with care.
 LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
 
-# How much a word counts that stands outside of the best passage of a long text: words that belong together stand
-# together, and a page that says all of them here and there says little.
+# Of a word outside of the best passage of a long text.
 OUTSIDE = 0.3
-# A line says what is so; the page that answers it repeats its words and adds all that goes with them. So a role counts
-# more the more briefly it writes than the others: by this power of how many times, and up to `ALIKE` times not at all.
-# Of a role with fewer messages than `ENOUGH` among the hits of a conversation, nothing is known.
+# A line says what is so; the page that answers it repeats its words and adds all that goes with them. So a role with
+# `ENOUGH` hits counts more by this power of how many times it writes more briefly than others; up to `ALIKE`, the same.
 BRIEFNESS, ALIKE, ENOUGH = 0.25, 1.4, 3
 # By how much a page counts less than a line of the same worth, whoever writes it.
 PAGE_COSTS = 0.2
@@ -99,6 +97,8 @@ class Hit(NamedTuple):
     role: str | None = None
     # None where the query names no date.
     created_at: datetime | None = None
+    # Whether it is what an agent did with LCM itself.
+    is_of_lcm: bool = False
     # The terms in the best passage of a long text; None of a short one.
     passage: frozenset[int] | None = None
 
@@ -130,6 +130,7 @@ class Neighbour(NamedTuple):
     author: str | None
     role: str
     tokens: int
+    is_of_lcm: bool = False
     # Whether it tells a time, where the query asks for one.
     tells_when: bool = False
 
@@ -143,6 +144,8 @@ class Weights:
     dates: Dates = field(default_factory=Dates)
     is_sentence: bool = False
     asks_when: bool = False
+    # Then whatever holds it answers: a page as well as a line.
+    names_identifier: bool = False
     # So many of the terms, the last ones, are words that follow each other.
     in_a_row: int = 0
 
@@ -162,6 +165,13 @@ class Weights:
             worth += _TELLS_WHEN_WEIGHT
         return worth
 
+    def of_speech(self, row: Neighbour | Hit, speakers: Mapping[tuple[int, str | None], float]) -> float:
+        """By how much a message is marked up or down for who says it, and its length."""
+        if self.names_identifier:
+            return 1.0
+        page = 1 + PAGE_COSTS * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
+        return speakers.get((conversation_of(row.place), row.role), 1.0) / page
+
 
 # Of hundreds of messages, few people are the authors.
 @lru_cache(maxsize=256)
@@ -176,16 +186,12 @@ def length_cost(tokens: int) -> float:
     return 1 + _LENGTH_WEIGHT * math.log(tokens / LONG) if tokens > LONG else 1.0
 
 
-# A role in a conversation, and how much what it says counts.
-Speaker = tuple[int, str | None]
-
-
-def speakers_of(hits: Iterable[Hit]) -> dict[Speaker, float]:
-    """How much each role counts, by how briefly it writes beside the others."""
+def speakers_of(hits: Iterable[Hit]) -> dict[tuple[int, str | None], float]:
+    """How much each role of a conversation counts, by how briefly it writes."""
     lengths: dict[int, dict[str | None, list[float]]] = defaultdict(lambda: defaultdict(list))
     for hit in hits:
         lengths[conversation_of(hit.place)][hit.role].append(math.log(max(1, hit.tokens)))
-    speakers: dict[Speaker, float] = {}
+    speakers: dict[tuple[int, str | None], float] = {}
     for conversation_id, by_role in lengths.items():
         means = {role: sum(each) / len(each) for role, each in by_role.items() if len(each) >= ENOUGH}
         middle = sum(means.values()) / max(1, len(means))
@@ -193,12 +199,6 @@ def speakers_of(hits: Iterable[Hit]) -> dict[Speaker, float]:
             differs = max(0.0, abs(mean - middle) - math.log(ALIKE))
             speakers[conversation_id, role] = math.exp(-BRIEFNESS * math.copysign(differs, mean - middle))
     return speakers
-
-
-def weight_of(row: Hit | Neighbour, speakers: Mapping[Speaker, float]) -> float:
-    """By how much the worth of a message is multiplied for who says it, and its length."""
-    page = 1 + PAGE_COSTS * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
-    return speakers.get((conversation_of(row.place), row.role), 1.0) / page
 
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
@@ -242,7 +242,7 @@ def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
             of_term = held[term]
             if term < words:
                 share /= cost
-                if passage is not None and term not in passage:
+                if passage is not None and term not in passage and not weights.names_identifier:
                     share *= OUTSIDE
             of_term[place] += share
             stretches[term][stretch] += share
@@ -301,6 +301,8 @@ def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
 class RankedMatch(NamedTuple):
     """One match and its worth. The greatest comes first: no two have the same `key`."""
 
+    # What an agent searched for in LCM, and what it was shown, comes behind what it is about.
+    is_of_talk: bool
     # Whether it is one of those that come before all others.
     is_first: bool
     worth: float
@@ -316,7 +318,7 @@ class RankedMatch(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """Its place in the order of matches."""
-        return self[:5]
+        return self[:6]
 
     @property
     def id(self) -> int | str:
@@ -343,13 +345,17 @@ class Ranking:
         And whether it is of any.
         """
         enough = 1 if self.query.parsed.is_one_word else A_HANDFUL
-        is_settled = sum(hit.is_complete for each in found for hit in each.hits) >= enough
+        is_settled = sum(hit.is_complete and not hit.is_of_lcm for each in found for hit in each.hits) >= enough
         matches: list[RankedMatch] = []
         for each in found:
-            in_context = each.are_messages and not self.query.parsed.is_look_up
-            matches += (self._in_context if in_context else self._each)(each.hits, is_settled)
+            if each.are_messages and not self.query.parsed.is_look_up:
+                # What is of LCM neither lends nor borrows.
+                matches += self._in_context([hit for hit in each.hits if not hit.is_of_lcm], is_settled)
+                matches += self._each([hit for hit in each.hits if hit.is_of_lcm], is_settled)
+            else:
+                matches += self._each(each.hits, is_settled)
         complete = [each for each in matches if each.is_complete]
-        is_relaxed = len(complete) < enough and len(matches) > len(complete)
+        is_relaxed = sum(each.is_of_talk for each in complete) < enough and len(matches) > len(complete)
         best = matches if is_relaxed else complete
         if self.newest is not None:
             best = [each._replace(worth=fresher(each.worth, each.order_place, self.newest)) for each in best]
@@ -362,7 +368,7 @@ class Ranking:
         worths = in_context(hits, self.weights)
         speakers = speakers_of(hits)
         for hit in hits:
-            worths[hit.place] *= weight_of(hit, speakers)
+            worths[hit.place] *= self.weights.of_speech(hit, speakers)
         if not self.query.takes_neighbours:
             worths = {place: worth for place, worth in worths.items() if place in own}
         places = {
@@ -373,10 +379,10 @@ class Ranking:
             places &= complete
         rows = self.neighbours(places) if self.query.takes_neighbours else [own[place] for place in places]
         matches = []
-        for row in rows:
+        for row in (row for row in rows if not row.is_of_lcm):
             worth = worths[row.place]
             if row.place not in own:
-                worth *= weight_of(row, speakers)
+                worth *= self.weights.of_speech(row, speakers)
             matches.append(self._match(row, worth + self.weights.of_its_own(row), row.place in complete))
         return matches
 
@@ -389,4 +395,5 @@ class Ranking:
     def _match(self, row: Hit | Neighbour, worth: float, is_complete: bool) -> RankedMatch:
         is_first = is_complete and not self.query.is_sentence
         conversation_id, seq = conversation_of(row.place), seq_of(row.place)
-        return RankedMatch(is_first, worth, conversation_id, seq, row.name, is_complete, row.order_place)
+        is_of_talk = not row.is_of_lcm
+        return RankedMatch(is_of_talk, is_first, worth, conversation_id, seq, row.name, is_complete, row.order_place)

@@ -11,11 +11,11 @@ from itertools import chain, compress, count
 from typing import Any
 
 from conversations.sql import array, load, rows
-from retrieval.search.filters import MESSAGES, Filters, Searchable
+from retrieval.search.filters import MESSAGES, SUMMARIES, Filters, Searchable
 from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
-from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in
+from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in, is_identifier
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import (
     A_HANDFUL,
@@ -41,6 +41,9 @@ MOST_PROMISING = 5000
 
 # In words; docs/figures.md has what other passages change.
 HALF_A_PASSAGE = 30
+# The lexemes of "Also named:" and "Expand for details about:", with which the lists at the end of a summary begin; and
+# how much a word counts that only stands there, beside messages. What was said with it is found by itself.
+BEFORE_A_LIST, LISTED = ("also", "name", "expand", "detail"), 0.1
 # Of a tsvector as text, a lexeme and the places where it stands, such as 'port':3A,17A. All words that are farther
 # behind in a text have the last place.
 _LEXEME, _PLACE, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A-D,]+)"), re.compile(r"\d+"), 16_383
@@ -93,6 +96,7 @@ class RelevanceSearch:
             dates,
             is_sentence=query.is_sentence,
             asks_when=query.is_sentence and asks_when(query.parsed.text),
+            names_identifier=any(is_identifier(term.text) for term in query.parsed.terms),
             in_a_row=len(query.in_a_row),
         )
         best, is_relaxed = Ranking(
@@ -132,7 +136,7 @@ def _first_that_finds_enough(
         for query in _attempts(prepared, parsed):
             tried = query, rows.of(query)
             enough = A_HANDFUL if query.wants_every_clause or query.wants_words else 1
-            if sum(len(each.hits) for each in tried[1]) >= enough:
+            if sum(not hit.is_of_lcm for each in tried[1] for hit in each.hits) >= enough:
                 return tried
         last = last or tried
     return last
@@ -198,8 +202,11 @@ class RankedRows:
             author="author" if table is MESSAGES else "NULL::text",
             role="role::text" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
-            words_of_long=_SQL["words_of_long"].format(long=LONG) if len(query.terms) > 1 else "NULL::text",
-            vector=_UNPACKED.format(vector=table.vector) if len(query.terms) > 1 else table.vector,
+            words=_SQL["words"].format(where=self._has_words(table, query)),
+            of_lcm=_SQL["of_lcm"].format(id="best.id", of="best") if table is MESSAGES else "false",
+            vector=_UNPACKED.format(vector=table.vector)
+            if len(query.terms) > 1 or table is SUMMARIES
+            else table.vector,
             newest=newest,
             where=where,
             matching=words,
@@ -216,6 +223,12 @@ class RankedRows:
             answered_in=_answered_in(table, query),
         )
 
+    def _has_words(self, table: Searchable, query: CompiledQuery) -> str:
+        """The condition for texts of which it matters where words stand."""
+        if table is SUMMARIES and MESSAGES in self.filters.tables:
+            return "true"
+        return f"token_count > {LONG}" if table is MESSAGES and len(query.terms) > 1 else "false"
+
     def _values(self, query: CompiledQuery) -> dict[str, Any]:
         filters = self.filters
         after = filters.high - int(query.newest * (filters.high - filters.low))
@@ -223,7 +236,7 @@ class RankedRows:
         return {
             **filters.values,
             "query": query.query,
-            "lexemes": list(query.lexemes),
+            "lexemes": [*query.lexemes, *BEFORE_A_LIST],
             "size": float(filters.rows),
             "newest_after": after,
             "newest_places": filters.blocks(after, filters.high),
@@ -263,26 +276,14 @@ class RankedRows:
         looked_at, *rarities = fetched[0][-1]
         lexemes = {form: term for term, each in enumerate(query.lexemes) for form in query.found_as(each)}
         hits = []
-        for _, name, place, shares, tokens, answered_in, order_place, author, role, created_at, words, _ in fetched:
+        for _, name, place, shares, tokens, answered_in, *about, words, _ in fetched:
+            passage = best_passage(words, lexemes, rarities) if words and table is MESSAGES else None
+            if words and table is SUMMARIES and (listed := only_listed(words, lexemes)):
+                shares = _marked_down(shares, listed, query)
             held = tuple(map(bool, shares))
             if held not in complete:
                 complete[held] = query.is_matched_by(tuple(_terms(held)))
-            passage = best_passage(words, lexemes, rarities) if words else None
-            hits.append(
-                Hit(
-                    name,
-                    place,
-                    shares,
-                    tokens,
-                    answered_in,
-                    complete[held],
-                    order_place,
-                    author,
-                    role,
-                    created_at,
-                    passage,
-                )
-            )
+            hits.append(Hit._make((name, place, shares, tokens, answered_in, complete[held], *about, passage)))
         present = frozenset(chain.from_iterable(map(_terms, complete)))
         is_cut, is_bounded = looked_at > len(hits), looked_at >= MOST_ROWS
         return Hits(tuple(hits), tuple(rarities), table is MESSAGES, present, is_cut, is_bounded)
@@ -300,6 +301,7 @@ class RankedRows:
             order_place=filters.place(MESSAGES),
             where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
             created_at="created_at" if self.dated else "NULL::timestamptz",
+            of_lcm=_SQL["of_lcm"].format(id="messages.message_id", of="messages"),
             tells_when=_SQL["tells_when"] if asks_when else "false",
         )
         near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
@@ -313,16 +315,36 @@ def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]
     A passage is two halves that follow each other. The parts of compound words stand behind all other words.
     """
     halves: dict[int, set[int]] = defaultdict(set)
-    for lexeme, places in _LEXEME.findall(words):
-        term = lexemes.get(lexeme.replace("''", "'"))
-        if term is None:
-            continue
-        for place in map(int, _PLACE.findall(places)):
+    for lexeme, places in _places(words).items():
+        for place in places if lexeme in lexemes else ():
             if place < _LAST_PLACE:
-                halves[place // HALF_A_PASSAGE].add(term)
+                halves[place // HALF_A_PASSAGE].add(lexemes[lexeme])
     passages = {frozenset(first | halves.get(number + 1, set())) for number, first in halves.items()}
     # Of equally good ones always the same.
     return max(passages, key=lambda each: (sum(rarity[term] for term in each), sorted(each)), default=None)
+
+
+def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
+    """The terms that a summary only lists at its end; arguments as of `best_passage`."""
+    places = _places(words)
+    also, expand = (set(places.get(each, ())) for each in ("also", "expand"))
+    named = max((place for place in places.get("name", ()) if place - 1 in also), default=_LAST_PLACE)
+    details = max((place for place in places.get("detail", ()) if place - 2 in expand), default=_LAST_PLACE)
+    first = {each: places[each][0] for each in lexemes if each in places}
+    before = {lexemes[each] for each, place in first.items() if place < min(named, details)}
+    return frozenset(lexemes[each] for each in first).difference(before)
+
+
+def _marked_down(shares: Sequence[float], listed: Collection[int], query: CompiledQuery) -> list[float]:
+    """The shares of a summary, of which the terms that it only lists count little."""
+    of_rows = (any(query.lexemes.index(each) in listed for each in row.lexemes) for row in query.in_a_row)
+    is_listed = (*(term in listed for term in range(len(query.lexemes))), *of_rows)
+    return [LISTED * share if each else share for share, each in zip(shares, is_listed, strict=True)]
+
+
+def _places(words: str) -> dict[str, list[int]]:
+    found = _LEXEME.findall(words)
+    return {lexeme.replace("''", "'"): [*map(int, _PLACE.findall(places))] for lexeme, places in found}
 
 
 def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:

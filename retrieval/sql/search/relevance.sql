@@ -8,7 +8,7 @@
 WITH {newest} hits AS MATERIALIZED (
     SELECT id, conversation_id, seq, token_count, order_place, place, author, role, created_at, words, {shares}
     FROM (
-        SELECT *, {words_of_long} AS words, {ranks}
+        SELECT *, {words} AS words, {ranks}
         FROM (
             SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
                    ctid AS place, {author} AS author, {role} AS role, {created_at} AS created_at, {vector} AS vector
@@ -27,14 +27,28 @@ WITH {newest} hits AS MATERIALIZED (
     LIMIT {most}
 )
 SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
-       author, role, created_at, words, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
+       author, role, created_at, {of_lcm}, words, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
            SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
        ) END
 FROM best
 
--- name: words_of_long
--- Where the words of the query stand in a long text: those that `setweight` has marked.
-CASE WHEN token_count > {long} THEN ts_filter(vector, '{{a}}')::text END
+-- name: words
+-- Where the words of the query stand in some texts: those that `setweight` has marked.
+CASE WHEN {where} THEN ts_filter(vector, '{{a}}')::text END
+
+-- name: of_lcm
+-- Whether a message is what an agent did with LCM: a call of one of its tools, or what that gave back. A result mostly
+-- names its call alone, which stands just before.
+EXISTS (
+    SELECT FROM message_parts part
+    WHERE part.message_id = {id} AND part.tool_call_id IS NOT NULL AND coalesce(part.tool_name, (
+        SELECT call.tool_name FROM messages earlier JOIN message_parts call USING (message_id)
+        WHERE earlier.conversation_id = {of}.conversation_id AND earlier.seq BETWEEN {of}.seq - 16 AND {of}.seq - 1
+          AND call.tool_call_id = part.tool_call_id AND call.tool_name IS NOT NULL
+        ORDER BY earlier.seq DESC LIMIT 1
+    )) ~ '(^|[^a-z])lcm_[a-z]'
+    OFFSET 0
+)
 
 -- name: newest_of_matching
 -- The newest of the messages that criteria pick. Materialized, so that the word index finds them: for the order, the
@@ -93,7 +107,7 @@ CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) 
 
 -- name: neighbours
 -- The messages at some places of conversations.
-SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {tells_when}
+SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {of_lcm}, {tells_when}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
 WHERE {where}
