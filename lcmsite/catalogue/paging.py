@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from django.core.signing import BadSignature, Signer
-
-from conversations.errors import Invalid
+from conversations.store.cursors import read_cursor, write_cursor
 
 T = TypeVar("T")
+_REFUSAL = "This is not a cursor of this list, or it was changed"
 
 
 class Page(list[T]):
@@ -44,19 +43,15 @@ class Paging:
     salt: str = field(default="", kw_only=True)
 
     def cursor(self, value: Any) -> str:
-        return Signer(salt=f"lcm.{self.salt}").sign_object(value)
+        return write_cursor(value if isinstance(value, list) else [value], of=self.salt)
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values, with the cursor as the service's argument; Invalid for a bad one."""
         arguments = dict(values)
         cursor = arguments.pop("cursor", None)
         if cursor is not None:
-            try:
-                arguments[self.argument] = Signer(salt=f"lcm.{self.salt}").unsign_object(cursor)
-            except (BadSignature, ValueError):
-                raise Invalid(
-                    "This is not a cursor of this list, or it was changed; begin again without one.", code="bad_cursor"
-                ) from None
+            position = read_cursor(cursor, of=self.salt, refusal=_REFUSAL)
+            arguments[self.argument] = position if len(position) > 1 else position[0]
         return arguments
 
     def page(self, method: Callable[..., Any], values: Mapping[str, Any], *, limit: int) -> Any:

@@ -10,7 +10,9 @@ from rich.text import Text
 
 from compaction.rendering import ERASED
 from conversations.humanize import counted
-from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one, span
+from lcmsite.answers.found_texts import summary_of_context, summary_of_search
+from lcmsite.answers.plain_text import span
+from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one
 from retrieval.assembly.about import About
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
@@ -30,13 +32,7 @@ def _(context: AssembledContext, screen: Screen) -> None:
         screen.note(f"{repair.kind}: {repair.what} ({', '.join(repair.item_ids)})")
     if context.receipt_id:
         screen.note(f"The receipt is {context.receipt_id}.")
-    left_out = context.left_out
-    over = ", over budget" if context.over_budget else ""
-    screen.note(
-        f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
-        f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
-        f"{counted(left_out.tokens, 'token')}."
-    )
+    screen.note(summary_of_context(context))
 
 
 @show_one.register
@@ -75,9 +71,7 @@ def _(found: GrepResult, screen: Screen) -> None:
             snippet.stylize("bold", start, end)
         screen.console.print(snippet, soft_wrap=True)
         screen.line()
-    relaxed = ", any of the words" if found.relaxed else ""
-    more = f" {found.note}" if found.note else ""
-    screen.note(f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{more}")
+    screen.note(summary_of_search(found))
     if found.cursor:
         # A cursor belongs to its query.
         screen.note(f"There is more: the same again with --cursor={found.cursor}")

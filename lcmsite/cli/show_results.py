@@ -14,10 +14,11 @@ from compaction.rendering import ERASED
 from compaction.types import Coverage, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
+from lcmsite.answers.plain_text import span
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_json
 from lcmsite.cli import show_history, show_reading, show_trust
-from lcmsite.cli.terminal_layout import Screen, cell, show_one, span
+from lcmsite.cli.terminal_layout import Screen, cell, show_one
 from lcmsite.clock import Clock
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey

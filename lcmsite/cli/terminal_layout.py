@@ -23,11 +23,6 @@ _NAMES = frozenset({"id", "name", "title"})
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def span(item: Any) -> str:
-    """The range of messages that something covers."""
-    return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"
-
-
 @dataclass(frozen=True)
 class Screen:
     """Writes to a terminal; stored text can neither move its cursor nor colour it."""

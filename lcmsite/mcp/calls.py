@@ -18,6 +18,8 @@ from django.db import connections
 from mcp_types import CallToolResult, TextContent
 
 from lcmsite.access.keys import Caller
+from lcmsite.answers import found_texts
+from lcmsite.answers.plain_text import text_of
 from lcmsite.api.concurrency import CLIENT, Disconnected, gate
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.json_text import as_bytes
@@ -27,6 +29,8 @@ from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
+# Import it for its forms of answers.
+FORMS = (found_texts,)
 
 
 # JSON can hold half of a surrogate pair, and agents that cut texts send it; the SDK refuses a message that holds one.
@@ -80,15 +84,24 @@ class CallRunner:
             CLIENT.reset(before)
 
     async def answer(
-        self, operation: Operation, given: Mapping[str, Any], *, caller: Callable[[], Caller]
+        self,
+        operation: Operation,
+        given: Mapping[str, Any],
+        *,
+        caller: Callable[[], Caller],
+        is_structured: bool = True,
     ) -> CallToolResult:
-        """The operation's answer, or its refusal, as a tool gives it."""
+        """The operation's answer, or its refusal, as a tool gives it.
+
+        Its text is for a model; what `is_structured` is beside it is the whole answer.
+        """
 
         def work() -> CallToolResult:
             began = time.perf_counter()
             with structlog.contextvars.bound_contextvars(request_id=secrets.token_hex(16)):
                 try:
-                    result, outcome = _answered(perform(operation, given, caller=caller())), "answered"
+                    answer = perform(operation, given, caller=caller())
+                    result, outcome = _answered(answer, is_structured=is_structured), "answered"
                 except Exception as error:
                     problem = logged_problem(error)
                     result, outcome = _refused(problem), problem.code
@@ -134,13 +147,15 @@ def _named(schema: Schema, value: Any, caller: Caller) -> Any:
     return value
 
 
-def _answered(result: Any) -> CallToolResult:
-    written = as_bytes(result)
-    structured = json.loads(written)
-    if may_hold_surrogates(written):
-        # The text is exact: there, they are escapes.
-        structured = holdable(structured)
-    return CallToolResult(content=[TextContent(type="text", text=written.decode())], structured_content=structured)
+def _answered(result: Any, *, is_structured: bool) -> CallToolResult:
+    # Half of a surrogate pair is shown as its escape, and is a question mark among what programs read.
+    text = text_of(result).encode(errors="backslashreplace").decode()
+    answer = CallToolResult(content=[TextContent(type="text", text=text)])
+    if is_structured:
+        written = as_bytes(result)
+        structured = json.loads(written)
+        answer.structured_content = holdable(structured) if may_hold_surrogates(written) else structured
+    return answer
 
 
 def _refused(problem: Problem) -> CallToolResult:

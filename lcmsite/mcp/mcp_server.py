@@ -51,6 +51,9 @@ MESSAGE = "lcm.message"
 
 SECONDS_BETWEEN_SIGNS = 2.0
 
+# Agents that show a model the structured content of an answer in place of its text.
+SHOW_STRUCTURE = ("claude-code", "codex-mcp-client")
+
 
 def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) -> Server[Any]:
     """A server that acts for the caller that `caller_of` finds for each call."""
@@ -60,7 +63,12 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no such tool; those are {', '.join(TOOLS)}.")
         async with _progress(context, operation.summary):
-            return await runner.answer(operation, _arguments(context, params), caller=lambda: caller_of(context))
+            return await runner.answer(
+                operation,
+                _arguments(context, params),
+                caller=lambda: caller_of(context),
+                is_structured=_reads_structure(context),
+            )
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor_given = (params and params.cursor) or ""
@@ -87,7 +95,7 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
 
 
 async def _list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-    return ListToolsResult(tools=list(tools()))
+    return ListToolsResult(tools=list(tools(is_structured=_reads_structure(context))))
 
 
 async def _list_resource_templates(
@@ -112,6 +120,16 @@ def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, 
     if context.request is not None and (sent := context.request.scope.get(MESSAGE)):
         return sent["params"].get("arguments") or {}
     return params.arguments or {}
+
+
+def _reads_structure(context: Context) -> bool:
+    """Whether structured content is for a program here, and not for the model."""
+    client = context.session.client_params
+    if client is not None:
+        return client.client_info.name not in SHOW_STRUCTURE
+    # Over HTTP there are no sessions, so that most requests tell no more of their client than this.
+    agent = context.request.headers.get("user-agent", "") if context.request is not None else ""
+    return agent.partition("/")[0] not in SHOW_STRUCTURE
 
 
 async def _or_problem(runner: CallRunner, work: Callable[[], T]) -> T:

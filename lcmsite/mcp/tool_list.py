@@ -18,17 +18,25 @@ TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if
 _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
+# The most characters that Claude Code shows of one answer where a tool says so; 25,000 tokens where it does not.
+MOST_CHARACTERS = 500_000
+# Params by which an answer can be made large, and what is as long as its text is.
+_SIZED = frozenset({"limit", "max_tokens", "token_cap", "budget", "line_count"})
+_LONG = frozenset({"lcm_message", "lcm_describe_range"})
+
+
 @cache
-def tools() -> tuple[Tool, ...]:
-    """Every tool, as agents see it."""
+def tools(*, is_structured: bool = True) -> tuple[Tool, ...]:
+    """Every tool, as agents see it; with the form of its answers, if they are structured."""
     answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
-        _tool(name, operation, json_schema.self_contained(answer, records))
+        _tool(name, operation, json_schema.self_contained(answer, records) if is_structured else None)
         for (name, operation), answer in zip(TOOLS.items(), answers, strict=True)
     )
 
 
-def _tool(name: str, operation: Operation, answer: Schema) -> Tool:
+def _tool(name: str, operation: Operation, answer: Schema | None) -> Tool:
+    is_long = name in _LONG or bool(_SIZED & operation.params.model_fields.keys())
     return Tool(
         name=name,
         description=operation.description,
@@ -41,6 +49,7 @@ def _tool(name: str, operation: Operation, answer: Schema) -> Tool:
             idempotent_hint=operation.verb != "POST",
             open_world_hint=False,
         ),
+        _meta={"anthropic/maxResultSizeChars": MOST_CHARACTERS} if is_long else None,
     )
 
 

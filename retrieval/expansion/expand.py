@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
 
 from conversations.content.tokens import TokenEstimator
 from conversations.humanize import counted
@@ -13,21 +12,22 @@ from conversations.models import Conversation, Summary
 from conversations.models.conversation import today
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
+from conversations.store.cursors import bad_cursor, read_cursor, unsigned_values, write_cursor
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
 from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.page import bad_cursor, read_cursor, write_cursor
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 _MORE = "There is more: expand with the same arguments and this cursor."
-# In the cursor of a range, the moment whose context it goes through comes before this.
-_MOMENT = "~"
-_DIGITS = re.compile(r"[0-9]{1,17}")
+_REFUSAL = (
+    "This is not a cursor that expand gave for the same arguments, or it was changed, or what it goes through has "
+    "changed"
+)
 # What a description of a message takes over from the page of its text.
 _OF_A_PAGE = (
     "tokens", "content", "complete", "content_offset", "content_total", "parts", "parts_json", "parts_offset",
@@ -45,17 +45,18 @@ class Request(NamedTuple):
     of: str
     depth: int
     include_messages: bool
+    as_of: datetime | None = None
 
     def cursor(self, position: Position[Key]) -> str:
         """The cursor for this position in this expansion."""
-        return write_cursor(list(self), [*position.key, *position[1:]], of="expand")
+        return write_cursor([self.as_of, *position.key, *position[1:]], of="expand", request=repr(self[:3]))
 
     def position(self, cursor: str | None) -> Position[Key]:
         """The position of a cursor; Invalid (`bad_cursor`) if not of this request."""
         if cursor is None:
             return BEGINNING
-        mismatch = "This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed"
-        *key, content_offset, parts_offset = read_cursor(cursor, list(self), of="expand", mismatch=mismatch)
+        values: list[Any] = read_cursor(cursor, of="expand", request=repr(self[:3]), refusal=_REFUSAL)
+        _, *key, content_offset, parts_offset = values
         return Position(Key(*key), content_offset, parts_offset)
 
 
@@ -133,8 +134,7 @@ class Expansion:
         """See `RetrievalEngine.expand_range`."""
         include_messages = include_messages or only_messages
         with snapshot():
-            moment, inner = (_now(), None) if cursor is None else _of_range(cursor)
-            as_of = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
+            as_of = _now() if cursor is None else _moment_of(cursor)
             stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
             if only_messages:
                 outline = messages_within(stretch)
@@ -142,10 +142,10 @@ class Expansion:
                 roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
                 outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
             # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
-            request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
-            page = self._page(outline, request.position(inner), self._cap(token_cap), keep_ends)
+            request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
+            page = self._page(outline, request.position(cursor), self._cap(token_cap), keep_ends)
         stretch.conversation.note_use()
-        following = None if page.following is None else f"{moment}{_MOMENT}{request.cursor(page.following)}"
+        following = None if page.following is None else request.cursor(page.following)
         return RangeExpansion(
             conversation_id=conversation_id,
             from_seq=from_seq,
@@ -191,17 +191,18 @@ def _given(page: _Page) -> dict[str, Any]:
     }
 
 
-def _now() -> int:
-    # The database's clock, by which summaries are dated, in microseconds.
-    return int(rows("SELECT (extract(epoch FROM now()) * 1000000)::bigint")[0][0])
+def _now() -> datetime:
+    # The database's clock, by which summaries are dated.
+    [[now]] = rows("SELECT now()")
+    return cast(datetime, now)
 
 
-def _of_range(cursor: str) -> tuple[int, str]:
-    """The moment in the cursor of a range, and the rest of it, which alone is signed."""
-    moment, _, rest = cursor.partition(_MOMENT)
-    if not _DIGITS.fullmatch(moment):
-        raise bad_cursor("This is not a cursor that expand gave for a range, or it was changed")
-    return int(moment), rest
+def _moment_of(cursor: str) -> datetime:
+    """The moment whose context a cursor of a range goes through."""
+    values = unsigned_values(cursor)
+    if not values or not isinstance(values[0], datetime):
+        raise bad_cursor(_REFUSAL)
+    return values[0]
 
 
 def _note(root: Summary, request: Request, page: _Page) -> str | None:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compaction.history.types import HistoryKind
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope, unseen
 from conversations.sql import load, rows, snapshot, texts
+from conversations.store.cursors import read_cursor, write_cursor
 from retrieval.expansion.expand import FEWEST_AT_ONCE, TOKENS_A_MESSAGE
 from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline
 from retrieval.history.timelines import quarantined_in
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.page import read_cursor, write_cursor
 from retrieval.types import ExpandedItem, ItemKind
 
 _SQL = load("retrieval/history/expansion.sql")
 _KINDS = tuple(HistoryKind)
 _MORE = "There is more: expand with the same arguments and this cursor."
-_MISMATCH = "This cursor belongs to another expansion, or to one with other arguments"
+_MISMATCH = "This is not a cursor that expand_session gave for the same arguments, or it was changed"
 _FIRST = Key(0, -(2**31))
 
 
@@ -125,7 +125,7 @@ class SessionOpening:
     ) -> SessionExpansion:
         """See `ProjectHistory.expand_session`."""
         cap = min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
-        request = [summary_id, depth, include_messages]
+        request = repr((summary_id, depth, include_messages))
         position = _position(cursor, request)
         with snapshot():
             root = _root(summary_id, self.scope)
@@ -149,7 +149,7 @@ class SessionOpening:
             tokens=sum(item.tokens for item in given),
             token_cap=cap,
             truncated=following is not None,
-            cursor=None if after is None else write_cursor(request, after, of="expand_session"),
+            cursor=None if after is None else write_cursor(after, of="expand_session", request=request),
             superseded_by=root.superseded_by,
             note=_MORE if following is not None else None,
         )
@@ -164,10 +164,11 @@ def _root(summary_id: str, scope: Scope) -> Root:
     return Root(*found[0])
 
 
-def _position(cursor: str | None, request: list[object]) -> Position[PastKey]:
+def _position(cursor: str | None, request: str) -> Position[PastKey]:
     if cursor is None:
         return Position(PastKey(0))
-    *key, content_offset, parts_offset = read_cursor(cursor, request, of="expand_session", mismatch=_MISMATCH)
+    values: list[Any] = read_cursor(cursor, of="expand_session", request=request, refusal=_MISMATCH)
+    *key, content_offset, parts_offset = values
     return Position(PastKey(*key), content_offset, parts_offset)
 
 

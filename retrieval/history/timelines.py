@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from compaction.history.types import HistoryKind
@@ -66,7 +65,7 @@ def entries(
         "depth_asked": None if kind is None else kind.depth,
         "conversation_id": conversation_id,
         "ids": texts(ids),
-        "latest_at": None if latest_at is None else datetime.fromisoformat(latest_at),
+        "latest_at": latest_at,
         "depth": depth,
         "key": key,
         "limit": limit,

@@ -67,7 +67,7 @@ class TimelineEntry:
     @property
     def place(self) -> list[Any]:
         """Its position in a timeline, newest first."""
-        return [self.latest_at.isoformat(), self.kind.depth, self.id or f"conv_{self.conversation_id}"]
+        return [self.latest_at, self.kind.depth, self.id or f"conv_{self.conversation_id}"]
 
 
 @dataclass(frozen=True)

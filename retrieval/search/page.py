@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.core.signing import BadSignature, Signer
-
-from conversations.errors import Invalid
 from conversations.sql import array, load, rows, texts
+from conversations.store.cursors import read_cursor, write_cursor
 from conversations.types import Role
 from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
@@ -18,7 +16,10 @@ from retrieval.types import GrepSort, ItemKind, Match, Snippet
 
 # What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
-LONGEST_CURSOR = 4000
+_REFUSAL = (
+    "This is not a cursor that grep gave for this search, or it was changed; only limit and max_tokens may change from "
+    "page to page"
+)
 
 _SQL = load("retrieval/search/matches.sql")
 _SHOWN = {
@@ -133,39 +134,16 @@ def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], i
 
 def write_position(position: Position, search: str) -> str:
     """The cursor for a position in the search with this fingerprint."""
-    at = position.at.isoformat() if position.at is not None else None
-    return write_cursor(search, [*position[:4], at], of="grep")
+    key = position.key or ()
+    state = (position.interpretation,) if position.at is None else (position.newest, position.size, position.at)
+    return write_cursor([*state, *key], of="grep", request=search)
 
 
 def read_position(cursor: str, search: str) -> Position:
     """The position of a cursor; Invalid (`bad_cursor`) for one of another search."""
-    mismatch = "This cursor belongs to another search; only limit and max_tokens may change from page to page"
-    key, interpretation, newest, size, at = read_cursor(cursor, search, of="grep", mismatch=mismatch)
-    return Position(tuple(key), interpretation, newest, size, datetime.fromisoformat(at) if at is not None else None)
-
-
-def write_cursor(request: str | list[Any], position: Sequence[Any], *, of: str) -> str:
-    """The signed cursor for a position in a request's list; `of`: the operation."""
-    return Signer(salt=f"lcm.{of}").sign_object([request, *position])
-
-
-def read_cursor(cursor: str, request: str | list[Any], *, of: str, mismatch: str) -> list[Any]:
-    """The position of a cursor; Invalid (`bad_cursor`) if not of this request.
-
-    `mismatch`: the sentence for a cursor of another request.
-    """
-    if len(cursor) > LONGEST_CURSOR:
-        raise bad_cursor("This is not a cursor")
-    try:
-        values: Any = Signer(salt=f"lcm.{of}").unsign_object(cursor)
-    except (BadSignature, ValueError) as error:
-        # What has a valid signature was written here, so nothing else needs to be checked.
-        raise bad_cursor(f"This is not a cursor that {of} gave, or it was changed") from error
-    if values[0] != request:
-        raise bad_cursor(mismatch)
-    return list(values[1:])
-
-
-def bad_cursor(sentence: str) -> Invalid:
-    """The refusal of a cursor."""
-    return Invalid(f"{sentence}; begin again without one.", code="bad_cursor")
+    values: list[Any] = read_cursor(cursor, of="grep", request=search, refusal=_REFUSAL)
+    if len(values) > 2 and isinstance(values[2], datetime):
+        newest, size, at, *key = values
+        return Position(tuple(key), newest=newest, size=size, at=at)
+    interpretation, *key = values
+    return Position(tuple(key), interpretation)

@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import Dates
@@ -321,8 +322,22 @@ class RankedMatch(NamedTuple):
         return self[:6]
 
     @property
+    def mark(self) -> int:
+        """A short hash of what it is, by which a cursor finds it again."""
+        return crc32(f"{self.conversation_id} {self.seq} {self.name}".encode()) & 0xFFFFFF
+
+    @property
     def id(self) -> int | str:
         return int(self.name) if self.name.isdigit() else self.name
+
+
+def places_given(best: Sequence[RankedMatch], given: int, mark: int) -> int:
+    """How many of the matches come before the page that follows `given` of them.
+
+    `mark` is of the last one given. If that is gone, so is its place.
+    """
+    marked = [place for place, each in enumerate(best, start=1) if each.mark == mark]
+    return min(marked, key=lambda place: abs(place - given), default=max(0, given - 1))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,8 @@ class RelevanceSearch:
             partial(rows.neighbours, asks_when=weights.asks_when),
             newest=filters.newest if self.prefers_new else None,
         ).of(found)
-        behind = [each for each in best if before.key is None or each.key < before.key]
+        given = 0 if before.key is None else ranking.places_given(best, *before.key)
+        behind = best[given:]
         then = Position(newest=filters.newest, size=filters.size, at=filters.at or prepared.at)
         is_bounded = query.is_bounded or any(each.is_bounded for each in found)
         is_last_of_some = len(behind) < self.limit and any(each.is_cut for each in found)
@@ -116,7 +117,7 @@ class RelevanceSearch:
         worths = zip(query.lexemes, weights.rarity, strict=False)
         return Found(
             [FoundRow(each.id, each.order_place, worth=each.worth) for each in behind[: self.limit]],
-            lambda place: then._replace(key=behind[place].key),
+            lambda place: then._replace(key=(given + place + 1, behind[place].mark)),
             lexemes={form: worth for each, worth in worths for form in query.found_as(each)},
             relaxed=is_relaxed or query.parsed is not parsed,
             used=used,

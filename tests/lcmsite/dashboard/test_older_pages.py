@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.core.signing import Signer
 from django.db import transaction
 from django.utils import timezone
 
@@ -14,6 +13,7 @@ from compaction.plans.plan_store import CompactionPlans
 from conversations.audit import Act, AuditLog
 from conversations.models import Quarantine
 from conversations.scope import Scope
+from conversations.store.cursors import write_cursor
 from integrity.checker import IntegrityChecker
 from lcmsite.dashboard.pages import inspector, report_pages, retention_pages, run_pages
 from lcmsite.dashboard.visit import ON_A_PAGE
@@ -106,7 +106,9 @@ def test_an_older_page_is_what_the_newer_one_left_out(admin, conversation_id, pa
     assert f"?{filters}" in shown_links(older) and older_in(older) is None
 
 
-@pytest.mark.parametrize("cursor", ["x", "report_0000000000000000", "\0", Signer(salt="another").sign_object(1)])
+@pytest.mark.parametrize(
+    "cursor", ["x", "report_0000000000000000", "\0", write_cursor(["report_0000000000000000"], of="another")]
+)
 def test_an_unknown_cursor_is_refused(admin, cursor):
     assert admin.get("/w/default/integrity/", {"cursor": cursor}).status_code == 400
 

@@ -1,0 +1,251 @@
+"""What searches and readings found, as text for a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from compaction.rendering import ERASED
+from conversations.humanize import counted
+from conversations.types import MessageRecord
+from lcmsite.answers.plain_text import as_fields, going_on, joined, lines, minute, one_line, period, span, text_of
+from retrieval.assembly.about import About, AboutItem
+from retrieval.assembly.types import AssembledContext, RecallSection
+from retrieval.describing.ranges import CoveringNode, RangeDescription, RangeExpansion
+from retrieval.history.types import HistoryItem, SessionExpansion, TimelineEntry
+from retrieval.types import (
+    Description,
+    ExpandedItem,
+    ExpandResult,
+    GrepResult,
+    ItemKind,
+    Match,
+    MessageSpan,
+    SummaryOutline,
+)
+
+# A shorter message that comes whole is named by its place alone, as an id would make it much dearer.
+SHORT_TOKENS = 100
+# A model that wants more of them opens one; structured content has all that LCM gives.
+MOST_OUTLINES = 8
+# Shown in a form of their own, or no help to who reads.
+_OF_A_DESCRIPTION = frozenset({
+    "id", "kind", "conversation_id", "created_at", "token_count", "active", "first_seq", "last_seq", "earliest_at",
+    "latest_at", "summary_kind", "depth", "level", "confidence", "confidence_reason", "opening_tokens", "source_tokens",
+    "message_count", "sources", "source_messages", "manifest", "manifest_complete", "quality", "role", "author",
+    "held_by", "content", "tokens", "complete", "content_offset", "content_total", "parts", "parts_json",
+    "parts_offset", "parts_total", "cursor", "erased", "is_degraded",
+})  # fmt: skip
+
+
+@text_of.register
+def _(found: GrepResult) -> str:
+    in_one = {match.conversation_id for match in found.matches} if found.conversation_id is None else set()
+    shown = [_match(match, is_placed=bool(in_one)) for match in found.matches]
+    return lines((*shown, summary_of_search(found), going_on(found.cursor)))
+
+
+def summary_of_search(found: GrepResult) -> str:
+    """How many matches a page has, and how they were found."""
+    relaxed = ", any of the words" if found.relaxed else ""
+    note = f" {found.note}" if found.note else ""
+    return f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{note}"
+
+
+def _match(match: Match, *, is_placed: bool) -> str:
+    source = match.role or match.file_name or f"depth {match.depth}"
+    speaker = f"{source} {match.author}" if match.author else source
+    place = f"[{match.conversation_id}: {span(match)}]" if is_placed else f"[{span(match)}]"
+    covering = f" in {match.covered_by}" if match.covered_by else ""
+    score = f" {match.score:.2f}" if match.score else ""
+    text = one_line(match.snippet.text)
+    return f"{match.id} {place} {speaker} {minute(match.created_at)}{covering}{score}: {text}"
+
+
+@text_of.register
+def _(found: About) -> str:
+    more = f"More: give a larger max_tokens than {found.max_tokens}." if found.more else ""
+    return lines((*map(text_of, found.items), found.note, more)) or "Nothing."
+
+
+@text_of.register
+def _(item: AboutItem) -> str:
+    cut = "" if item.is_whole else " (in part)"
+    place = f"[{item.conversation_id}: {span(item)}]"
+    return f"{item.id} {place} {item.role or 'summary'} {minute(item.created_at)}{cut}: {item.text}"
+
+
+@text_of.register
+def _(described: Description) -> str:
+    named = joined(
+        (
+            f"{described.id}: {described.summary_kind or described.role or ''} {described.kind}".replace(":  ", ": "),
+            described.author,
+            f"depth {described.depth}" if described.depth is not None else None,
+            _place(described),
+            _when(described.earliest_at, described.latest_at) or minute(described.created_at),
+            counted(described.token_count, "token") if described.token_count is not None else None,
+            {True: "in the context", False: "not in the context", None: None}[described.active],
+        )
+    )
+    sure = described.confidence is not None and f"confidence {described.confidence:.2f}: {described.confidence_reason}"
+    opening = described.opening_tokens is not None and f"opens for {counted(described.opening_tokens, 'token')}"
+    made_of = described.message_count is not None and f"of {counted(described.message_count, 'message')}"
+    costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
+    text = ERASED if described.erased else described.content or described.parts_json
+    return lines(
+        (
+            named,
+            joined((made_of or None, costing or None, opening or None, sure or None)),
+            as_fields(described, without=_OF_A_DESCRIPTION),
+            _outlines("below", described.manifest, is_complete=described.manifest_complete),
+            _outlines("held by", described.held_by),
+            text,
+            going_on(described.cursor),
+        )
+    )
+
+
+def _place(described: Description) -> str | None:
+    if described.first_seq is None:
+        return f"of conversation {described.conversation_id}" if described.conversation_id is not None else None
+    return f"[{described.conversation_id}: {span(described)}]"
+
+
+def _when(first: datetime | None, last: datetime | None) -> str | None:
+    return period(first, last) if first is not None and last is not None else None
+
+
+def _outlines(name: str, outlines: Sequence[SummaryOutline], *, is_complete: bool = True) -> str:
+    if not outlines:
+        return ""
+    more = len(outlines) - MOST_OUTLINES
+    behind = [f"- and {more:,}{'' if is_complete else ' or more'} others"] if more > 0 else []
+    return lines((f"{name}:", *map(text_of, outlines[:MOST_OUTLINES]), *behind))
+
+
+@text_of.register
+def _(outline: SummaryOutline) -> str:
+    active = ", in the context" if outline.active else ""
+    again = f", superseded by {outline.superseded_by}" if outline.superseded_by else ""
+    cost = f"{outline.token_count:,} tokens, opens for {outline.opening_tokens:,}"
+    return f"- {outline.summary_id} [{span(outline)}] depth {outline.depth}, {cost}{active}{again}"
+
+
+@text_of.register
+def _(described: RangeDescription) -> str:
+    size = joined(
+        (
+            counted(described.message_count, "message"),
+            counted(described.message_tokens, "token"),
+            f"in the context {described.context_tokens:,}",
+            f"not summarized: {', '.join(map(span, described.raw_messages))}" if described.raw_messages else None,
+        )
+    )
+    below = _outlines("below", described.manifest, is_complete=described.manifest_complete)
+    return lines((f"{size}.", *map(text_of, described.nodes), below, described.note))
+
+
+@text_of.register
+def _(node: CoveringNode) -> str:
+    share = f"{text_of(node.summary)}, {counted(node.messages_in_range, 'message')} of the range"
+    return lines((share, node.content))
+
+
+@text_of.register
+def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
+    gap = None if isinstance(expanded, SessionExpansion) else expanded.gap
+    # That there is more is told by the cursor.
+    note = None if expanded.cursor else expanded.note
+    return lines((_items(expanded.items, gap), note, going_on(expanded.cursor)))
+
+
+def _items(items: Sequence[ExpandedItem], gap: MessageSpan | None) -> str:
+    """Items of a page, each day named where it begins; a gap is before the last."""
+    shown: list[str] = []
+    day = ""
+    for place, item in enumerate(items, start=1):
+        if gap is not None and place == len(items):
+            shown.append(f"... {span(gap)} ...")
+        if (of_item := minute(item.created_at)[:10]) != day:
+            day = of_item
+            shown.append(day)
+        shown.append(_expanded(item))
+    return lines(shown)
+
+
+def _expanded(item: ExpandedItem) -> str:
+    of_past = item if isinstance(item, HistoryItem) else None
+    place = f"{of_past.conversation_id}: " if of_past is not None and of_past.conversation_id is not None else ""
+    kind = of_past.history_kind if of_past is not None and of_past.history_kind is not None else None
+    source = kind or item.role or f"{item.summary_kind} summary"
+    speaker = f"{source} {item.author}" if item.author else source
+    withheld = "[quarantined]" if of_past is not None and of_past.quarantined else ERASED if item.erased else None
+    is_short = item.kind is ItemKind.MESSAGE and item.complete and item.tokens < SHORT_TOKENS
+    name = "" if is_short else f"{item.id} "
+    return f"{name}[{place}{span(item)}] {speaker}: {withheld or item.content or item.parts_json}"
+
+
+@text_of.register
+def _(entry: TimelineEntry) -> str:
+    named = joined(
+        (
+            f"{entry.id or 'no summary yet'}: {entry.kind} {entry.title or entry.session_id or ''}".rstrip(),
+            entry.project,
+            f"conversation {entry.conversation_id}" if entry.conversation_id is not None else None,
+            counted(entry.message_count, "message") if entry.message_count is not None else None,
+            f"{entry.behind:,} newer" if entry.behind else None,
+            counted(entry.sessions, "session") if entry.sessions else None,
+            period(entry.earliest_at, entry.latest_at),
+            f"{entry.parent_link} of conversation {entry.parent_id}" if entry.parent_link else None,
+            f"in {entry.part_of}" if entry.part_of else None,
+        )
+    )
+    return lines((named, "[quarantined]" if entry.quarantined else ERASED if entry.erased else entry.content))
+
+
+@text_of.register
+def _(context: AssembledContext) -> str:
+    shown = (f"{item.id} [{span(item)}] {item.role}: {item.text}" for item in context.items)
+    sent = (json.dumps(dict(each), ensure_ascii=False) for each in (*context.system, *context.messages))
+    repairs = (f"{each.kind}: {each.what} ({', '.join(each.item_ids)})" for each in context.repairs)
+    receipt = f"The receipt is {context.receipt_id}." if context.receipt_id else None
+    return lines((*shown, *sent, *repairs, receipt, summary_of_context(context), context.note))
+
+
+def summary_of_context(context: AssembledContext) -> str:
+    """What a context costs, and what it leaves out."""
+    left_out = context.left_out
+    over = ", over budget" if context.over_budget else ""
+    return (
+        f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
+        f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
+        f"{counted(left_out.tokens, 'token')}."
+    )
+
+
+@text_of.register
+def _(section: RecallSection) -> str:
+    return lines((section.text, f"{counted(section.tokens, 'token')} of {section.limit:,}."))
+
+
+@text_of.register
+def _(message: MessageRecord) -> str:
+    speaker = f"{message.role} {message.author}" if message.author else message.role
+    place = f"[{message.conversation_id}: {message.seq}]"
+    head = f"{message.id} {place} {speaker} {minute(message.created_at)}, {counted(message.token_count, 'token')}"
+    more = as_fields(message, without=_OF_A_MESSAGE)
+    return lines((head, more, _parts_of(message), ERASED if message.erased_by_id is not None else message.content))
+
+
+_OF_A_MESSAGE = frozenset({
+    "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at", "author",
+    "parts", "erased_by_id",
+})  # fmt: skip
+
+
+def _parts_of(message: MessageRecord) -> str:
+    kinds: Iterable[str] = dict.fromkeys(str(part.part_type) for part in message.parts)
+    others = [kind for kind in kinds if kind != "text"]
+    return f"parts: {', '.join(others)}" if others else ""

@@ -1,0 +1,120 @@
+"""Write any record as a few lines, without empty fields and hashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from functools import singledispatch
+from typing import Any
+
+from lcmsite.catalogue.paging import Page
+
+
+def span(item: Any) -> str:
+    """The range of messages that something covers."""
+    return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"
+
+
+def minute(moment: datetime) -> str:
+    """A moment of UTC, to the minute."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def period(first: datetime, last: datetime) -> str:
+    """From one moment to another; the day is written once."""
+    begin, end = minute(first), minute(last)
+    if begin == end:
+        return begin
+    return f"{begin} to {end.partition(' ')[2] if begin[:10] == end[:10] else end}"
+
+
+def one_line(text: str) -> str:
+    """The text with each run of blanks as one blank."""
+    return " ".join(text.split())
+
+
+def joined(pieces: Iterable[str | None]) -> str:
+    """The pieces that are not empty, with commas."""
+    return ", ".join(each for each in pieces if each)
+
+
+def lines(pieces: Iterable[str | None]) -> str:
+    """The pieces that are not empty, each on a line of its own."""
+    return "\n".join(each for each in pieces if each)
+
+
+def going_on(cursor: str | None) -> str:
+    """How to get the next page, if there is one."""
+    return f"More: the same again with cursor {cursor}" if cursor else ""
+
+
+@singledispatch
+def text_of(answer: Any) -> str:
+    """The answer as text for a model."""
+    return as_fields(answer) if is_dataclass(answer) else _value(answer)
+
+
+@text_of.register
+def _(page: list) -> str:
+    shown = lines(map(_item, page)) or "Nothing."
+    return lines((shown, going_on(page.next_cursor) if isinstance(page, Page) else ""))
+
+
+def as_fields(record: Any, *, without: Collection[str] = ()) -> str:
+    """A line for each field of a record that is not empty, but for hashes."""
+    found = []
+    for name, value in _filled(record, without).items():
+        if _is_many(value):
+            found += [f"{_words(name)}:", *(f"- {_item(each)}" for each in value)]
+        elif isinstance(value, str) and "\n" in value:
+            found.append(f"{_words(name)}:\n{value}")
+        else:
+            found.append(f"{_words(name)}: {_value(value)}")
+    return lines(found)
+
+
+def _item(value: Any) -> str:
+    if not is_dataclass(value):
+        return _value(value)
+    has_own = text_of.dispatch(type(value)) is not text_of.dispatch(object)
+    return text_of(value) if has_own else _in_one_line(value)
+
+
+def _in_one_line(record: Any) -> str:
+    return "; ".join(f"{_words(name)} {_value(value)}" for name, value in _filled(record).items())
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.2f}"
+        case datetime():
+            return minute(value)
+        case Mapping():
+            return json.dumps(dict(value), ensure_ascii=False, default=str)
+    if is_dataclass(value):
+        return f"({_in_one_line(value)})"
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
+        return ", ".join(map(_item, value))
+    return str(value)
+
+
+def _filled(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
+    values = {each.name: getattr(record, each.name) for each in fields(record) if each.name not in without}
+    return {name: value for name, value in values.items() if not (_is_empty(value) or name.endswith("_hash"))}
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str | Sequence | Mapping) and len(value) == 0)
+
+
+def _is_many(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
