@@ -30,7 +30,9 @@ from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Ro
 
 NOTE = "pi"
 _MESSAGE, _CUSTOM, _COMPACTION, _BRANCH = "message", "custom_message", "compaction", "branch_summary"
-_OTHERS = ("session", "model_change", "thinking_level_change", "custom", "label", "session_info")
+_OTHERS = (
+    "session", "model_change", "thinking_level_change", "custom", "label", "session_info", "usage", "context_edit",
+)  # fmt: skip
 _TYPES = frozenset({_MESSAGE, _CUSTOM, _COMPACTION, _BRANCH, *_OTHERS})
 _RESULT = "toolResult"
 # Any other, such as that of an extension, is given to a model as a user's.
@@ -50,6 +52,14 @@ def session_of(line: Mapping[str, Any]) -> str:
     """Return the session that this line names for all that follow, if any."""
     named = line.get("id") if line["type"] == "session" else None
     return named if isinstance(named, str) else ""
+
+
+def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the ids of a line and of the one that it follows; None without them."""
+    own, before = line.get("id"), line.get("parentId")
+    if not isinstance(own, str) or "parentId" not in line:
+        return None
+    return own, before if isinstance(before, str) else ""
 
 
 def from_pi(line: Mapping[str, Any]) -> NewMessage | None:

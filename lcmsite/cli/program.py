@@ -19,7 +19,15 @@ from integrity.types import PlanState
 from lcmsite.catalogue.json_text import as_json
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, FINDINGS_EXIT_CODE, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
-from lcmsite.cli import access_verbs, ledger_verbs, map_verbs, operating_verbs, show_results, transfer_verbs
+from lcmsite.cli import (
+    access_verbs,
+    discovery_verbs,
+    ledger_verbs,
+    map_verbs,
+    operating_verbs,
+    show_results,
+    transfer_verbs,
+)
 from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
@@ -59,7 +67,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def verbs() -> dict[str, Verb]:
     """Every verb by name, except Django's commands."""
-    modules = (transfer_verbs, access_verbs, operating_verbs, ledger_verbs, map_verbs)
+    modules = (transfer_verbs, discovery_verbs, access_verbs, operating_verbs, ledger_verbs, map_verbs)
     local = [each for module in modules for each in vars(module).values() if isinstance(each, Verb)]
     return {each.name: each for each in (*map(from_operation, CATALOGUE), *local, completion)}
 

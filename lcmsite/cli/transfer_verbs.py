@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from rich.console import Console
@@ -17,16 +20,18 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from compaction.engine import CompactionEngine
 from compaction.types import CompactionResult
-from conversations.errors import Conflict, ConversationBusy
+from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.formats import READERS
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
+from lcmsite.cli.discovery_verbs import DIRECTORIES, FoundReport, discover
 from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import ImportedConversation, Importer
+from lcmsite.importing.sweeping import Sweep
 from lcmsite.types import KeyScope
 
 SECONDS_TO_WAIT_FOR_A_COMPACTION = 120
@@ -45,7 +50,12 @@ class ImportReport:
 
 @verb(
     "import",
-    argument("file", metavar="FILE", help="A file with JSON Lines or a JSON list of messages; it may be gzipped."),
+    argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="A history, plain or packed (.gz, .zst), or OpenCode's database; - for standard input.",
+    ),
     argument(
         "--session",
         metavar="NAME",
@@ -58,17 +68,34 @@ class ImportReport:
         help="The project of all conversations. Default: what a transcript says, its git remote or its directory.",
     ),
     argument("--compact", action="store_true", help="Compact each conversation after the import."),
+    argument(
+        "--discover",
+        action="store_true",
+        help="Find the sessions of all agents on this machine, show them, ask, and import them all.",
+    ),
+    argument("--yes", action="store_true", help="With --discover: do not ask."),
+    DIRECTORIES,
 )
-def import_history(session: Session, arguments: Namespace) -> ImportReport:
+def import_history(session: Session, arguments: Namespace) -> ImportReport | FoundReport | Sweep:
     """Import a history from a file: JSON Lines or a JSON list of messages.
 
-    The formats are the neutral form, those of OpenAI and Anthropic, and the transcripts of Claude Code, Codex and pi.
-    Messages are stored in batches, each as a whole or not at all. A second run continues where the first stopped, and
-    stores nothing twice.
+    The formats are the neutral form, those of OpenAI and Anthropic, the transcripts of Claude Code, Codex and pi, and
+    the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent and aider. Messages are stored in batches, each as
+    a whole or not at all. A second run continues where the first stopped, and stores nothing twice. A last line that is
+    still being written is left for the next run.
+
+    With --discover, the sessions of Claude Code, Codex, OpenCode, pi and Gemini CLI are found where these have them,
+    and aider's below each --directory. Only what has changed since is read again.
     """
+    if arguments.discover or arguments.file is None:
+        if not arguments.discover or arguments.file or arguments.session or arguments.format or arguments.compact:
+            raise Invalid("Give a file, or --discover without a file, --session, --format and --compact.")
+        return discover(session, arguments)
     scope = session.caller_with(KeyScope.WRITE, founding=True).scope
-    history = History(path=Path(arguments.file), session=arguments.session or "", format=arguments.format or "")
-    with progress_bar() as progress:
+    with ExitStack() as stack:
+        path = stack.enter_context(_standard_input()) if arguments.file == STDIO else Path(arguments.file)
+        history = History(path=path, session=arguments.session or "", format=arguments.format or "")
+        progress = stack.enter_context(progress_bar())
         history.opener = lambda path: progress.open(path, "rb", description="Reading")
         store = ConversationStore.from_settings(scope)
         conversations = Importer(store, history, project=arguments.project or "").run()
@@ -78,6 +105,16 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport:
             for each in progress.track(conversations, description="Compacting"):
                 compactions.append(_compact(engine, each.conversation_id))
     return ImportReport(history.path.name, conversations, compactions, dict(history.passed_over))
+
+
+@contextmanager
+def _standard_input() -> Iterator[Path]:
+    """What comes through standard input as a file: an import may read it twice."""
+    with TemporaryDirectory(prefix="lcm-import-") as folder:
+        path = Path(folder, "stdin")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
 
 
 def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult:

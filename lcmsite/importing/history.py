@@ -1,32 +1,43 @@
 """Read a history from a file, message by message, in any of the known formats.
 
 JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object; or the
-transcript of an agent, whose lines show by themselves what they are.
+transcript of an agent, whose lines show by themselves what they are; or a whole file of another program.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import zstandard
+
+from conversations.content.lossless_values import is_name
 from conversations.errors import Invalid
 from conversations.formats import READERS, Format, Transcript, detect, transcript_of
+from conversations.formats.documents import DOCUMENTS, HostSession, aider, document_of, gemini
 from conversations.formats.origin import project_of
 from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
+from lcmsite.importing import opencode_database
 
 # The prefix of keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
-_GZIP = b"\x1f\x8b"
-_SUFFIXES = {".gz", ".json", ".jsonl", ".ndjson"}
+_GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_SUFFIXES = {".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj"}
+UNFINISHED = "unfinished last line"
+_KNOWN = (
+    f"LCM reads messages as JSON ({', '.join(READERS)}), transcripts of Claude Code, Codex and pi, and files of "
+    f"{', '.join(each.name for each in DOCUMENTS)} and aider."
+)
 
 
 @dataclass(frozen=True)
@@ -38,8 +49,13 @@ class Entry:
     message: NewMessage
     key: str
     # What the host says of its session; empty where it says nothing.
+    title: str = ""
     project: str = ""
     parent_session_id: str = ""
+    # The key of the message that it follows, "" for none; None if it follows the one before it in the file.
+    after: str | None = None
+    # The key of the message where its session goes on, if that is not the last one.
+    head: str = ""
 
 
 @dataclass
@@ -58,6 +74,11 @@ class History:
     _named: str = field(default="", repr=False)
     # The project that a line of a transcript named, for all lines that do not name their own.
     _project: str = field(default="", repr=False)
+    # By its id, the key of the message that a line holds or else follows; and the key of the newest message.
+    _messages: dict[str, str] = field(default_factory=dict, repr=False)
+    _newest: str = field(default="", repr=False)
+    # Whether anything was recognized.
+    _is_known: bool = field(default=False, repr=False)
     # Opens the file; the command line shows how far it is read.
     opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb")
 
@@ -65,14 +86,24 @@ class History:
         """Yield the messages in order; Invalid, naming the line, at an unreadable one."""
         try:
             with self.opener(self.path) as file:
-                is_packed = file.read(2) == _GZIP
+                begin = file.read(len(opencode_database.MAGIC))
                 file.seek(0)
-                yield from self._read(gzip.GzipFile(fileobj=file) if is_packed else file)
+                if begin == opencode_database.MAGIC:
+                    for value in opencode_database.sessions_in(self.path):
+                        yield from self._one(f"session {value['info']['id']}", value, self._stem)
+                elif begin.startswith(_GZIP):
+                    yield from self._read(gzip.GzipFile(fileobj=file))
+                elif begin.startswith(_ZSTANDARD):
+                    unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+                    yield from self._read(io.BufferedReader(unpacked))
+                else:
+                    yield from self._read(file)
         except (OSError, ValueError) as refusal:
             why = getattr(refusal, "strerror", None) or refusal
             raise Invalid(f"{self.path} cannot be read: {why}.", code="unreadable_file") from refusal
 
-    def _read(self, stream: Iterable[bytes]) -> Iterator[Entry]:
+    def _read(self, file: Iterable[bytes]) -> Iterator[Entry]:
+        stream = iter(file)
         lines = self._lines(stream)
         begin, first = next(lines, (1, b""))
         opening = first.strip()
@@ -86,9 +117,29 @@ class History:
             for place, each in enumerate(value, start=1):
                 yield from self._one(f"item {place}", each, f"{self._stem}-{place}")
             return
-        for number, line in chain([(begin, first)], lines):
-            where = f"line {number}"
-            yield from self._one(where, self._value(where, line), f"{self._stem}-{number}")
+        if aider.is_start(opening.decode(errors="replace")):
+            texts = (line.decode() for line in chain([first], stream))
+            yield from self._of_sessions("", aider.sessions_of(texts, self.path.resolve()))
+            return
+        values = self._values(chain([(begin, first)], lines))
+        begin, head = next(values)
+        if gemini.is_head(head):
+            yield from self._one("", gemini.built(chain([head], (each for _, each in values))), self._stem)
+            return
+        for number, value in chain([(begin, head)], values):
+            yield from self._one(f"line {number}", value, f"{self._stem}-{number}")
+
+    def _values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
+        """Yield the value of each line; a last one that is being written is left out."""
+        for place, (number, line) in enumerate(lines):
+            try:
+                yield number, self._value(f"line {number}", line)
+            except Invalid:
+                # The program that writes the file ends each line with a newline.
+                if place == 0 or line.endswith(b"\n") or not line.lstrip().startswith(b"{"):
+                    raise
+                self.passed_over[UNFINISHED] += 1
+                return
 
     def _lines(self, stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that are not blank, numbered from 1."""
@@ -105,7 +156,9 @@ class History:
 
         Those are of the session that the value names or, without one, of a session named after its place.
         """
-        if isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
+        if document := document_of(value):
+            yield from self._of_sessions(where, document.sessions_of(value, self.path.resolve()))
+        elif isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
             named = value.get("session_id")
             for place, row in enumerate(value["messages"], start=1):
                 inner = f"{where}, message {place}".lstrip(", ")
@@ -115,7 +168,34 @@ class History:
         else:
             yield self._entry(where or "line 1", value, self._stem)
 
+    def _of_sessions(self, where: str, sessions: Iterator[HostSession]) -> Iterator[Entry]:
+        try:
+            for session in sessions:
+                self._is_known = True
+                self.passed_over.update(session.passed_over)
+                yield from self._of_session(where, session)
+        except ValueError as wrong:
+            raise self._malformed(where, str(wrong)) from wrong
+
+    def _of_session(self, where: str, session: HostSession) -> Iterator[Entry]:
+        session_id = self.session or session.session_id
+        keys = {"": "", **{each.id: _key(session_id, "id", each.id) for each in session.messages if each.id}}
+        for place, each in enumerate(session.messages, start=1):
+            inner = f"{where}, message {place}".lstrip(", ")
+            yield Entry(
+                inner,
+                session_id,
+                replace(each.message, idempotency_key=keys[each.id]) if each.id else each.message,
+                key=keys[each.id] if each.id else _key(session_id, inner, each.row),
+                title=session.title if is_name(session.title) else "",
+                project=session.project if is_name(session.project) else "",
+                parent_session_id="" if self.session else session.parent_session_id,
+                after=None if each.after is None else keys[each.after],
+                head=keys[session.head],
+            )
+
     def _of_transcript(self, where: str, line: dict[str, Any], transcript: Transcript) -> Iterator[Entry]:
+        self._is_known = True
         named = transcript.session_of(line)
         project = project_of(line)
         try:
@@ -127,12 +207,21 @@ class History:
             # The first name counts: a session that continues another may repeat the lines of that one.
             self._named = self._named or named
             self._project = self._project or project
+            if place := transcript.place_of(line):
+                self._messages[place[0]] = self._messages.get(place[1], "")
             return
         session_id = self.session or named or self._named or self._stem
         key = _key(session_id, where, line)
         # Where all go into one session, none of them is another's.
         parent = "" if self.session else transcript.parent_of(line)
-        yield Entry(where, session_id, message, key, project=project or self._project, parent_session_id=parent)
+        after = None
+        if place := transcript.place_of(line):
+            before = self._messages.get(place[1], "")
+            after = None if before == self._newest else before
+            self._messages[place[0]] = self._newest = key
+        yield Entry(
+            where, session_id, message, key, project=project or self._project, parent_session_id=parent, after=after
+        )
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
@@ -141,6 +230,7 @@ class History:
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")
             message = READERS[self.format or Format.OPENAI_CHAT](row)
+            self._is_known = True
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
         named = row.get("session_id")
@@ -161,7 +251,8 @@ class History:
         return name.name
 
     def _malformed(self, where: str, sentence: str) -> Invalid:
-        return Invalid(f"{self.path.name}{', ' if where else ''}{where}: {sentence}", code="malformed_history")
+        known = "" if self._is_known else f" {_KNOWN}"
+        return Invalid(f"{self.path.name}{', ' if where else ''}{where}: {sentence}{known}", code="malformed_history")
 
 
 def _key(session_id: str, where: str, row: Any) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from django.db import transaction
 
+from compaction.branches import Branches
 from conversations.errors import Conflict, Invalid
-from conversations.models import Conversation
+from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore
 from conversations.types import ConversationRecord
 from lcmsite.importing.history import Entry, History
@@ -57,20 +59,50 @@ class Importer:
             by_session.setdefault(entry.session_id, []).append(entry)
         for session_id, entries in by_session.items():
             conversation = self._conversation(session_id, entries[0])
-            messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries]
-            try:
-                appended = self.store.append_messages(
-                    conversation_id=conversation.conversation_id, messages=messages
-                ).messages
-            except (Invalid, Conflict) as wrong:
-                span = f"{entries[0].where} to {entries[-1].where}"
-                raise type(wrong)(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
-            conversation.created += sum(message.created for message in appended)
-            conversation.stored_before += sum(not message.created for message in appended)
+            for run in _runs(entries):
+                self._append(conversation, run if run[0].after is None else self._moved_to(conversation, run))
+            if entries[0].head and conversation.created:
+                self._move_head(conversation, entries[0].head)
+
+    def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
+        messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries]
+        if not messages:
+            return
+        try:
+            appended = self.store.append_messages(
+                conversation_id=conversation.conversation_id, messages=messages
+            ).messages
+        except (Invalid, Conflict) as wrong:
+            span = f"{entries[0].where} to {entries[-1].where}"
+            raise type(wrong)(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
+        conversation.created += sum(message.created for message in appended)
+        conversation.stored_before += sum(not message.created for message in appended)
+
+    def _moved_to(self, conversation: ImportedConversation, run: list[Entry]) -> list[Entry]:
+        """Move the head to where a branch goes on, and return what is new of it."""
+        rows = Message.objects.filter(conversation_id=conversation.conversation_id)
+        stored = rows.filter(idempotency_key__in=[entry.key for entry in run])
+        known = set(stored.values_list("idempotency_key", flat=True))
+        new = [entry for entry in run if entry.key not in known]
+        conversation.stored_before += len(run) - len(new)
+        if new:
+            self._move_head(conversation, new[0].after or "")
+        return new
+
+    def _move_head(self, conversation: ImportedConversation, key: str) -> None:
+        """Move the head to the message with this key, if it is stored yet."""
+        rows = Message.objects.filter(conversation_id=conversation.conversation_id, idempotency_key=key)
+        seq = rows.values_list("seq", flat=True).first() if key else 0
+        if seq is not None:
+            Branches(self.store).move_head(
+                conversation_id=conversation.conversation_id, head_seq=seq, reason="imported branch"
+            )
 
     def _conversation(self, session_id: str, entry: Entry) -> ImportedConversation:
         if session_id not in self._found:
-            record = self.store.open_conversation(session_id=session_id, project=self.project or None)
+            record = self.store.open_conversation(
+                session_id=session_id, title=entry.title or None, project=self.project or None
+            )
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported something: the whole file is compared with it, once.
                 self._is_compared = True
@@ -90,3 +122,15 @@ class Importer:
             self.store.open_conversation(
                 session_id=record.session_id, project=project or None, parent_session_id=parent or None
             )
+
+
+def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """Yield stretches of entries of which each follows the one before it."""
+    run: list[Entry] = []
+    for entry in entries:
+        if run and (entry.after is None) != (run[0].after is None) or run and entry.after not in (None, run[-1].key):
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run

@@ -73,7 +73,7 @@ def test_a_second_import_stores_nothing_twice(history):
 
 def test_an_import_cut_short_names_the_line_and_is_taken_up_again(history):
     whole = history.read_text()
-    cut = _lines(ROWS[:750])[:-10]
+    cut = _lines(ROWS[:750])[:-10] + "\n"
     history.write_text(cut)
 
     refused = lcm("--json", "import", str(history))

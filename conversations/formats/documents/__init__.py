@@ -1,0 +1,35 @@
+"""Whole files of other programs, each with one session or several. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from conversations.formats.documents import chatgpt, claude_ai, gemini, opencode, swe_agent
+from conversations.formats.documents.sessions import HostSession, SessionMessage
+
+__all__ = ["DOCUMENTS", "Document", "HostSession", "SessionMessage", "document_of"]
+
+
+class Document(NamedTuple):
+    """A JSON value that shows by its keys which program wrote it."""
+
+    name: str
+    is_document: Callable[[Any], bool]
+    # ValueError names what is wrong.
+    sessions_of: Callable[[Mapping[str, Any], PurePath], Iterator[HostSession]]
+
+
+DOCUMENTS = (
+    Document("OpenCode", opencode.is_document, opencode.sessions_of),
+    Document("Gemini CLI", gemini.is_document, gemini.sessions_of),
+    Document("ChatGPT", chatgpt.is_document, chatgpt.sessions_of),
+    Document("Claude.ai", claude_ai.is_document, claude_ai.sessions_of),
+    Document("SWE-agent", swe_agent.is_document, swe_agent.sessions_of),
+)
+
+
+def document_of(value: Any) -> Document | None:
+    """The format of this document, if it is one."""
+    return next((each for each in DOCUMENTS if each.is_document(value)), None)

@@ -1,0 +1,123 @@
+"""`lcm import --discover` and `lcm watch`: the sessions of agents on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from django.conf import settings
+from rich.console import Console
+from rich.prompt import Confirm
+
+from conversations.errors import Invalid
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from lcmsite.cli.cli_session import Session
+from lcmsite.cli.verbs import argument, verb
+from lcmsite.importing.discovery import QUIET_SECONDS, FoundFiles, Place, counted, find_files, places_of
+from lcmsite.importing.sweeping import Memory, Sweep, Sweeper
+from lcmsite.types import KeyScope
+
+DIRECTORIES = argument(
+    "--directory",
+    metavar="DIR",
+    action="append",
+    default=[],
+    help="Look for aider's histories below this directory, too; may be given several times.",
+)
+
+
+@dataclass(frozen=True)
+class FoundReport:
+    """What was found, where nothing was imported."""
+
+    found: list[FoundFiles]
+
+
+def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
+    """Find all sessions, show and count them, ask, and import them."""
+    scope = session.caller_with(KeyScope.WRITE, founding=True).scope
+    places = _places(arguments)
+    files = find_files(places)
+    found = counted(files, places)
+    if not files:
+        return FoundReport([])
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            return FoundReport(found)
+        console = Console(stderr=True)
+        for each in found:
+            console.print(
+                f"{each.agent}: {each.files:,} files, {each.byte_size / 1e6:,.1f} MB, {each.oldest:%Y-%m-%d} to"
+                f" {each.newest:%Y-%m-%d}, in {each.folder}"
+            )
+        if not Confirm.ask("Import all of them?", console=console):
+            return FoundReport(found)
+    return _sweeper(scope).sweep(files)
+
+
+@verb(
+    "watch",
+    argument("--seconds", metavar="N", type=float, default=10.0, help="Look again after so many seconds. Default: 10."),
+    argument("--once", action="store_true", help="Look once, and end."),
+    DIRECTORIES,
+)
+def watch(session: Session, arguments: Namespace) -> Sweep:
+    """Import the sessions of all agents on this machine, again and again.
+
+    A file is read when it has changed and then rests for some seconds. Ends with SIGINT or SIGTERM, after the file that
+    is being imported, and says what was stored. Which agents there are: see `lcm import --discover`.
+    """
+    if not 0 < arguments.seconds <= threading.TIMEOUT_MAX:
+        raise Invalid("--seconds must be a positive number.")
+    sweeper = _sweeper(session.caller_with(KeyScope.WRITE, founding=True).scope)
+    total = Sweep()
+    with _stopped_by_signals() as stop:
+        while not stop.is_set():
+            quiet = (time.time() - QUIET_SECONDS) * 1e9
+            files = [file for file in find_files(_places(arguments)) if arguments.once or file.changed < quiet]
+            found = sweeper.sweep(takewhile(lambda _: not stop.is_set(), files))
+            total = found.after(total)
+            if found.created:
+                print(f"{found.created:,} messages of {found.conversations:,} conversations", file=sys.stderr)  # noqa: T201
+            if arguments.once or stop.wait(arguments.seconds):
+                break
+    return total
+
+
+def _places(arguments: Namespace) -> list[Place]:
+    directories = [Path(each).expanduser().resolve() for each in arguments.directory]
+    return places_of(Path.home(), os.environ, directories)
+
+
+def _sweeper(scope: Scope) -> Sweeper:
+    """What imports into the workspace, and remembers it for this database alone."""
+    store = ConversationStore.from_settings(scope)
+    database = settings.DATABASES["default"]
+    of = repr([scope.workspace_id, *(str(database.get(key)) for key in ("HOST", "PORT", "NAME"))])
+    name = f"imported-{hashlib.sha256(of.encode()).hexdigest()[:16]}.json"
+    return Sweeper(store, Memory(Path(settings.DATA_DIR, name)))
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set; afterwards they do what they did before."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,125 @@
+"""Find the sessions that agents have on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+# A file that changed so many seconds ago may be in the middle of a change.
+QUIET_SECONDS = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an agent has its sessions: a folder, and what its files are called there."""
+
+    agent: str
+    folder: Path
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file with sessions of an agent, and what shows that it has changed."""
+
+    agent: str
+    path: Path
+    # Of the newest of its parts, in nanoseconds; and the bytes of all.
+    changed: int
+    byte_size: int
+
+    @property
+    def changed_at(self) -> datetime:
+        return datetime.fromtimestamp(self.changed / 1e9, UTC)
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """The files of one agent, counted for a person to look at."""
+
+    agent: str
+    folder: str
+    files: int
+    byte_size: int
+    oldest: datetime
+    newest: datetime
+
+
+def places_of(home: Path, environment: Mapping[str, str], directories: Iterable[Path] = ()) -> list[Place]:
+    """The places of all agents; aider has its files below the directories that it works in."""
+
+    def folder(variable: str, *default: str) -> Path:
+        return Path(environment[variable]) if environment.get(variable) else home.joinpath(*default)
+
+    data = folder("XDG_DATA_HOME", ".local", "share") / "opencode"
+    database = Path(environment.get("OPENCODE_DB") or "opencode*.db")
+    codex = folder("CODEX_HOME", ".codex")
+    rollouts = ("rollout-*.jsonl", "rollout-*.jsonl.zst")
+    return [
+        Place("Claude Code", folder("CLAUDE_CONFIG_DIR", ".claude") / "projects", ("*.jsonl",)),
+        Place("Codex", codex / "sessions", rollouts),
+        Place("Codex", codex / "archived_sessions", rollouts),
+        Place("OpenCode", database.parent if database.is_absolute() else data, (database.name,)),
+        Place("pi", folder("PI_CODING_AGENT_DIR", ".pi", "agent") / "sessions", ("*.jsonl",)),
+        Place("Gemini CLI", home / ".gemini" / "tmp", ("*/chats/**/*.json", "*/chats/**/*.jsonl")),
+        *(Place("aider", each, (".aider.chat.history.md",)) for each in directories),
+    ]
+
+
+def find_files(places: Iterable[Place]) -> list[FoundFile]:
+    """List the files with sessions, those that may be another's parent first."""
+    found = {}
+    for place in places:
+        for pattern in place.patterns:
+            for path in _matches(place, pattern):
+                if (file := _found(place.agent, path)) is not None:
+                    found[path] = file
+    return sorted(found.values(), key=lambda file: (file.agent, _is_below_another(file.path), file.changed, file.path))
+
+
+def counted(files: Iterable[FoundFile], places: Iterable[Place]) -> list[FoundFiles]:
+    """Count the files by agent and place, with the dates of the first and the last."""
+    groups: dict[tuple[str, str], list[FoundFile]] = {}
+    known = list(places)
+    for file in files:
+        place = next(each for each in known if each.agent == file.agent and each.folder in file.path.parents)
+        groups.setdefault((file.agent, str(place.folder)), []).append(file)
+    return [
+        FoundFiles(
+            agent=agent,
+            folder=folder,
+            files=len(group),
+            byte_size=sum(file.byte_size for file in group),
+            oldest=min(file.changed_at for file in group),
+            newest=max(file.changed_at for file in group),
+        )
+        for (agent, folder), group in groups.items()
+    ]
+
+
+def _matches(place: Place, pattern: str) -> Iterator[Path]:
+    return place.folder.glob(pattern) if place.agent == "OpenCode" else place.folder.rglob(pattern)
+
+
+def _found(agent: str, path: Path) -> FoundFile | None:
+    """What there is under a path; None for what is no file, empty or gone."""
+    try:
+        parts = [path.stat()]
+        log = path.with_name(f"{path.name}-wal")
+        # Reading a database can leave an empty log behind.
+        if path.suffix == ".db" and log.exists() and log.stat().st_size:
+            parts.append(log.stat())
+    except OSError:
+        return None
+    size = sum(part.st_size for part in parts)
+    if not size or not path.is_file() or not os.access(path, os.R_OK):
+        return None
+    return FoundFile(agent, path, max(part.st_mtime_ns for part in parts), size)
+
+
+def _is_below_another(path: Path) -> bool:
+    """Whether a session's sub-agent wrote the file: Claude Code and Gemini say so."""
+    return path.parent.name == "subagents" or path.parent.parent.name == "chats"

@@ -1,0 +1,50 @@
+"""Read the sessions in OpenCode's database, which is never written to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from conversations.errors import Invalid
+from lcmsite.catalogue import json_text
+
+MAGIC = b"SQLite format 3\0"
+_TABLES = {"session", "message", "part"}
+_KEYS = {"id": "id", "parent_id": "parentID", "directory": "directory", "title": "title", "version": "version"}
+
+
+def sessions_in(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield each session as `opencode export` writes it, parents first.
+
+    What OpenCode has in its write-ahead log is read, too. Invalid for another program's database.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not found >= _TABLES:
+                raise Invalid(f"{path.name} is a database, but not that of OpenCode.", code="malformed_history")
+            # One moment for all of them: OpenCode may write meanwhile.
+            database.execute("BEGIN")
+            for session in database.execute("SELECT * FROM session ORDER BY time_created, id"):
+                yield _session(database, session)
+    except sqlite3.Error as refusal:
+        raise Invalid(f"{path.name} cannot be read: {refusal}.", code="unreadable_file") from refusal
+
+
+def _session(database: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
+    columns = row.keys()
+    info = {key: row[name] for name, key in _KEYS.items() if name in columns and row[name] is not None}
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for part in database.execute("SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id", [row["id"]]):
+        parts.setdefault(part["message_id"], []).append({"id": part["id"], **json_text.parse(part["data"])})
+    select = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+    messages = [
+        {"info": {"id": message["id"], **json_text.parse(message["data"])}, "parts": parts.get(message["id"], [])}
+        for message in database.execute(select, [row["id"]])
+    ]
+    return {"info": info | {"time": {"created": row["time_created"]}}, "messages": messages}

@@ -1,0 +1,118 @@
+"""Import what agents have on this machine, and go on doing so.
+
+Which files are imported already is remembered in a small file on this machine, for each workspace. It only saves time:
+without it all files are read again, and nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from conversations.errors import LcmError
+from conversations.models import Conversation
+from conversations.store.conversations import ConversationStore
+from lcmsite.importing.discovery import FoundFile
+from lcmsite.importing.history import UNFINISHED, History
+from lcmsite.importing.importer import Importer
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A file that was not imported, or not to its end, and why."""
+
+    file: str
+    code: str
+    detail: str
+
+
+@dataclass
+class Sweep:
+    """What one round of imports stored."""
+
+    files: int = 0
+    unchanged: int = 0
+    conversations: int = 0
+    created: int = 0
+    stored_before: int = 0
+    refused: list[Refused] = field(default_factory=list)
+
+    def after(self, before: Sweep) -> Sweep:
+        """Return the sums of both rounds, and what is unchanged and refused now."""
+        return replace(
+            self,
+            files=self.files + before.files,
+            conversations=self.conversations + before.conversations,
+            created=self.created + before.created,
+            stored_before=self.stored_before + before.stored_before,
+        )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Which files were imported, by how they were at that time."""
+
+    path: Path
+
+    def read(self) -> dict[str, list[int | str]]:
+        """What is remembered; nothing if the file is gone or damaged."""
+        with suppress(OSError, ValueError):
+            found = json.loads(self.path.read_text("utf-8"))
+            if isinstance(found, dict):
+                return found
+        return {}
+
+    def write(self, known: dict[str, list[int | str]]) -> None:
+        """Replace what is remembered, whole or not at all."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        unfinished.write_text(json.dumps(known), "utf-8")
+        unfinished.replace(self.path)
+
+
+@dataclass(frozen=True)
+class Sweeper:
+    """Imports the files that have changed since it saw them."""
+
+    store: ConversationStore
+    memory: Memory
+
+    def sweep(self, files: Iterable[FoundFile]) -> Sweep:
+        """Import each file that has changed; one that is refused does not stop the others."""
+        result, known = Sweep(), self.memory.read()
+        sessions: set[int] = set()
+        for file in files:
+            name, state = str(file.path), [file.changed, file.byte_size]
+            if (before := known.get(name)) is not None and before[:2] == state and self._is_there(str(before[2])):
+                result.unchanged += 1
+                continue
+            history = History(path=file.path)
+            try:
+                stored = Importer(self.store, history).run()
+            except LcmError as refusal:
+                result.refused.append(Refused(name, refusal.code, refusal.detail))
+                continue
+            result.files += 1
+            result.created += sum(each.created for each in stored)
+            result.stored_before += sum(each.stored_before for each in stored)
+            sessions |= {each.conversation_id for each in stored}
+            if not _is_waiting(history.passed_over):
+                known[name] = [*state, stored[0].session_id if stored else ""]
+                self.memory.write(known)
+        result.conversations = len(sessions)
+        return result
+
+    def _is_there(self, session_id: str) -> bool:
+        """Whether the conversation of a file is there: the database may be new."""
+        rows = self.store.scope.narrow(Conversation.objects.filter(session_id=session_id))
+        return not session_id or rows.exists()
+
+
+def _is_waiting(passed_over: Counter[str]) -> bool:
+    """Whether the end of the file was left for the next import."""
+    return bool(passed_over[UNFINISHED] or passed_over["unfinished"])

@@ -1,0 +1,117 @@
+"""`lcm import --discover` and `lcm watch`: all sessions on a machine, each once, children with their parents."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conversations.models import Conversation, Message
+from tests.importing import host_files as files
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, settings):
+    """A home with sessions of every agent, and a directory where aider was at work."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "OPENCODE_DB", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings.DATA_DIR = tmp_path / "var"
+    claude = ".claude/projects/-home-ada-boats"
+    put(tmp_path, f"{claude}/cc-1/subagents/agent-a1.jsonl", files.lines_of(files.CLAUDE_CODE_AGENT))
+    put(tmp_path, f"{claude}/cc-1.jsonl", files.lines_of(files.CLAUDE_CODE))
+    put(tmp_path, ".codex/sessions/2026/01/31/rollout-1.jsonl", files.lines_of(files.CODEX))
+    put(tmp_path, ".pi/agent/sessions/--home-ada-boats--/pi-1.jsonl", files.lines_of(files.PI))
+    put(tmp_path, ".gemini/tmp/ab12/chats/session-2.jsonl", files.lines_of(files.GEMINI_LINES))
+    put(tmp_path, "boats/.aider.chat.history.md", files.AIDER.encode())
+    (tmp_path / ".local/share/opencode").mkdir(parents=True)
+    files.opencode_database(tmp_path / ".local/share/opencode/opencode.db", files.OPENCODE).close()
+    return tmp_path
+
+
+def put(home: Path, name: str, content: bytes) -> Path:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def discovered(home: Path, *more: str):
+    found = lcm("--json", "import", "--discover", "--directory", str(home / "boats"), *more)
+    assert found.exit_code == 0, found.err
+    return found.json
+
+
+def test_what_is_found_is_shown_and_not_imported_unasked(home):
+    found = discovered(home)["found"]
+
+    counts = {each["agent"]: each["files"] for each in found}
+    assert counts == {"Claude Code": 2, "Codex": 1, "Gemini CLI": 1, "OpenCode": 1, "aider": 1, "pi": 1}
+    assert all(each["oldest"] <= each["newest"] for each in found)
+    assert not Conversation.objects.exists()
+
+
+def test_all_sessions_are_imported_once_and_what_has_grown_again(home):
+    first = discovered(home, "--yes")
+
+    sessions = set(Conversation.objects.values_list("session_id", flat=True))
+    assert sessions == {"cc-1", "cc-1:a1", "codex-1", "pi-1", "gem-2", "ses_1", f"aider:{home / 'boats'}"}
+    assert (first["files"], first["conversations"], first.get("refused", [])) == (7, 7, [])
+    assert first["created"] == Message.objects.count()
+    agent = Conversation.objects.get(session_id="cc-1:a1")
+    assert (agent.parent.session_id, agent.parent_link) == ("cc-1", "subagent")
+
+    grown = home / ".codex/sessions/2026/01/31/rollout-1.jsonl"
+    grown.write_bytes(files.lines_of([*files.CODEX, files.CODEX[1]]))
+    again = discovered(home, "--yes")
+
+    assert (again["files"], again["unchanged"], again["created"]) == (1, 6, 1)
+    assert again["stored_before"] == 2
+
+
+def test_a_file_that_is_refused_is_named_and_stops_no_other(home):
+    put(home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
+
+    [refused] = discovered(home, "--yes")["refused"]
+
+    assert refused["file"].endswith("rollout-0.jsonl") and refused["code"] == "malformed_history"
+    assert Conversation.objects.count() == 7
+
+
+def test_what_was_imported_is_read_again_where_its_conversation_is_gone(home):
+    discovered(home, "--yes")
+    memory = [path.read_bytes() for path in (home / "var").iterdir()]
+    assert len(memory) == 1 and b"codex-1" in memory[0]
+    Conversation.objects.filter(session_id="codex-1").update(session_id="renamed")
+
+    again = discovered(home, "--yes")
+
+    assert (again["files"], again["unchanged"], again["created"]) == (1, 6, 2)
+
+
+def test_a_watch_goes_on_until_a_signal_and_then_says_what_it_stored(home):
+    rested = time.time() - 60
+    for path in home.rglob("*"):
+        if path.is_file():
+            os.utime(path, (rested, rested))
+    before = signal.getsignal(signal.SIGTERM)
+    timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+
+    found = lcm("--json", "watch", "--seconds", "0.2", "--directory", str(home / "boats"))
+
+    assert found.exit_code == 0, found.err
+    assert (found.json["files"], found.json["created"]) == (7, Message.objects.count())
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_import_needs_a_file_or_discovers_but_not_both(home):
+    for given in ([], ["x.jsonl", "--discover"], ["--discover", "--session", "x"]):
+        assert lcm("--json", "import", *given).exit_code == 2

@@ -1,0 +1,230 @@
+"""Files of other programs: each is known by itself, read whole, and never stored twice."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import zstandard
+
+from compaction.branches import Branches
+from conversations.formats import transcript_of
+from conversations.formats.documents import DOCUMENTS, aider, gemini
+from conversations.models import Conversation, Message
+from tests.conversations.real_data import DATA, needs_data
+from tests.importing import host_files as files
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+# What each file shows: its sessions with their texts on the active path, in order.
+SHOWN = {
+    "OpenCode": {"ses_1": ["Which port?", "It is 5433."]},
+    "Gemini CLI": {"gem-1": ["Which port?", "It is 5433."]},
+    "Gemini CLI, lines": {"gem-2": ["Which port?", "5433."]},
+    "ChatGPT": {"gpt-1": ["Which port?", "It is 5433."]},
+    "Claude.ai": {"cai-1": ["Which port?", "It is 5433."]},
+    "SWE-agent": {"boats": ["You are a programmer.", "Which port?", "Look.\n```\ncat a.py\n```", "PORT = 5433"]},
+    "Claude Code": {"cc-1": ["Which port?", "5433."]},
+    "Codex": {"codex-1": ["Which port?", ""]},
+    "pi": {"pi-1": ["Which port?", "It is 5433."]},
+}
+OFF_THE_PATH = {"Gemini CLI, lines": ["5432."], "ChatGPT": ["It is 5432.", "Are you sure?"], "pi": ["It is 5432."]}
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """Imports bytes as a file of this name; `twice`, to see that nothing is stored again."""
+
+    def run(name, content, *more, twice=True):
+        path = tmp_path / name
+        path.write_bytes(content)
+        found = lcm("--json", "import", str(path), *more)
+        assert found.exit_code == 0, found.err
+        if twice:
+            again = lcm("--json", "import", str(path), *more)
+            assert again.exit_code == 0, again.err
+            assert [each["created"] for each in again.json["conversations"]] == [0] * len(found.json["conversations"])
+        return found.json
+
+    return run
+
+
+def texts_of(conversation, on_path=True):
+    """The texts of the parts of type text, or else the contents, on the active path or off it."""
+    branches = Branches.from_settings().list_branches(conversation_id=conversation.pk)
+    found = []
+    for message in Message.objects.filter(conversation=conversation).order_by("seq").prefetch_related("parts"):
+        parts = [part for part in message.parts.all() if part.part_type == "text"]
+        branch = next(each for each in branches if each.first_seq <= message.seq <= each.last_seq)
+        if (message.seq <= branch.active_to_seq) is on_path:
+            found.append("".join(part.text_content or "" for part in parts) if parts else message.content)
+    return found
+
+
+@pytest.mark.parametrize("program", SHOWN)
+def test_a_file_of_another_program_is_imported_with_its_active_path(imported, program):
+    imported(*files.FILES[program])
+
+    found = {each.session_id: each for each in Conversation.objects.all()}
+    assert {name: texts_of(each) for name, each in found.items()} == SHOWN[program]
+    [conversation] = found.values()
+    assert texts_of(conversation, on_path=False) == OFF_THE_PATH.get(program, [])
+
+
+def readers_of(content: bytes) -> list[str]:
+    """The readers that take a file for theirs."""
+    text = content.decode()
+    found = ["aider"] if aider.is_start(text.strip().splitlines()[0]) else []
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if value is None:
+        rows = [json.loads(line) for line in text.splitlines()] if text.startswith("{") else []
+        found += ["Gemini CLI"] if rows and gemini.is_head(rows[0]) else []
+        first = rows[1] if rows and rows[0].get("type") == "session" else rows[0] if rows else None
+        transcript = transcript_of(first)
+        return found + ([transcript.session_of.__module__.rpartition(".")[2]] if transcript else [])
+    value = value[0] if isinstance(value, list) else value
+    found += [each.name for each in DOCUMENTS if each.is_document(value)]
+    return found + (["transcript"] if transcript_of(value) else [])
+
+
+@pytest.mark.parametrize("program", files.FILES)
+def test_a_file_is_taken_for_its_own_programs_alone(program):
+    names = {"Claude Code": "claude_code", "Codex": "codex", "Gemini CLI, lines": "Gemini CLI"}
+
+    assert readers_of(files.FILES[program][1]) == [names.get(program, program)]
+
+
+def test_the_parts_of_an_opencode_session_are_those_of_the_store(imported):
+    imported(*files.FILES["OpenCode"])
+
+    [asked, answered] = Message.objects.order_by("seq").prefetch_related("parts")
+    assert [part.part_type for part in asked.parts.all()] == ["text", "file"]
+    shown = {part.part_type: part for part in answered.parts.all()}
+    assert list(shown) == ["step_start", "reasoning", "tool", "text", "patch", "step_finish"]
+    tool = shown["tool"]
+    assert (tool.tool_name, tool.tool_call_id, tool.tool_status) == ("read", "c1", "completed")
+    assert (tool.tool_input, tool.tool_output, tool.tool_title) == ({"filePath": "a.py"}, "PORT = 5433", "a.py")
+    assert (shown["step_finish"].step_tokens_in, str(shown["step_finish"].step_cost.normalize())) == (6, "0.01")
+    assert answered.metadata["opencode"]["info"]["modelID"] == "m"
+    [conversation] = Conversation.objects.select_related("project")
+    assert (conversation.title, conversation.project.name) == ("Ports", "/home/ada/boats")
+
+
+def test_the_database_of_opencode_is_read_with_its_log_and_left_as_it_is(tmp_path):
+    path = tmp_path / "opencode.db"
+    database = files.opencode_database(path, files.OPENCODE, files.OPENCODE_CHILD)
+    before = path.read_bytes()
+
+    first = lcm("--json", "import", str(path))
+    again = lcm("--json", "import", str(path))
+
+    assert first.exit_code == again.exit_code == 0, first.err
+    assert {each["session_id"]: each["created"] for each in first.json["conversations"]} == {"ses_1": 2, "ses_2": 1}
+    assert [each["created"] for each in again.json["conversations"]] == [0, 0]
+    child = Conversation.objects.get(session_id="ses_2")
+    assert (child.parent.session_id, child.parent_link) == ("ses_1", "subagent")
+    assert path.read_bytes() == before
+    database.close()
+
+
+def test_the_export_of_opencode_is_what_its_database_has(tmp_path, imported):
+    path = tmp_path / "opencode.db"
+    files.opencode_database(path, files.OPENCODE).close()
+    imported("opencode.db", path.read_bytes())
+
+    assert imported(*files.FILES["OpenCode"])["conversations"][0]["stored_before"] == 2
+
+
+def test_an_answer_that_is_under_way_waits_for_the_next_import(imported):
+    halfway = copy.deepcopy(files.OPENCODE)
+    answer = halfway["messages"][1]
+    del answer["info"]["time"]["completed"]
+    answer["parts"] = answer["parts"][:2]
+
+    report = imported("ses_1.json", json.dumps(halfway).encode())
+    assert (report["conversations"][0]["created"], report["passed_over"]) == (1, {"unfinished": 1})
+
+    report = imported("ses_1.json", json.dumps(files.OPENCODE).encode())
+    assert report["conversations"][0]["created"] == 1
+
+
+def test_a_tree_that_has_grown_goes_on_at_its_branch(imported):
+    imported(*files.FILES["ChatGPT"])
+    grown = copy.deepcopy(files.CHATGPT)
+    mapping = grown[0]["mapping"]
+    mapping["u3"] = files.chatgpt_node("u3", "u2", "user", "Tell me.")
+    mapping["a3"] = files.chatgpt_node("a3", "u3", "assistant", "5432 or 5433.")
+    grown[0]["current_node"] = "a3"
+
+    imported("conversations.json", json.dumps(grown).encode())
+
+    [conversation] = Conversation.objects.all()
+    path = ["Which port?", "It is 5432.", "Are you sure?", "Tell me.", "5432 or 5433."]
+    assert (texts_of(conversation), texts_of(conversation, on_path=False)) == (path, ["It is 5433."])
+
+
+def test_the_history_of_aider_is_the_session_of_its_directory(imported, tmp_path):
+    imported(*files.FILES["aider"])
+
+    [conversation] = Conversation.objects.select_related("project")
+    assert (conversation.session_id, conversation.project.name) == (f"aider:{tmp_path}", str(tmp_path))
+    messages = Message.objects.order_by("seq")
+    assert list(messages.values_list("role", "content")) == [
+        ("tool", "Aider v0.86.0\nGit repo: .git with 3 files"),
+        ("user", "Which port?\nI mean the database."),
+        ("assistant", "It is 5433:\n\n```python\nPORT = 5433\n```"),
+        ("tool", "Tokens: 2k sent, 100 received."),
+    ]
+
+
+def test_a_rollout_may_be_packed_with_zstandard(imported):
+    packed = zstandard.ZstdCompressor().compress(files.lines_of(files.CODEX))
+
+    assert imported("rollout-1.jsonl.zst", packed)["conversations"][0]["created"] == 2
+    compacted = Message.objects.order_by("seq").last()
+    # What the vendor keeps encrypted has no text; what replaced the history stays with the message.
+    assert compacted.metadata["codex"]["inside"]["payload"]["add"]["replacement_history"]
+
+
+def test_a_last_line_that_is_being_written_is_taken_by_the_next_import(imported):
+    whole = files.lines_of(files.CLAUDE_CODE)
+
+    report = imported("cc-1.jsonl", whole[:-40])
+    assert report["conversations"][0]["created"] == 1
+    assert report["passed_over"] == {"unfinished last line": 1}
+
+    assert imported("cc-1.jsonl", whole)["conversations"][0]["created"] == 1
+
+
+def test_standard_input_is_imported_like_a_file():
+    first = lcm("--json", "import", "-", stdin=files.lines_of(files.CODEX))
+    again = lcm("--json", "import", "-", "--session", "mine", stdin=b'{"role": "user", "content": "x"}\n')
+
+    assert [each["session_id"] for each in first.json["conversations"]] == ["codex-1"]
+    assert [each["session_id"] for each in again.json["conversations"]] == ["mine"]
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b'{"a": 1}\n', b"[]x"])
+def test_a_refusal_names_what_can_be_read(tmp_path, content):
+    path = tmp_path / "unknown"
+    path.write_bytes(content)
+
+    refused = lcm("--json", "import", str(path))
+
+    assert refused.exit_code == 2
+    for name in ("anthropic", "Claude Code", "Codex", "pi", "OpenCode", "ChatGPT", "aider"):
+        assert name in refused.problem["detail"]
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["swe_agent__flash.traj.gz", "swe_agent__pydicom__pydicom-1458.traj.gz"])
+def test_a_real_trajectory_is_imported_whole(name):
+    report = lcm("--json", "import", str(DATA / "originals" / name))
+
+    assert report.exit_code == 0, report.err
+    assert report.json["conversations"][0]["created"] > 8
