@@ -8,7 +8,7 @@ from itertools import islice
 
 from django.db import transaction
 
-from compaction.branches import Branches
+from compaction.hosts.branching import Branches
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore

@@ -8,7 +8,7 @@ import json
 import pytest
 import zstandard
 
-from compaction.branches import Branches
+from compaction.hosts.branching import Branches
 from conversations.formats import transcript_of
 from conversations.formats.documents import DOCUMENTS, aider, gemini
 from conversations.models import Conversation, Message
