@@ -9,7 +9,7 @@ from datetime import datetime
 from compaction.rendering import ERASED
 from conversations.humanize import counted
 from conversations.types import MessageRecord
-from lcmsite.answers.plain_text import as_fields, going_on, joined, lines, minute, one_line, period, span, text_of
+from lcmsite.answers.answer_text import as_fields, going_on, joined, lines, minute, one_line, period, span, text_of
 from retrieval.assembly.about import About, AboutItem
 from retrieval.assembly.types import AssembledContext, RecallSection
 from retrieval.describing.ranges import CoveringNode, RangeDescription, RangeExpansion

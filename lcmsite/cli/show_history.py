@@ -9,7 +9,7 @@ from rich.text import Text
 from compaction.history.types import HistoryKind
 from compaction.rendering import ERASED
 from conversations.humanize import counted
-from lcmsite.answers.plain_text import span
+from lcmsite.answers.answer_text import span
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one
 from retrieval.history.types import HistoryItem, SessionAgo, SessionExpansion, SessionMatches, TimelineEntry
 

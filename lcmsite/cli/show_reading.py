@@ -10,8 +10,8 @@ from rich.text import Text
 
 from compaction.rendering import ERASED
 from conversations.humanize import counted
+from lcmsite.answers.answer_text import span
 from lcmsite.answers.found_texts import summary_of_context, summary_of_search
-from lcmsite.answers.plain_text import span
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one
 from retrieval.assembly.about import About
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference

@@ -14,7 +14,7 @@ from compaction.rendering import ERASED
 from compaction.types import Coverage, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
-from lcmsite.answers.plain_text import span
+from lcmsite.answers.answer_text import span
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_json
 from lcmsite.cli import show_history, show_reading, show_trust

@@ -19,7 +19,7 @@ from mcp_types import CallToolResult, TextContent
 
 from lcmsite.access.keys import Caller
 from lcmsite.answers import found_texts
-from lcmsite.answers.plain_text import text_of
+from lcmsite.answers.answer_text import text_of
 from lcmsite.api.concurrency import CLIENT, Disconnected, gate
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.json_text import as_bytes

@@ -27,7 +27,7 @@ _LONG = frozenset({"lcm_message", "lcm_describe_range"})
 
 @cache
 def tools(*, is_structured: bool = True) -> tuple[Tool, ...]:
-    """Every tool, as agents see it; with the form of its answers, if they are structured."""
+    """Every tool, as agents see it; structured answers have a schema."""
     answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
         _tool(name, operation, json_schema.self_contained(answer, records) if is_structured else None)
