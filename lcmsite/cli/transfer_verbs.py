@@ -29,8 +29,8 @@ from conversations.formats.exported import ExportFormat, exported
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.discovery_verbs import DIRECTORIES, FoundReport, discover
 from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb, write_bytes
+from lcmsite.importing.discovery_verbs import DIRECTORIES, FoundReport, discover
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.importing.sweeping import Sweep
