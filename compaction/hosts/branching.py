@@ -124,6 +124,16 @@ class Branches:
         found = [each for each in branches_of(conversation) if each.number > after_number]
         return Page(found[:limit], more=len(found) > limit)
 
+    def messages_on_path(self, *, conversation_id: int) -> Iterator[MessageRecord]:
+        """Yield the messages on the active path, oldest first, with their whole texts.
+
+        Conflict at one that is quarantined.
+        """
+        conversation = self.store.scope.conversation(conversation_id)
+        for message in _messages(conversation, conversation.head_seq):
+            parts = tuple(part for part in message.parts if not _is_note_of_compaction(part))
+            yield replace(message, parts=parts)
+
     @transaction.atomic
     def fork_conversation(
         self, *, conversation_id: int, session_id: str, at_seq: int | None = None, title: str | None = None
@@ -153,7 +163,7 @@ class Branches:
                 return fork
             raise Conflict(f"There is a conversation {session_id[:80]!r} already.", code="conversation_exists")
         store.open_conversation(session_id=session_id, parent_session_id=source.session_id, parent_link=ParentLink.FORK)
-        messages = _copies(source, last)
+        messages = map(_copy, _messages(source, last))
         while batch := list(islice(messages, COPIED_AT_ONCE)):
             store.append_messages(conversation_id=fork.conversation_id, messages=batch)
         AuditLog(store.scope).record(
@@ -163,8 +173,8 @@ class Branches:
         return OpenedConversation(**vars(record), created=True)
 
 
-def _copies(source: Conversation, last: int) -> Iterator[NewMessage]:
-    """The messages on the path to a seq, as they were appended."""
+def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
+    """The messages on the path to a seq, with the texts that were appended."""
     files = LargeFileService.from_settings()
     after = 0
     withheld = {id for (id,) in rows(_WITHHELD, [source.pk])} if source.quarantined else set()
@@ -175,15 +185,13 @@ def _copies(source: Conversation, last: int) -> Iterator[NewMessage]:
             if f"msg_{message_id}" in withheld:
                 raise Conflict(f"msg_{message_id} is quarantined; repair or release it, or fork before it.")
         for message in messages_of(ids):
-            yield _copy(whole(message, files=files) if needed.get(message.message_id) else message)
+            yield whole(message, files=files) if needed.get(message.message_id) else message
         after = found[-1][1]
 
 
 def _copy(message: MessageRecord) -> NewMessage:
     # A note of compaction belongs to the summary, which is not copied.
-    parts = tuple(
-        _new(part) for part in message.parts if not (part.part_type is PartType.COMPACTION and part.is_synthetic)
-    )
+    parts = tuple(_new(part) for part in message.parts if not _is_note_of_compaction(part))
     return NewMessage(
         role=message.role,
         content=message.content,
@@ -193,6 +201,10 @@ def _copy(message: MessageRecord) -> NewMessage:
         idempotency_key=message.idempotency_key,
         metadata=message.metadata,
     )
+
+
+def _is_note_of_compaction(part: PartRecord) -> bool:
+    return part.part_type is PartType.COMPACTION and bool(part.is_synthetic)
 
 
 def _new(part: PartRecord) -> NewPart:

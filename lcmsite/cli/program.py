@@ -21,7 +21,6 @@ from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, FINDINGS_EXIT_CODE, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli import (
     access_verbs,
-    discovery_verbs,
     ledger_verbs,
     map_verbs,
     operating_verbs,
@@ -33,6 +32,7 @@ from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
 from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
 from lcmsite.connections import require_servers
+from lcmsite.importing import discovery_verbs
 
 logger = logging.getLogger(__name__)
 

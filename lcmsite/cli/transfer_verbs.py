@@ -18,17 +18,19 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from compaction.branches import Branches
 from compaction.engine import CompactionEngine
 from compaction.types import CompactionResult
 from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.formats import READERS
+from conversations.formats.exported import ExportFormat, exported
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.discovery_verbs import DIRECTORIES, FoundReport, discover
-from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb
+from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb, write_bytes
+from lcmsite.importing.discovery_verbs import DIRECTORIES, FoundReport, discover
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.importing.sweeping import Sweep
@@ -139,6 +141,35 @@ def progress_bar() -> Progress:
         transient=True,
         disable=not sys.stderr.isatty(),
     )
+
+
+@verb(
+    "export",
+    argument("conversation", metavar="CONVERSATION", help="The conversation's number or session."),
+    argument("--format", choices=list(ExportFormat), required=True, help="What to write."),
+    argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
+)
+def export_conversation(session: Session, arguments: Namespace) -> None:
+    """Write the messages on the active path of a conversation as a file.
+
+    claude-code is a transcript that `claude --resume` takes, in its folder ~/.claude/projects/PROJECT; openai and
+    anthropic are JSON Lines with a message each; markdown is for people. What came in a format goes out the same, and
+    `lcm import` reads the first three. A whole conversation with all that LCM knows of it is a ledger.
+    """
+    scope = session.caller_with(KeyScope.READ).scope
+    record = ConversationStore.from_settings(scope).get_conversation(
+        conversation_id=session.conversation_id(arguments.conversation)
+    )
+    messages = list(Branches.from_settings(scope).messages_on_path(conversation_id=record.conversation_id))
+    project = record.project or ""
+    lines = exported(
+        messages,
+        ExportFormat(arguments.format),
+        session_id=record.session_id,
+        title=record.title or "",
+        directory=project if project.startswith("/") else "",
+    )
+    write_bytes(arguments.output, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True)

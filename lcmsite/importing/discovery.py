@@ -49,7 +49,7 @@ class FoundFiles:
 
 
 def places_of(home: Path, environment: Mapping[str, str], directories: Iterable[Path] = ()) -> list[Place]:
-    """The places of all agents; aider has its files below the directories that it works in."""
+    """The places of all agents; aider keeps its files where it works."""
 
     def folder(variable: str, *default: str) -> Path:
         return Path(environment[variable]) if environment.get(variable) else home.joinpath(*default)

@@ -83,7 +83,7 @@ class Sweeper:
     memory: Memory
 
     def sweep(self, files: Iterable[FoundFile]) -> Sweep:
-        """Import each file that has changed; one that is refused does not stop the others."""
+        """Import each file that has changed; a refused one stops no other."""
         result, known = Sweep(), self.memory.read()
         sessions: set[int] = set()
         for file in files:

@@ -1,4 +1,4 @@
-"""The chat history that aider keeps of a directory, `.aider.chat.history.md`. Pure.
+"""The chat history of aider in a directory: `.aider.chat.history.md`. Pure.
 
     # aider chat started at 2026-01-31 12:00:00
     #### what the user asked

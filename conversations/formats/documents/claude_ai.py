@@ -1,4 +1,4 @@
-"""Conversations of Claude.ai, as its export has them in `conversations.json`. Pure.
+"""Conversations of Claude.ai, as `conversations.json` of its export. Pure.
 
     {"uuid", "name", "chat_messages": [{"uuid", "parent_message_uuid", "sender", "text", "content": [...], ...}]}
 
@@ -89,7 +89,7 @@ def _of_block(block: Fields) -> Iterator[NewPart]:
 
 
 def _file(fields: Fields) -> NewPart:
-    """An attachment, with the text that Claude.ai took from it, or the name of a file."""
+    """An attachment with the text that was taken from it, or a named file."""
     rest = without(fields.values, "file_name", "extracted_content", "file_type")
     return NewPart(
         PartType.FILE,

@@ -1,4 +1,4 @@
-"""`lcm import --discover` and `lcm watch`: the sessions of agents on this machine."""
+"""`lcm import --discover` and `lcm watch`: sessions of agents on this machine."""
 
 from __future__ import annotations
 

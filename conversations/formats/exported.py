@@ -1,0 +1,160 @@
+"""Conversations as files for other programs. Pure.
+
+Messages that came in a format are the same rows again; where that cannot be, they are rendered as a request has them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from conversations.content.flattening import flattened
+from conversations.formats.anthropic import render_anthropic, to_anthropic
+from conversations.formats.claude_code import NOTE, to_claude_code
+from conversations.formats.foreign_rows import is_result, split_note, written
+from conversations.formats.openai_chat import render_openai_chat, to_openai_chat
+from conversations.formats.rendered import Rendered
+from conversations.types import MessageRecord, NewPart, PartType, Role
+
+_NAMES = uuid.UUID("6f8a4c0e-6d0f-4b0b-9a53-0f7d7a0c1c5e")
+_HEADINGS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "System", Role.TOOL: "Tool"}
+
+
+class ExportFormat(StrEnum):
+    """The files that a conversation can be written as."""
+
+    CLAUDE_CODE = "claude-code"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    MARKDOWN = "markdown"
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A message as renderers take it."""
+
+    id: str
+    role: Role
+    text: str
+    parts: Sequence[NewPart]
+    author: str | None
+    metadata: Mapping[str, Any]
+    created_at: datetime
+    first_seq: int
+    last_seq: int
+
+
+def exported(
+    messages: Sequence[MessageRecord], format: ExportFormat, *, session_id: str, title: str = "", directory: str = ""
+) -> Iterator[str]:
+    """Yield the lines of the file, without their ends."""
+    match format:
+        case ExportFormat.MARKDOWN:
+            yield from _markdown(messages, title or session_id)
+        case ExportFormat.CLAUDE_CODE:
+            yield from map(_json, _claude_code(messages, session_id, directory))
+        case ExportFormat.ANTHROPIC:
+            yield from map(_json, _anthropic(messages))
+        case ExportFormat.OPENAI:
+            yield from map(_json, _openai(messages))
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=True)
+
+
+def _openai(messages: Sequence[MessageRecord]) -> list[Mapping[str, Any]]:
+    if not any(map(_has_both, messages)):
+        try:
+            return [to_openai_chat(message) for message in messages]
+        except ValueError:
+            # One message with the results of several calls takes several rows.
+            pass
+    return _rows_of(render_openai_chat(map(_item, messages)))
+
+
+def _anthropic(messages: Sequence[MessageRecord]) -> list[Mapping[str, Any]]:
+    if any(map(_has_both, messages)):
+        return _rows_of(render_anthropic(map(_item, messages)))
+    return [to_anthropic(message) for message in messages]
+
+
+def _claude_code(messages: Sequence[MessageRecord], session_id: str, directory: str) -> Iterator[dict[str, Any]]:
+    """The lines of a transcript, each with the one before it as its parent."""
+    if messages and all(split_note(message.metadata, NOTE)[1] for message in messages):
+        lines = [to_claude_code(message) for message in messages]
+        known = {line.get("uuid") for line in lines}
+        before = None
+        for line in lines:
+            # The line between, which held no message, is not here.
+            yield line if line.get("parentUuid") in known else {**line, "parentUuid": before}
+            before = line.get("uuid")
+        return
+    named = _uuid(session_id)
+    moments = {_item(message).id: message.created_at for message in messages}
+    rendered = render_anthropic(map(_item, messages))
+    rows = [({"role": "user", "content": [block]}, ()) for block in rendered.system]
+    parent = None
+    for number, (row, sources) in enumerate([*rows, *zip(rendered.messages, rendered.sources, strict=True)]):
+        role = row["role"]
+        message: dict[str, Any] = dict(row)
+        if role == "assistant":
+            message = {"id": f"msg_{number}", "type": "message", "model": "lcm", **row, "stop_reason": None,
+                       "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0}}  # fmt: skip
+        own = _uuid(f"{named}:{number}")
+        moment = next((moments[each] for each in sources if each in moments), messages[0].created_at)
+        yield {
+            "parentUuid": parent, "isSidechain": False, "userType": "external", "cwd": directory or "/",
+            "sessionId": named, "version": "2.0.0", "gitBranch": "", "type": role, "message": message,
+            "isMeta": number < len(rows), "uuid": own, "timestamp": written(moment),
+        }  # fmt: skip
+        parent = own
+
+
+def _uuid(name: str) -> str:
+    """The name if it is a UUID, as Claude Code demands, else one made of it."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        return str(uuid.uuid5(_NAMES, name))
+
+
+def _markdown(messages: Sequence[MessageRecord], title: str) -> Iterator[str]:
+    yield f"# {title}"
+    for message in messages:
+        yield ""
+        author = f" ({message.author})" if message.author else ""
+        yield f"## {_HEADINGS[message.role]}{author}, {written(message.created_at)}"
+        for part in message.parts or (NewPart(PartType.TEXT, text_content=message.content),):
+            if text := part.text_content if part.part_type is PartType.TEXT else flattened([part]):
+                yield ""
+                yield text
+
+
+def _has_both(message: MessageRecord) -> bool:
+    """Whether a part of it is a call and its result, as one part can be here."""
+    return any(is_result(part) and part.tool_input is not None for part in message.parts)
+
+
+def _item(message: MessageRecord) -> _Item:
+    return _Item(
+        id=message.id,
+        role=message.role,
+        text=message.content,
+        parts=message.parts,
+        author=message.author,
+        metadata=message.metadata,
+        created_at=message.created_at,
+        first_seq=message.seq,
+        last_seq=message.seq,
+    )
+
+
+def _rows_of(rendered: Rendered) -> list[Mapping[str, Any]]:
+    system = [{"role": "system", "content": [block]} for block in rendered.system]
+    return [*system, *rendered.messages]
