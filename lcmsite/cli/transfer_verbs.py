@@ -18,8 +18,8 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from compaction.branches import Branches
 from compaction.engine import CompactionEngine
+from compaction.hosts.branching import Branches
 from compaction.types import CompactionResult
 from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.files.large_files import LargeFileService
