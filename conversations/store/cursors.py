@@ -35,7 +35,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def write_cursor(position: Sequence[Value], *, of: str, request: str = "") -> str:
-    """The cursor for this position; `of` names the list, `request` what was asked."""
+    """The cursor for this position in the list `of`, as `request` narrowed it."""
     packed = b"".join(map(_packed, position))
     return _as_text(_signature(packed, of, request, settings.SECRET_KEY) + packed)
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from retrieval.search.query.parser import Dates, dates_in
 from retrieval.search.relevance import ranking
-from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, place_of, seq_of
+from retrieval.search.relevance.hits import Hit, Neighbour
+from retrieval.search.relevance.ranking import Weights, place_of, seq_of
 from retrieval.search.relevance.relevance_search import best_passage
 
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)

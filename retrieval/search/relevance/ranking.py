@@ -14,7 +14,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from zlib import crc32
 
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import Dates
+from retrieval.search.relevance.hits import Hit, Hits, Neighbour, Place
 
 # How much of what a message says counts for those so many places on. An answer need not repeat a word of its question,
 # so it counts as if it had said them all, wherever it stands; what stands before a question does not answer it. By
@@ -60,8 +60,6 @@ PAGE_COSTS = 0.2
 # Fewer texts than this with every word in them, and those with any of the words are given too.
 A_HANDFUL = 5
 
-# A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
-Place = int
 _SEQ_BITS = 40
 PLACE_SQL = f"conversation_id << {_SEQ_BITS} | seq"
 
@@ -76,64 +74,6 @@ def conversation_of(place: Place) -> int:
 
 def seq_of(place: Place) -> int:
     return place & ((1 << _SEQ_BITS) - 1)
-
-
-class Hit(NamedTuple):
-    """A row that matches: how much of each lexeme it holds."""
-
-    # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
-
-    # The number of a message, or the id of a summary or a file.
-    name: str
-    place: Place
-    shares: Sequence[float]
-    tokens: int
-    # Of one that asks something, how many messages on it is answered: 0 if not near; None if it asks nothing.
-    answered_in: int | None = None
-    # Whether it answers every clause of the question.
-    is_complete: bool = False
-    # Where it stands among everything that is searched, by when it came.
-    order_place: int = 0
-    author: str | None = None
-    role: str | None = None
-    # None where the query names no date.
-    created_at: datetime | None = None
-    # Whether it is what an agent did with LCM itself.
-    is_of_lcm: bool = False
-    # The terms in the best passage of a long text; None of a short one.
-    passage: frozenset[int] | None = None
-
-
-@dataclass(frozen=True)
-class Hits:
-    """The best rows of a table by themselves, and how rare each lexeme is.
-
-    `present`: the terms that the hits hold. `is_cut`: there are more hits than these. `is_bounded`: there were too many
-    to look at.
-    """
-
-    hits: tuple[Hit, ...]
-    rarity: tuple[float, ...]
-    are_messages: bool
-    present: frozenset[int] = frozenset()
-    is_cut: bool = False
-    is_bounded: bool = False
-
-
-class Neighbour(NamedTuple):
-    """A message in or near a hit, as far as that matters for what it is worth."""
-
-    name: str
-    place: Place
-    order_place: int
-    # None where the query names no date.
-    created_at: datetime | None
-    author: str | None
-    role: str
-    tokens: int
-    is_of_lcm: bool = False
-    # Whether it tells a time, where the query asks for one.
-    tells_when: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,10 @@ from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in, is_identifier
 from retrieval.search.relevance import ranking
+from retrieval.search.relevance.hits import Hit, Hits, Neighbour, Place
 from retrieval.search.relevance.ranking import (
     A_HANDFUL,
     LONG,
-    Hit,
-    Hits,
-    Neighbour,
-    Place,
     Ranking,
     Weights,
     conversation_of,
