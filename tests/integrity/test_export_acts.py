@@ -37,7 +37,7 @@ def test_an_export_is_an_act_with_counts_and_the_last_hash_and_no_text():
     ]
     begun, ended = AuditEntry.objects.order_by("audit_id")
     assert ended.detail == {
-        **dict.fromkeys(("parts", "summaries", "runs", "boundaries", "files", "references"), 0),
+        **dict.fromkeys(("parts", "summaries", "session_summaries", "runs", "boundaries", "files", "references"), 0),
         "begun_by": begun.pk,
         "is_whole": True,
         "conversations": 1,

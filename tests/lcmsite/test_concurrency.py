@@ -138,7 +138,7 @@ def test_searches_expansions_assemblies_with_a_query_and_checks_are_heavy_and_ap
 
     assert {"lcm_grep", "lcm_expand", "lcm_expand_range", "lcm_check", "lcm_describe_range"} <= heavy
     assert not heavy & {"lcm_append", "lcm_open", "lcm_show", "lcm_messages", "lcm_assemble"}
-    assert {each.tool for each in CATALOGUE if each.heavy_with} == {"lcm_assemble", "lcm_recall"}
+    assert {each.tool for each in CATALOGUE if each.heavy_with} == {"lcm_assemble", "lcm_recall", "lcm_turn"}
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
+from conversations.ledger.restoring import ParentNotThere
 from lcmsite.api.responses import problem_response
 from lcmsite.api.throttling import Allowance, TooManyRequests
 from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, Contention, NoSuchRange, problem_of
@@ -99,6 +100,7 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
     # Some say by themselves what they refuse.
     made = {
         ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
+        ParentNotThere: ParentNotThere("child", "parent"),
         NoSuchRange: NoSuchRange("It is short.", file_size=1),
         TooManyRequests: TooManyRequests(Allowance(limit=1, remaining=0, reset=1)),
     }

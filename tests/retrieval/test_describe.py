@@ -334,7 +334,7 @@ def test_the_confidence_in_a_summary_follows_from_its_level_wherever_that_is_sho
     assert {(each.level, each.confidence, each.confidence_reason) for each in shown} == {(level, confidence, reason)}
 
 
-@pytest.mark.parametrize(("id", "tool"), [("ses_00", "lcm_expand_session"), ("map_00", "lcm_map_status")])
+@pytest.mark.parametrize(("id", "tool"), [("map_00", "lcm_map_status")])
 def test_the_refusal_of_another_kind_of_id_names_the_tool_for_it(id, tool):
     with pytest.raises(NotFound, match=tool):
         describe(id)

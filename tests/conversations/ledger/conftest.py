@@ -5,6 +5,8 @@ import copy
 import pytest
 from django.db import transaction
 
+from compaction.hosts.branching import Branches
+from conversations.store.journal import Journal
 from tests.conversations.ledger.forging import Objects
 from tests.conversations.ledger.ledgers import a_full_conversation, exported, objects_in
 
@@ -21,6 +23,20 @@ def full_ledger(django_db_setup, django_db_blocker) -> bytes:
 @pytest.fixture(scope="session")
 def full_objects(full_ledger: bytes) -> Objects:
     return objects_in(full_ledger)
+
+
+@pytest.fixture(scope="session")
+def branched_objects(django_db_setup, django_db_blocker) -> Objects:
+    """The lines of such a conversation with a journal, whose head was moved back twice."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        number = a_full_conversation()
+        for back in (40, 45):
+            Branches.from_settings().move_head(conversation_id=number, head_seq=back, reason="edited")
+        entries = [{"uuid": f"entry {n}", "type": "summary", "text": "seven boats"} for n in range(3)]
+        Journal().append_entries(conversation_id=number, entries=entries)
+        written = exported(number)
+        transaction.set_rollback(True)
+    return objects_in(written)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
+from retrieval.map.models import MapRun
 from retrieval.map.types import MapKind, MapState, PauseReason
 from tests.factories import a_store, a_workspace
 from tests.maps import a_map_run
@@ -80,8 +81,10 @@ def furnish_map_runs(scope: Scope, conversation_id: int, text: str, items: Seque
     operator.cancel(run_id=cancelled)
     model = {"conversation_id": conversation_id, "model": text, "prompt": f"{text} {{{{item}}}}"}
     a_map_run(**model, budget_tokens=100)
-    paused = [a_map_run(**model, state=MapState.PAUSED, pause_reason=why).pk for why in PauseReason if why]
-    return at_work, completed, paused[-1]
+    paused = [a_map_run(**model) for why in PauseReason if why]
+    for run, why in zip(paused, filter(None, PauseReason), strict=True):
+        MapRun.objects.filter(pk=run.pk).update(state=MapState.PAUSED, pause_reason=why)
+    return at_work, completed, paused[-1].pk
 
 
 def _say(conversation_id: int, text: str) -> None:

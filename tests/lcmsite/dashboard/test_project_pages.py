@@ -59,7 +59,7 @@ def test_what_is_empty_says_why(past, superuser, address, words):
 
 def test_each_summary_opens_down_to_its_messages(past, reader):
     def opened(id: str) -> str:
-        return as_part(reader, f"{PROJECTS}summaries/{id}/")
+        return as_part(reader, f"{PROJECTS}summaries/{id}/rests-on/")
 
     epoch = opened(past.epoch_id)
     [arc_id] = set(re.findall(r"ses_\w+", epoch)) - {past.epoch_id}
