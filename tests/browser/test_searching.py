@@ -17,6 +17,7 @@ def conversation_id(site: Site) -> int:
     return int(talk["conversation_id"])
 
 
+@pytest.mark.thorough
 def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id: int, window: Window):
     page = window.page
     window.log_in("rita", site.passwords["rita"])

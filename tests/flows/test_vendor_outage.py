@@ -102,6 +102,7 @@ def assert_sound() -> None:
     assert_ledgers_survive()
 
 
+@pytest.mark.thorough
 def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
     there = site(does.resets)
     start = there.clock.moment
@@ -160,6 +161,7 @@ def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
     assert set(CompactionJob.objects.values_list("state", flat=True)) == {JobState.DONE}
 
 
+@pytest.mark.thorough
 def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by_a_person_only(site):
     there = site(does.resets)
     there.compact(0)

@@ -47,6 +47,7 @@ def test_a_backup_is_restored_on_trial_before_it_is_called_one(history, tmp_path
     assert AuditEntry.objects.get(act="backup").actor == "operator"
 
 
+@pytest.mark.thorough
 def test_a_backup_of_damaged_data_is_not_kept(history, tmp_path):
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
@@ -68,6 +69,7 @@ def test_a_backup_and_the_files_of_a_site_are_readable_by_their_owner_alone(hist
     assert set(modes.values()) == {0}
 
 
+@pytest.mark.thorough
 def test_the_next_backup_sweeps_what_a_killed_one_has_left_and_nothing_that_is_in_use(history, tmp_path):
     database = Database.of(connection.connection)
     left = kill_in_its_trial(database, tmp_path / "killed")

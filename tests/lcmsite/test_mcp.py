@@ -291,6 +291,7 @@ def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
     assert len(caplog.records) >= 3
 
 
+@pytest.mark.thorough
 def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbour, http, key):
     answers = []
 

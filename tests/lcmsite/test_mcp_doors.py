@@ -204,6 +204,7 @@ def test_json_that_is_no_message_is_refused_without_a_word_of_ours(harbour, url,
     assert "lcmsite" not in reply.text
 
 
+@pytest.mark.thorough
 def test_a_page_of_ours_may_ask(harbour, url):
     reply = post(
         url, an_api_key(), a_call("lcm_status", {"conversation_id": "harbour"}), Origin="http://localhost:3000"

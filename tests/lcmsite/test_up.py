@@ -42,6 +42,7 @@ def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data
     assert processes_of(data_dir) == []
 
 
+@pytest.mark.thorough
 def test_a_killed_supervisor_leaves_no_process_either(up, data_dir):
     running = up()
     until_ready(running)
@@ -52,6 +53,7 @@ def test_a_killed_supervisor_leaves_no_process_either(up, data_dir):
     eventually(lambda: processes_of(data_dir) == [])
 
 
+@pytest.mark.thorough
 def test_each_killed_process_is_replaced(up, data_dir, port, mcp_port):
     running = up(LCM_MCP_PORT=str(mcp_port))
     until_ready(running)

@@ -111,6 +111,7 @@ def test_a_known_place_is_shown_and_highlighted(content, data):
         assert content[begin:end].startswith(shown.text[first:last])
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=200))
 def test_folding_in_place_moves_nothing(text):
     assert folded_in_place(text) == "".join(map(folded_in_place, text))
