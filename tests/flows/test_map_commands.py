@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,8 @@ def test_an_interrupted_wait_leaves_the_run_going_and_says_how_to_look_at_it(ven
         env=environment(),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # What runs the tests in the background may ignore it, and its children would, too.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     waiting.stdin.write(lines(1))
     waiting.stdin.close()

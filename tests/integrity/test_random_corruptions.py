@@ -305,6 +305,7 @@ _KINDS: Mapping[str, Callable[[str | None, random.Random], Value]] = {
     "bytea": _bytes,
     "_text": _array("text"),
     "_int8": _array("bigint"),
+    "int8multirange": lambda text, chance: ("%s::int8multirange + '{[1000000, 1000001)}'", (text or "{}",)),
     "inet": lambda text, chance: ("%s::inet", ("10.0.0.1",)),
     "tsvector": lambda text, chance: ("%s::tsvector", ("another",)),
 }
