@@ -98,8 +98,8 @@ class CountsChange:
 def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
     """Compare the stored context with the one derived from the lineage.
 
-    Shown are, of the path to the head, the summaries that are nobody's source and not superseded, each at its first seq
-    for what `cost_of` says, and the messages that no summary was made from. Conflict where the lineage itself wants two
+    On the path to the head, it shows each summary that is neither a source nor superseded, at its first seq and for
+    what `cost_of` says, and each message that no summary was made from. Conflict where the lineage itself wants two
     things in one place.
     """
     found = rows(_SQL["derived"] + _SQL["differences"], _values(conversation_id, cost_of))

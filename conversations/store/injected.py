@@ -1,7 +1,7 @@
 """Leave out of appends what LCM itself had put into a prompt.
 
 A host gets such text in an element whose mark only this LCM can make: a keyed hash of the words. So no other text is
-ever left out, whoever writes such an element, and a text that was altered on the way is stored like any other.
+ever left out, even in an element of the same form, and a text that was altered on the way is stored like any other.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _(node: CoveringNode) -> str:
 @text_of.register
 def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
     gap = None if isinstance(expanded, SessionExpansion) else expanded.gap
-    # That there is more is told by the cursor.
+    # The cursor says that there is more.
     note = None if expanded.cursor else expanded.note
     return lines((_items(expanded.items, gap), note, going_on(expanded.cursor)))
 

@@ -38,72 +38,6 @@ _ENDED = (MapState.COMPLETED, MapState.FAILED, MapState.CANCELLED)
 class MapOperator(Scoped):
     """Submits, shows and steers the map runs of one workspace."""
 
-    def submit_llm(
-        self,
-        *,
-        prompt: str,
-        output_schema: Mapping[str, Any],
-        input_file_id: str | None = None,
-        items: Sequence[Any] | None = None,
-        conversation_id: int | None = None,
-        model: str = "",
-        concurrency: int = 8,
-        max_attempts: int = 3,
-        temperature: float | None = None,
-        timeout_s: int = 60,
-        budget_tokens: int | None = None,
-        idempotency_key: str | None = None,
-        parent_run_id: str | None = None,
-    ) -> MapRunRecord:
-        """Have a language model process each item of a file, or of `items`.
-
-        The prompt holds {{item}}, where the JSON of an item goes; each answer is one JSON value that satisfies
-        `output_schema` (Draft 2020-12, references only within). An answer that does not is refused with its errors, up
-        to `max_attempts` times. A conversation gets one message with ids and counts at the end. Everything is checked
-        before anything is stored. The same idempotency key returns the same run. Raises Invalid, NotFound, Conflict,
-        TooLarge, Unavailable.
-        """
-        request = MapRequest(
-            kind=MapKind.LLM, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
-            conversation_id=conversation_id, model=chosen_model(model), concurrency=concurrency,
-            max_attempts=max_attempts, temperature=temperature, timeout_s=timeout_s, budget_tokens=budget_tokens,
-            idempotency_key=idempotency_key, parent_run_id=parent_run_id,
-        )  # fmt: skip
-        return self._submitted(request)
-
-    def submit_agentic(
-        self,
-        *,
-        prompt: str,
-        output_schema: Mapping[str, Any],
-        retain: str,
-        input_file_id: str | None = None,
-        items: Sequence[Any] | None = None,
-        conversation_id: int | None = None,
-        concurrency: int = 8,
-        max_attempts: int = 3,
-        timeout_s: int = 60,
-        delegated_scope: str = "",
-        kept_work: str = "",
-        grant_id: str | None = None,
-        read_only: bool = True,
-        idempotency_key: str | None = None,
-        parent_run_id: str | None = None,
-    ) -> MapRunRecord:
-        """Offer each item to outside agents, which claim and complete them.
-
-        `retain` says what the caller stays responsible for. A caller who works on a grant also says what it hands over
-        and what it keeps. `read_only` is a term that agents are given; it cannot be enforced outside. Else as
-        `submit_llm`.
-        """
-        request = MapRequest(
-            kind=MapKind.AGENTIC, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
-            conversation_id=conversation_id, concurrency=concurrency, max_attempts=max_attempts, timeout_s=timeout_s,
-            retain=retain, delegated_scope=delegated_scope, kept_work=kept_work, grant_id=grant_id,
-            read_only=read_only, idempotency_key=idempotency_key, parent_run_id=parent_run_id,
-        )  # fmt: skip
-        return self._submitted(request)
-
     def submit(
         self,
         *,
@@ -130,10 +64,13 @@ class MapOperator(Scoped):
         """Process many items with one prompt, by a language model or by outside agents.
 
         The prompt holds {{item}}, where the JSON of an item goes; each answer is one JSON value that matches
-        `output_schema`. Everything is checked before anything is stored; the run then goes on in the background.
+        `output_schema` (Draft 2020-12, references only within). An answer that does not is refused with its errors, up
+        to `max_attempts` times. Everything is checked before anything is stored; the run goes on in the background.
         At the end the outputs are a file, in the order of the input, and the failures another one; a conversation gets
         one short message with their ids, and never the outputs. The same idempotency key is the same run. An agentic
-        run must say what the caller retains. Raises Invalid, NotFound, Conflict, TooLarge.
+        run must say what the caller retains, and with a grant also what it hands over and keeps; `read_only` is a term
+        that its agents are given, and cannot be enforced outside. Raises Invalid, NotFound, Conflict, TooLarge,
+        Unavailable.
         """
         request = MapRequest(
             kind=kind, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,

@@ -65,7 +65,7 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         file = LargeFileService.from_settings().store(
             conversation_id=conversation_id, content=content, file_name="lines.jsonl"
         )
-        run = operator.submit_llm(
+        run = operator.submit(
             prompt=PROMPT, output_schema=SCHEMA, input_file_id=file.file_id, conversation_id=conversation_id,
             concurrency=16, max_attempts=10, timeout_s=2,
         )  # fmt: skip
@@ -120,7 +120,7 @@ def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, set
             conversation_id=conversation_id, content=json.dumps(lines).encode(), file_name="lines.json"
         )
         operator = MapOperator.from_settings()
-        run = operator.submit_llm(
+        run = operator.submit(
             prompt=PROMPT, output_schema=SCHEMA, input_file_id=file.file_id, conversation_id=conversation_id,
             concurrency=8, max_attempts=10,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from retrieval.delegation.types import GrantRevoked
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.models import MapEvent, MapItem
+from retrieval.map.types import MapKind
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import checked
 from tests.maps import SCHEMA
@@ -42,7 +43,8 @@ def agent(name: str = "key 7") -> AgenticClaims:
 
 def a_run(items: int = 3, **options: Any) -> Any:
     conversation = a_conversation("There is much to label.")
-    return operator().submit_agentic(
+    return operator().submit(
+        kind=MapKind.AGENTIC,
         prompt="Label {{item}}.",
         output_schema=SCHEMA,
         items=[{"n": n} for n in range(1, items + 1)],

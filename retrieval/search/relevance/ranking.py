@@ -54,7 +54,7 @@ OUTSIDE = 0.3
 # A line says what is so; the page that answers it repeats its words and adds all that goes with them. So a role with
 # `ENOUGH` hits counts more by this power of how many times it writes more briefly than others; up to `ALIKE`, the same.
 BRIEFNESS, ALIKE, ENOUGH = 0.25, 1.4, 3
-# By how much a page counts less than a line of the same worth, whoever writes it.
+# By how much a page counts less than a line of the same worth, in any role.
 PAGE_COSTS = 0.2
 
 # Fewer texts than this with every word in them, and those with any of the words are given too.

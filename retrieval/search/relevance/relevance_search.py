@@ -274,14 +274,29 @@ class RankedRows:
         looked_at, *rarities = fetched[0][-1]
         lexemes = {form: term for term, each in enumerate(query.lexemes) for form in query.found_as(each)}
         hits = []
-        for _, name, place, shares, tokens, answered_in, *about, words, _ in fetched:
+        for (
+            _,
+            name,
+            place,
+            shares,
+            tokens,
+            answered_in,
+            order_place,
+            author,
+            role,
+            created_at,
+            of_lcm,
+            words,
+            _,
+        ) in fetched:
             passage = best_passage(words, lexemes, rarities) if words and table is MESSAGES else None
             if words and table is SUMMARIES and (listed := only_listed(words, lexemes)):
                 shares = _marked_down(shares, listed, query)
             held = tuple(map(bool, shares))
             if held not in complete:
                 complete[held] = query.is_matched_by(tuple(_terms(held)))
-            hits.append(Hit._make((name, place, shares, tokens, answered_in, complete[held], *about, passage)))
+            about = (order_place, author, role, created_at, of_lcm)
+            hits.append(Hit(name, place, shares, tokens, answered_in, complete[held], *about, passage))
         present = frozenset(chain.from_iterable(map(_terms, complete)))
         is_cut, is_bounded = looked_at > len(hits), looked_at >= MOST_ROWS
         return Hits(tuple(hits), tuple(rarities), table is MESSAGES, present, is_cut, is_bounded)

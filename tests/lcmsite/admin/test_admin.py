@@ -53,6 +53,7 @@ from lcmsite.types import Role
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from retrieval.map.map_operator import MapOperator
+from retrieval.map.types import MapKind
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.harbour import a_harbour
@@ -133,8 +134,13 @@ def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
     uploads = UploadService.from_settings(scope)
     begun = uploads.begin(conversation_id=key, byte_size=4, file_name="a.csv")
     uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=b"a,b\n")
-    MapOperator.from_settings(scope).submit_agentic(
-        prompt="Name {{item}}.", output_schema={}, retain="all of it", items=["a boat"], conversation_id=key
+    MapOperator.from_settings(scope).submit(
+        kind=MapKind.AGENTIC,
+        prompt="Name {{item}}.",
+        output_schema={},
+        retain="all of it",
+        items=["a boat"],
+        conversation_id=key,
     )
     ModelEndpoints.from_settings(scope).reset_endpoint(name="chat")
     Journal.from_settings(scope).append_entries(conversation_id=key, entries=[{"uuid": "a1", "type": "user"}])

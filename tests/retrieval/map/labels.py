@@ -81,7 +81,7 @@ def a_run(operator: MapOperator, count: int, *, conversation_id: int | None = No
     """A run over so many lines."""
     conversation_id = conversation_id or a_conversation("hello").conversation_id
     given = {"prompt": PROMPT, "output_schema": SCHEMA, "items": [an_item(number) for number in range(count)]}
-    return operator.submit_llm(**{**given, "conversation_id": conversation_id, "timeout_s": 2, **options})
+    return operator.submit(**{**given, "conversation_id": conversation_id, "timeout_s": 2, **options})
 
 
 def last_message(conversation_id: int) -> str:

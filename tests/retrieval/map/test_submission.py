@@ -14,6 +14,7 @@ from retrieval.map.event_log import event_hash
 from retrieval.map.item_prompt import item_prompt
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.models import MapEvent, MapItem, MapRun
+from retrieval.map.types import MapKind
 from tests.factories import a_conversation, a_workspace
 from tests.retrieval.map.labels import PROMPT, SCHEMA, a_run, an_item
 
@@ -103,7 +104,9 @@ def test_the_same_key_is_the_same_run_and_another_request_a_conflict(operator):
 @pytest.mark.parametrize("retain", ["", "  \n"])
 def test_a_delegation_without_retention_is_refused(operator, retain):
     with pytest.raises(Invalid) as refused:
-        operator.submit_agentic(prompt=PROMPT, output_schema=SCHEMA, retain=retain, items=[1], conversation_id=1)
+        operator.submit(
+            kind=MapKind.AGENTIC, prompt=PROMPT, output_schema=SCHEMA, retain=retain, items=[1], conversation_id=1
+        )
 
     assert str(refused.value) == "Delegation without retention violates scope-reduction invariant."
 
@@ -123,8 +126,8 @@ def test_a_delegated_caller_says_what_it_hands_over_and_what_it_keeps(operator):
     }
 
     with pytest.raises(Invalid) as refused:
-        operator.submit_agentic(**given, delegated_scope="reading")
-    run = operator.submit_agentic(**given, delegated_scope="reading", kept_work="writing")
+        operator.submit(kind=MapKind.AGENTIC, **given, delegated_scope="reading")
+    run = operator.submit(kind=MapKind.AGENTIC, **given, delegated_scope="reading", kept_work="writing")
 
     assert refused.value.code == "no_scope_reduction"
     assert (run.retain, run.delegated_scope, run.kept_work) == ("the verdict", "reading", "writing")
@@ -132,7 +135,7 @@ def test_a_delegated_caller_says_what_it_hands_over_and_what_it_keeps(operator):
     assert events == ["submitted", "delegated"]
     Grants.from_settings().revoke_grant(grant_id=grant.grant_id)
     with pytest.raises(LcmError):
-        operator.submit_agentic(**given, delegated_scope="reading", kept_work="writing")
+        operator.submit(kind=MapKind.AGENTIC, **given, delegated_scope="reading", kept_work="writing")
 
 
 def test_runs_of_another_workspace_are_not_there(operator):
