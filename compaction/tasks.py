@@ -5,7 +5,9 @@ from __future__ import annotations
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
+from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
+from compaction.history import history_jobs
 from compaction.history.history_worker import HistoryWorker
 from compaction.plans.plan_store import CompactionPlans
 
@@ -31,3 +33,10 @@ def sweep_compaction_jobs() -> None:
     CompactionWorker.from_settings().sweep()
     CompactionPlans.from_settings().sweep()
     HistoryWorker.from_settings().sweep()
+
+
+@db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
+def remove_finished_jobs() -> None:
+    """Remove jobs that ended a month ago, but for the newest of each kind."""
+    jobs.QUEUE.remove_finished(of=("conversation", "reason"))
+    history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

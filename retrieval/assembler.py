@@ -127,13 +127,14 @@ class ContextAssembler:
         """Recall what happened before: in earlier sessions, and in what is cut already.
 
         Ask this at the start of a session, with its project or its conversation. Of the project's earlier sessions, the
-        newest come in detail, arcs and epochs for those before them; with a `query`, sessions that answer it come
-        first. Of the conversation itself come summaries of what its host has cut, headed `## Session History
-        (Compressed)`, the newest messages in leaf summaries, all before them in the deepest there are. All of it takes
-        a share of the budget, and the conversation's own past goes first. Each summary has its id, so that it can be
-        opened; what had no room is named. For a conversation without a project, it is its own past alone; without
-        either, the sessions of all projects. `marked` puts the text into an element by which LCM knows it again: it is
-        not stored when the host sends it back as a part of the conversation. Raises NotFound.
+        newest come in detail, arcs and epochs for those before them, cut to their first sentences where room is short;
+        with a `query`, sessions that answer it come first. Of the conversation itself come summaries of what its host
+        has cut, headed `## Session History (Compressed)`, the newest messages in leaf summaries, all before them in the
+        deepest there are. All of it takes a share of the budget, and the conversation's own past goes first. Each
+        summary has its id, so that it can be opened; what had no room is named. For a conversation without a project,
+        it is its own past alone; without either, the sessions of all projects. `marked` puts the text into an element
+        by which LCM knows it again: it is not stored when the host sends it back as a part of the conversation. Raises
+        NotFound.
         """
         count = TokenEstimator.from_settings().count
         own, past = NO_SECTION, PastSection()
@@ -177,6 +178,7 @@ class ContextAssembler:
             left_out_ids=own.left_out_ids,
             project=None if found is None else found.name,
             past_ids=past.shown_ids,
+            past_cut_ids=past.cut_ids,
             past_left_out_ids=past.left_out_ids,
         )
 

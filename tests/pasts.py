@@ -56,14 +56,16 @@ def a_session_summary(
         supersedes=supersedes,
         **values,
     )
-    for ordinal, item in enumerate(items):
-        SessionSummaryMemory.objects.create(
+    SessionSummaryMemory.objects.bulk_create(
+        SessionSummaryMemory(
             summary=made,
             ordinal=ordinal,
             item_type=item.item_type,
             message_id=item.message_id,
             memory_summary_id=item.summary_id,
         )
+        for ordinal, item in enumerate(items)
+    )
     return made
 
 

@@ -7,7 +7,7 @@ rows has the columns `state`, `run_after`, `leased_until`, `finished_at`, `fence
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,9 +17,9 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 from django.db import Error, connection, models, transaction
-from django.db.models import Exists, F, Q, QuerySet
+from django.db.models import Exists, F, Q, QuerySet, Window
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Now
+from django.db.models.functions import Now, RowNumber
 from django.utils import timezone
 
 from conversations.errors import Conflict
@@ -29,6 +29,10 @@ logger = structlog.get_logger(__name__)
 # A row whose workers fail or die again and again is set aside after this many claims, for a person to look at.
 MAX_ATTEMPTS = 8
 MOST_WOKEN_AT_ONCE = 1000
+# How long rows that have ended are kept, and how many of those for the same however old they are.
+KEPT_DAYS = 30
+KEPT_FOR_GOOD = 10
+MOST_REMOVED_AT_ONCE = 1000
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -193,6 +197,20 @@ class WorkQueue(Generic[Row]):
         """Wake a worker for every row that is due, such as one whose wake-up was lost."""
         for row_id in self.due().values_list("pk", flat=True)[:MOST_WOKEN_AT_ONCE]:
             self.wake(row_id, 0.0)
+
+    def remove_finished(self, *, of: Sequence[str]) -> int:
+        """Remove rows that ended more than KEPT_DAYS ago; return how many.
+
+        Of those that agree in the columns `of`, the newest KEPT_FOR_GOOD stay: they decide what is requested again.
+        """
+        ended = self.rows().filter(state__in=(WorkState.DONE, WorkState.FAILED))
+        place = Window(RowNumber(), partition_by=[F(column) for column in of], order_by=F("finished_at").desc())
+        old = ended.filter(finished_at__lt=_from_now(-KEPT_DAYS * 86_400)).annotate(place=place)
+        old = old.filter(place__gt=KEPT_FOR_GOOD)
+        removed = 0
+        while rows := list(old.values_list("pk", flat=True)[:MOST_REMOVED_AT_ONCE]):
+            removed += self.rows().filter(pk__in=rows).delete()[0]
+        return removed
 
     def backoff_seconds(self, attempts: int) -> float:
         """How long a row rests after so many failed attempts."""

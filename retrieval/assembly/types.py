@@ -199,7 +199,8 @@ class RecallSection:
 
     `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or no room to say it. In it are
     `summary_ids` of the conversation's own past; `left_out_ids` had no room. Of earlier sessions of the `project`,
-    there are the session, arc and epoch summaries `past_ids`; `past_left_out_ids` had no room.
+    there are the session, arc and epoch summaries `past_ids`, of `past_cut_ids` only the first sentences;
+    `past_left_out_ids` had no room.
     """
 
     conversation_id: int | None
@@ -213,4 +214,5 @@ class RecallSection:
     left_out_ids: tuple[str, ...]
     project: str | None = None
     past_ids: tuple[str, ...] = ()
+    past_cut_ids: tuple[str, ...] = ()
     past_left_out_ids: tuple[str, ...] = ()

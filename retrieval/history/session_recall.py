@@ -1,13 +1,14 @@
 """Write what a session should know of those before it, within a budget.
 
-The newest sessions in detail, and arcs and epochs for what lies before them; with a query, first what answers it.
+The newest sessions in detail, and arcs and epochs for what lies before them, in their first sentences if need be; with
+a query, first what answers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 from compaction.history.types import HistoryKind
 from compaction.rendering import minute_of
@@ -15,6 +16,7 @@ from conversations.humanize import counted
 from conversations.models import Project
 from conversations.scope import Scope
 from conversations.types import ParentLink
+from retrieval.history.session_excerpts import Excerpt, excerpt
 from retrieval.history.session_search import best
 from retrieval.history.timelines import entries
 from retrieval.history.types import PastSection, TimelineEntry
@@ -26,8 +28,10 @@ GUIDE = (
 )
 # What is considered: the newest entries of the time line, and this many epochs and matches.
 MOST_RECENT, MOST_EPOCHS, MOST_MATCHES = 80, 40, 20
-# The newest sessions take this share of the room, then arcs and epochs come; with a query, it is for its matches.
+# The newest sessions take this share of the room, or the matches of a query; the rest is for what lies before them.
 SHARE_IN_DETAIL, SHARE_OF_MATCHES = 0.6, 0.75
+# Less room than this is no share of its own: an element with a sentence or two.
+LEAST_SHARE = 120
 # Of what has no room, and of sessions without a summary, so many are named.
 NAMED, NAMED_PENDING = 5, 3
 
@@ -38,22 +42,34 @@ class Choice:
 
     room: int
     count: Callable[[str], int]
-    chosen: dict[str, TimelineEntry] = field(default_factory=dict)
+    chosen: dict[str, Excerpt] = field(default_factory=dict)
 
     def take(self, candidates: Iterable[TimelineEntry], *, keep_free: int = 0) -> None:
-        """Take those that fit, in their order, and leave `keep_free` of the room."""
-        for entry in candidates:
-            if entry.id is None or entry.content is None or entry.id in self.chosen or self._is_shown_below(entry):
-                continue
-            cost = self.count(render_entry(entry)) + 2
-            if cost <= self.room - keep_free:
-                self.chosen[entry.id] = entry
-                self.room -= cost
+        """Take those that fit whole, in their order, and leave `keep_free` of the room."""
+        for entry in self._missing(candidates):
+            whole = Excerpt(entry)
+            self._add(whole, whole.cost(self.count), most=self.room - keep_free)
 
-    def _is_shown_below(self, entry: TimelineEntry) -> bool:
-        """Whether everything that the arc or epoch was made from is shown itself."""
-        shown = sum(each.part_of == entry.id for each in self.chosen.values())
-        return entry.children is not None and shown >= entry.children
+    def share(self, candidates: Iterable[TimelineEntry], *, keep_free: int = 0) -> None:
+        """Divide the room among the first of these, and cut those that are larger than their share."""
+        sharing = list(self._missing(candidates))[: max(0, (self.room - keep_free) // LEAST_SHARE)]
+        for waiting, entry in zip(range(len(sharing), 0, -1), sharing, strict=True):
+            most = (self.room - keep_free) // waiting
+            self._add(*excerpt(entry, room=most, count=self.count), most=most)
+
+    def _add(self, shown: Excerpt, cost: int, *, most: int) -> None:
+        if cost <= most:
+            self.chosen[shown.id] = shown
+            self.room -= cost
+
+    def _missing(self, candidates: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
+        """Those with a text that are not shown, themselves or in all that they were made from."""
+        for entry in candidates:
+            if entry.id is None or entry.content is None or entry.id in self.chosen:
+                continue
+            below = sum(each.entry.part_of == entry.id for each in self.chosen.values())
+            if entry.children is None or below < entry.children:
+                yield entry
 
 
 def past_section(
@@ -82,24 +98,14 @@ def past_section(
     for first in range(len(shown) + 1):
         text = _joined(project, shown[first:], left_out, pending)
         if count(text) <= limit and (shown[first:] or pending):
-            dropped = [each.id for each in (*shown[:first], *left_out) if each.id]
-            return PastSection(text, tuple(each.id for each in shown[first:] if each.id), tuple(dropped))
+            dropped = [*(each.id for each in shown[:first]), *(each.id for each in left_out if each.id)]
+            return PastSection(
+                text,
+                shown_ids=tuple(each.id for each in shown[first:]),
+                cut_ids=tuple(each.id for each in shown[first:] if each.is_cut),
+                left_out_ids=tuple(dropped),
+            )
     return PastSection(left_out_ids=tuple(each.id for each in past if each.id))
-
-
-def render_entry(entry: TimelineEntry) -> str:
-    """The summary as an XML element, which its text can neither end nor pass for."""
-    attributes = {"id": entry.id or ""}
-    if entry.kind is HistoryKind.SESSION:
-        attributes |= {"conversation": f"conv_{entry.conversation_id}", "session": entry.session_id or ""}
-        attributes |= {"messages": str(entry.message_count)}
-    else:
-        attributes |= {"sessions": str(entry.sessions)}
-    if entry.behind:
-        attributes |= {"newer_messages": str(entry.behind)}
-    attributes |= {"from": minute_of(entry.earliest_at), "to": minute_of(entry.latest_at), "trust": "untrusted"}
-    written = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
-    return f"<{entry.kind} {written}>\n{escape(entry.content or '')}\n</{entry.kind}>"
 
 
 def _past(project: Project | None, *, scope: Scope, but: int | None) -> list[TimelineEntry]:
@@ -133,30 +139,32 @@ def _choose(
     arcs = [each for each in past if each.kind is HistoryKind.ARC]
     epochs = [each for each in past if each.kind is HistoryKind.EPOCH]
     whole = choice.room
-    choice.take(each for each in sessions[:1])
+    before = 0 if whole < 2 * LEAST_SHARE else int(whole * (1 - SHARE_IN_DETAIL))
+    choice.share(sessions[:1], keep_free=before)
     if matches:
         choice.take(matches, keep_free=int(whole * (1 - SHARE_OF_MATCHES)))
     else:
-        choice.take(sessions, keep_free=int(whole * (1 - SHARE_IN_DETAIL)))
-    choice.take(each for each in arcs if each.part_of is None)
-    choice.take(epochs)
+        choice.take(sessions, keep_free=before)
+    choice.share([*(each for each in arcs if each.part_of is None), *epochs])
     choice.take(matches)
     choice.take(sessions)
     choice.take(arcs)
+    choice.share(each for each in sessions if each.part_of is None)
 
 
-def _is_covered(entry: TimelineEntry, shown: Sequence[TimelineEntry]) -> bool:
+def _is_covered(entry: TimelineEntry, shown: Sequence[Excerpt]) -> bool:
     """Whether it is shown, or an arc or epoch of it is."""
     return any(entry.id == each.id or entry.part_of == each.id for each in shown)
 
 
-def _oldest_first(entry: TimelineEntry) -> tuple[object, ...]:
+def _oldest_first(shown: Excerpt) -> tuple[object, ...]:
+    entry = shown.entry
     return entry.earliest_at, -entry.kind.depth, entry.id
 
 
 def _joined(
     project: Project | None,
-    shown: Sequence[TimelineEntry],
+    shown: Sequence[Excerpt],
     left_out: Sequence[TimelineEntry],
     pending: Sequence[TimelineEntry],
 ) -> str:
@@ -164,7 +172,7 @@ def _joined(
         HEADING,
         GUIDE if project is None else f"Project {quoteattr(project.name)}. {GUIDE}",
         _left_out_line(left_out),
-        *map(render_entry, shown),
+        *(each.render() for each in shown),
         *map(_pending_line, reversed(pending)),
     ]
     return "\n\n".join(piece for piece in pieces if piece)

@@ -153,8 +153,9 @@ class SessionMatches:
 
 @dataclass(frozen=True)
 class PastSection:
-    """What a recall says of earlier sessions; ids in it, and ids without room."""
+    """What a recall says of earlier sessions; ids in it, which of them are cut, and ids without room."""
 
     text: str = ""
     shown_ids: tuple[str, ...] = ()
+    cut_ids: tuple[str, ...] = ()
     left_out_ids: tuple[str, ...] = ()

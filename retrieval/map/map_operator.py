@@ -13,7 +13,7 @@ from conversations import sql
 from conversations.errors import Conflict, Invalid
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
-from conversations.store.pages import behind
+from conversations.store.pages import MOST_PAGE_BYTES, Page, behind
 from conversations.work.queue import WorkState
 from retrieval.map.event_log import record_event
 from retrieval.map.item_call import chosen_model
@@ -111,23 +111,31 @@ class MapOperator(Scoped):
 
     def list_items(
         self, *, run_id: str, state: WorkState | str | None = None, after_position: int = 0, limit: int = 100
-    ) -> list[MapItemRecord]:
-        """List the items of a run in the order of the input, by state."""
-        rows = MapItem.objects.filter(run_id=self._found(run_id).pk, position__gt=after_position)
+    ) -> Page[MapItemRecord]:
+        """List the items of a run in the order of the input, by state.
+
+        A page of large items may end before `limit`.
+        """
+        listed = MapItem.objects.filter(run_id=self._found(run_id).pk, position__gt=after_position)
         if state is not None:
-            rows = rows.filter(state=state)
-        return [_item_record(row) for row in rows.order_by("position")[:limit]]
+            listed = listed.filter(state=state)
+        page = {"run_id": run_id, "after_position": after_position, "state": state and str(state), "limit": limit}
+        [(there, fit)] = sql.rows(STATEMENTS["items_that_fit"], {**page, "most_bytes": MOST_PAGE_BYTES})
+        # A single item may be larger than a page.
+        shown = min(there, max(1, fit))
+        return Page(map(_item_record, listed.order_by("position")[:shown]), more=shown < there)
 
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
         """A page of the outputs so far, in the order of the input, and the file ids."""
         run = self._found(run_id)
         found = self.list_items(run_id=run_id, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
+        shown = found[:limit]
         return MapOutput(
             run_id=run_id,
             output_file_id=run.output_file_id,
             failures_file_id=run.failures_file_id,
-            items=tuple(found[:limit]),
-            next_position=found[limit - 1].position if len(found) > limit else None,
+            items=tuple(shown),
+            next_position=shown[-1].position if found.more or len(found) > limit else None,
         )
 
     @transaction.atomic

@@ -3,7 +3,7 @@
 Each dialogue of LoCoMo, LongMemEval and BEAM is a project, each of its sessions a conversation with a summary by the
 built-in summarizer; eight sessions make an arc. BEAM's chats name no sessions: there, twenty messages are one. A
 question is asked at the start of the next session: does a recall of 2,000 tokens hold the summary of a session with its
-evidence? Beside it, the summaries of the last sessions, as many as fit.
+evidence, uncut? Beside it, the summaries of the last sessions, as many as fit.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ BEAM_SESSION = 20
 # Of LoCoMo's questions, one in so many is asked.
 ONE_IN = 5
 
-Recall = Callable[[str, str], set[str]]
+Recall = Callable[[str, str], frozenset[str]]
 
 
 class Question(NamedTuple):
@@ -54,13 +55,19 @@ def figures() -> Iterator[Figure]:
             summaries |= {(name, session): id for session, id in _remembered(name, list(rows_of(file)), workspace)}
     assembler = ContextAssembler.from_settings(Scope(workspace.pk))
 
-    def recalled(project: str, question: str | None) -> set[str]:
-        return set(assembler.recall(project=project, query=question, budget=ROOM, share=1).past_ids)
+    @cache
+    def recalled(project: str, question: str | None) -> frozenset[str]:
+        section = assembler.recall(project=project, query=question, budget=ROOM, share=1)
+        return frozenset(section.past_ids).difference(section.past_cut_ids)
+
+    @cache
+    def last(project: str) -> frozenset[str]:
+        return _last([id for (name, _), id in summaries.items() if name == project])
 
     ways: dict[str, Recall] = {
         "recall with the question": recalled,
         "recall without it": lambda project, _: recalled(project, None),
-        "the last sessions, cut": lambda project, _: _last(project, summaries),
+        "the last sessions, cut": lambda project, _: last(project),
     }
     asked = {"LongMemEval": list(_of_longmemeval()), "LoCoMo": list(_of_locomo()), "BEAM": list(_of_beam())}
     for dialogues, questions in asked.items():
@@ -106,9 +113,8 @@ def _summary(sources: Sequence[Source], target: int) -> str:
     return ExtractiveSummarizer().summarize(request).text
 
 
-def _last(project: str, summaries: dict[tuple[str, str], str]) -> set[str]:
-    """The newest summaries that fit into the room."""
-    ids = [id for (name, _), id in summaries.items() if name == project]
+def _last(ids: Sequence[str]) -> frozenset[str]:
+    """Of these summaries of a project, the newest that fit into the room."""
     tokens = dict(SessionSummary.objects.filter(pk__in=ids).values_list("pk", "token_count"))
     room, found = ROOM, set()
     for id in reversed(ids):
@@ -116,7 +122,7 @@ def _last(project: str, summaries: dict[tuple[str, str], str]) -> set[str]:
         if room < 0:
             break
         found.add(id)
-    return found
+    return frozenset(found)
 
 
 def _of_locomo() -> Iterator[Question]:

@@ -50,7 +50,7 @@ def patiently(ask):
             time.sleep(0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, settings, tmp_path):  # noqa: F811
     count, kills = 2000, 10
@@ -107,8 +107,8 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         assert min(unreliable.calls.values()) >= 1 and sum(unreliable.calls.values()) > count * 5 / 4
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(5000, marks=pytest.mark.slow)])
-@pytest.mark.timeout(600)
+@pytest.mark.parametrize("count", [100, pytest.param(5000, marks=pytest.mark.thorough)])
+@pytest.mark.timeout(1800)
 def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, settings, count):
     """Lines of several users, labelled by a program that stands for a model, then counted and joined by a script."""
     chance = random.Random(42)

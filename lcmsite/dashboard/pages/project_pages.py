@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
 
 from compaction.history.types import HistoryKind
-from lcmsite.dashboard.visit import POST, Visit, choices_in, page, text_in
+from conversations.errors import Invalid
+from lcmsite.catalogue.problems import problem_of
+from lcmsite.dashboard.visit import POST, ListPage, Visit, choices_in, page, text_in
 from lcmsite.types import KeyScope
-from retrieval.history.types import TimelineEntry
+from retrieval.history.types import SessionMatches, TimelineEntry
 
 ENTRIES = 20
 # How much of what a summary rests on is shown at first.
@@ -24,9 +28,17 @@ def projects(visit: Visit) -> HttpResponse:
 
 @page()
 def project(visit: Visit) -> HttpResponse:
-    """The time line of a project, or of the whole workspace, newest first."""
-    name = text_in(visit.request.GET, "project") or None
-    filters = {"project": name, **choices_in(visit.request.GET, kind=HistoryKind)}
+    """The time line of a project, or of the whole workspace, newest first.
+
+    With a query it is a search of its summaries, best match first.
+    """
+    given = visit.request.GET
+    filters: dict[str, Any] = {"project": text_in(given, "project") or None, **choices_in(given, kind=HistoryKind)}
+    if query := text_in(given, "query"):
+        found = _found(visit, {name: value for name, value in filters.items() if value} | {"query": query})
+        return visit.show(
+            "history/timeline.html", filters={**filters, "query": query}, kinds=list(HistoryKind), **found
+        )
     paged = visit.list_page("lcm_timeline", limit=ENTRIES, filters=filters, fitting=_with_texts, **filters)
     return visit.show("history/timeline.html", filters=filters, kinds=list(HistoryKind), paged=paged)
 
@@ -54,6 +66,18 @@ def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
         cursor=visit.request.GET.get("cursor"),
     )
     return visit.show("history/_rests_on.html" if visit.is_part else "history/rests_on.html", expansion=expansion)
+
+
+def _found(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
+    """A page of matches; for a query without a word, the problem beside the form."""
+    cursor = visit.request.GET.get("cursor") or None
+    try:
+        found: SessionMatches = visit.ask("lcm_grep_sessions", in_text=filters, limit=ENTRIES, cursor=cursor)
+    except Invalid as refusal:
+        return {"problem": problem_of(refusal)}
+    older = urlencode({**filters, "cursor": found.next_cursor}) if found.next_cursor else None
+    newest = None if cursor is None else urlencode(filters)
+    return {"found": found, "paged": ListPage(rows=found.matches, newest=newest, older=older)}
 
 
 def _with_texts(entries: Sequence[TimelineEntry]) -> int:

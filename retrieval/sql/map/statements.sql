@@ -81,3 +81,17 @@ FROM map_runs r
 WHERE (r.state = 'paused' AND r.pause_reason IN ('breaker', 'spend'))
    OR (r.state IN ('queued', 'running')
        AND NOT EXISTS (SELECT FROM map_items i WHERE i.run_id = r.run_id AND i.state IN ('queued', 'leased')))
+
+-- name: items_that_fit
+-- Of the items of a run behind a position, in a state or in any: how many there are up to the limit, and how many of
+-- these fit into the bytes of a page. 500 bytes stand for names of fields, ids and figures.
+SELECT count(*), count(*) FILTER (WHERE total <= %(most_bytes)s)
+FROM (
+    SELECT sum(
+        500 + octet_length(input) + coalesce(octet_length(output), 0) + octet_length(last_error)
+        + octet_length(validation_errors)
+    ) OVER (ORDER BY position) AS total
+    FROM map_items
+    WHERE run_id = %(run_id)s AND position > %(after_position)s AND (%(state)s::text IS NULL OR state = %(state)s)
+    ORDER BY position LIMIT %(limit)s
+) AS added

@@ -100,6 +100,7 @@ class Furnished:
         for kind in HistoryKind:
             yield "project", self._address("project", project=self.told, kind=kind)
         yield "project", self._address("project", project=YOUNG)
+        yield "project", self._address("project", project=self.told, query="boat")
         for id in self.past:
             yield "session-summary", self._address("session-summary", summary_id=id)
             yield "rests-on", self._address("rests-on", summary_id=id)

@@ -57,6 +57,31 @@ def test_what_is_empty_says_why(past, superuser, address, words):
     assert words in page_of(superuser, address)
 
 
+def test_words_are_found_in_the_summaries_page_by_page(past, reader):
+    project = a_project("search")
+    ids = [a_session_summary(a_session(project).conversation_id, f"{HOSTILE} lighthouse").pk for _ in range(23)]
+
+    first = page_of(reader, f"{PROJECTS}timeline/?project=search&query=lighthouse")
+    older = older_in(first)
+    assert older is not None
+    second = page_of(reader, f"{PROJECTS}timeline/{older}")
+
+    shown = [set(re.findall(r"/summaries/(ses_\w+)/", page)) for page in (first, second)]
+    assert [len(each) for each in shown] == [20, 3] and set.union(*shown) == set(ids)
+    assert "<mark>lighthouse</mark>" in first and HOSTILE not in first
+    assert older_in(second) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("zeppelin", "No summary has these words."), ("the+-port", "no word"), ("boat&kind=arc", "arc")],
+)
+def test_a_search_of_summaries_says_what_came_of_it(past, reader, query, words):
+    page = page_of(reader, f"{TIMELINE}&query={query}")
+
+    assert words in page and 'name="query"' in page
+
+
 def test_each_summary_opens_down_to_its_messages(past, reader):
     def opened(id: str) -> str:
         return as_part(reader, f"{PROJECTS}summaries/{id}/rests-on/")

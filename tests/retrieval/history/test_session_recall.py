@@ -1,17 +1,23 @@
 """What a session is given of those before it: within its budget, and nothing that could pass for an instruction."""
 
 import re
+from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from compaction.history.types import HistoryKind
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Message
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
 from retrieval.assembler import ContextAssembler
+from retrieval.history.session_excerpts import Excerpt, excerpt
+from retrieval.history.types import TimelineEntry
 from tests.factories import a_conversation, a_workspace
-from tests.pasts import a_project, a_session, a_session_summary
+from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
 
 
 @pytest.fixture
@@ -44,6 +50,77 @@ def test_a_section_keeps_to_its_budget(assembler, past, budget):
 
     assert section.tokens <= budget == section.limit
     assert section.tokens == TokenEstimator.from_settings().count(section.text)
+
+
+def a_text(name, *, sentences):
+    steps = (f"In step {n} of {name} the pilots moved buoy {n}, as the tide had asked." for n in range(sentences))
+    return "\n".join(steps)
+
+
+@pytest.fixture
+def long_past(db):
+    """Eleven sessions of about 600 tokens, arcs of 900 over the first eight, and an epoch of the first two."""
+    project = a_project("buoys")
+    sessions = [
+        a_session_summary(a_session(project, title=f"Day {n}").conversation_id, a_text(f"day {n}", sentences=28))
+        for n in range(11)
+    ]
+    arcs = [
+        a_summary_over(sessions[first : first + 2], a_text(f"arc {first}", sentences=42)) for first in range(0, 8, 2)
+    ]
+    return sessions, arcs, a_summary_over(arcs[:2], a_text("the epoch", sentences=42))
+
+
+def test_what_came_before_is_cut_to_its_first_sentences_where_it_has_no_room(assembler, long_past):
+    sessions, arcs, epoch = long_past
+
+    section = assembler.recall(project="buoys", budget=2000, share=1)
+
+    shown = {element.get("id"): element for element in elements(section)}
+    assert list(shown) == list(section.past_ids)
+    assert sessions[10].content == shown[sessions[10].pk].text.strip()
+    assert set(section.past_cut_ids) >= {arcs[3].pk, arcs[2].pk, epoch.pk}
+    assert sessions[10].pk not in section.past_cut_ids
+    for summary in (*arcs[2:], epoch):
+        text = shown[summary.pk].text.strip()
+        assert summary.content.startswith(f"{text}\n") and text.endswith("asked.")
+        assert shown[summary.pk].get("cut") == "lcm_describe has the whole text"
+    assert section.tokens > 1700
+
+
+@pytest.mark.parametrize("query", [None, "Who moved buoy 7 on day 3?"])
+@pytest.mark.parametrize("budget", [80, 170, 260, 400, 700, 1100, 1500, 3000, 9000])
+def test_a_long_past_keeps_to_its_budget(assembler, long_past, budget, query):
+    section = assembler.recall(project="buoys", budget=budget, share=1, query=query)
+
+    assert section.tokens == TokenEstimator.from_settings().count(section.text) <= budget
+    assert set(section.past_cut_ids) <= set(section.past_ids)
+    assert not set(section.past_ids) & set(section.past_left_out_ids)
+    assert bool(section.past_ids) == (budget >= 260)
+    assert budget < 9000 or not section.past_cut_ids
+
+
+NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
+
+
+SENTENCES = ("One.", " Two!", "\n", "  ", " Mr. X is three?", " 四。", "<five", "\n\n6 ")
+
+
+@given(content=st.lists(st.sampled_from(SENTENCES)).map("".join).filter(str.strip), room=st.integers(150, 300))
+def test_an_excerpt_is_the_whole_text_or_as_many_first_sentences_as_fit(content, room):
+    entry = TimelineEntry("ses_1", HistoryKind.ARC, "harbour", NOON, NOON, content=content, sessions=2, children=2)
+    whole = Excerpt(entry).cost(len)
+
+    shown, cost = excerpt(entry, room=room, count=len)
+
+    assert cost == shown.cost(len)
+    if whole <= room:
+        assert not shown.is_cut
+    elif shown.is_cut:
+        kept, rest = content[: shown.length], content[shown.length :]
+        assert kept.strip() and rest.strip()
+        assert kept[-1] in ".!?。" or rest.lstrip(" ").startswith("\n")
+        assert cost <= room or "." not in kept.strip()[:-1]
 
 
 def test_with_a_query_the_sessions_that_answer_it_come_first(assembler, past):

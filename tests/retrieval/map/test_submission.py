@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now
 
 from conversations.errors import Conflict, Invalid, LcmError, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.models import LargeFile
 from conversations.scope import Scope
+from conversations.store.pages import MOST_PAGE_BYTES
 from retrieval.delegation.grants import Grants
 from retrieval.map.event_log import event_hash
 from retrieval.map.item_prompt import item_prompt
@@ -176,3 +178,22 @@ def test_an_item_is_what_the_prompt_says_and_nothing_more(operator):
 
     assert prompt.user == 'a {"x": "{{item}}"} b {"x": "{{item}}"}'
     assert '"billing"' in prompt.system and an_item(0)["text"] not in prompt.system
+
+
+def test_a_page_of_large_items_ends_by_their_bytes(operator):
+    run = a_run(operator, 0, items=[str(n) * 190_000 for n in range(10)] * 6)
+    MapItem.objects.update(state="done", output='"fine"', output_hash=b"0" * 32, finished_at=Now())
+
+    pages, outputs, position, next_position = [], [], 0, 0
+    while not pages or pages[-1].more:
+        pages.append(operator.list_items(run_id=run.run_id, after_position=position))
+        position = pages[-1][-1].position
+    while next_position is not None:
+        page = operator.output(run_id=run.run_id, after_position=next_position, limit=35)
+        outputs.append([item.position for item in page.items])
+        next_position = page.next_position
+
+    assert [len(page) for page in pages] == [44, 16]
+    assert [item.position for page in pages for item in page] == list(range(1, 61))
+    assert [len(page) for page in outputs] == [35, 25] and sum(outputs, []) == list(range(1, 61))
+    assert all(sum(len(item.input) for item in page) <= MOST_PAGE_BYTES for page in pages)
