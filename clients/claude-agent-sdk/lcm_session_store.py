@@ -1,0 +1,285 @@
+"""Keep sessions of the Claude Agent SDK in LCM.
+
+    options = ClaudeAgentOptions(session_store=LcmSessionStore())
+
+Every entry is kept as it came, in the journal of a conversation of its own, and comes back deep-equal; the messages
+among them are messages of that conversation, which LCM searches, summarizes and recalls. A subagent's transcript is a
+conversation whose parent is that of the session. The project is the SDK's `project_key`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import ProxyHandler, Request, build_opener
+from weakref import WeakValueDictionary
+
+import anyio
+import anyio.to_thread
+from claude_agent_sdk import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStore,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+    SessionSummaryEntry,
+    fold_session_summary,
+)
+
+logger = logging.getLogger("lcm.session_store")
+
+MOST_ENTRIES = 500
+MOST_BYTES = 8 * 1024 * 1024
+# Where metadata and names of conversations say that they are this store's.
+OWN = "claude_agent_sdk"
+PREFIX = "claude-agent-sdk"
+Json = dict[str, Any]
+
+
+class LcmRefusal(Exception):
+    """An answer of LCM with an error status."""
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(f"LCM answered {status} ({code}): {detail}")
+        self.status = status
+        self.code = code
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Requests to LCM's REST API, each on a connection of its own."""
+
+    url: str
+    token: str
+    timeout: float
+
+    def send(self, verb: str, path: str, body: Json | None = None, **query: Any) -> Json:
+        asked = f"{self.url}/api/v1/{path}{'?' + urlencode(query) if query else ''}"
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        request = Request(asked, data=data, headers=headers, method=verb)
+        # A proxy for the internet does not lead to LCM.
+        opener = build_opener(ProxyHandler({})) if self.url.startswith("http://") else build_opener()
+        try:
+            with opener.open(request, timeout=self.timeout) as answer:
+                found: Json = json.load(answer)
+                return found
+        except HTTPError as refused:
+            raise _refusal(refused) from None
+
+    def pages(self, path: str, **query: Any) -> Iterator[Json]:
+        """Yield the items of a list, over all its pages."""
+        while True:
+            page = self.send("GET", path, **query)
+            yield from page["items"]
+            if not page.get("next_cursor"):
+                return
+            query["cursor"] = page["next_cursor"]
+
+
+def _refusal(refused: HTTPError) -> LcmRefusal:
+    try:
+        problem = json.load(refused)
+    except ValueError:
+        problem = {}
+    return LcmRefusal(refused.code, str(problem.get("code", "")), str(problem.get("detail", refused.reason)))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A transcript of the SDK, and the conversations that hold it."""
+
+    project: str
+    session: str
+    subpath: str
+
+    @classmethod
+    def of(cls, key: SessionKey | SessionListSubkeysKey) -> _Place:
+        return cls(key["project_key"], key["session_id"], str(key.get("subpath") or ""))
+
+    @property
+    def name(self) -> str:
+        """The name of its first conversation; others, after a deletion, add a number to it."""
+        parts = [self.project, self.session, *([self.subpath] if self.subpath else [])]
+        return ":".join([PREFIX, *(re.sub("[%:#]", lambda mark: quote(mark[0], safe=""), part) for part in parts)])
+
+    @property
+    def metadata(self) -> Json:
+        return {"session_id": self.session, "subpath": self.subpath}
+
+
+class LcmSessionStore(SessionStore):
+    """A `SessionStore` on LCM's REST API.
+
+    LCM never deletes: `delete` takes a session out of this store, and what was said in it remains in LCM, where
+    searches find it. An administrator can erase it there.
+    """
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 30) -> None:
+        """Address and key are `LCM_BASE_URL` and `LCM_TOKEN` unless given; the key may write."""
+        address = url or os.environ.get("LCM_BASE_URL") or "http://127.0.0.1:8000"
+        self._rest = _Rest(address.rstrip("/"), token or os.environ.get("LCM_TOKEN", ""), timeout)
+        # A summary is read, folded and written by one append of a session at a time.
+        self._locks: WeakValueDictionary[_Place, anyio.Lock] = WeakValueDictionary()
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Keep entries behind those that are there; one with a `uuid` is kept once."""
+        if not entries:
+            return
+        place = _Place.of(key)
+        lock = self._locks.setdefault(place, anyio.Lock())
+        async with lock:
+            await anyio.to_thread.run_sync(self._append, place, key, entries)
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Return all entries in order; None if none was ever kept."""
+        return await anyio.to_thread.run_sync(self._load, _Place.of(key))
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        return [
+            {"session_id": each["session_id"], "mtime": each["mtime"]}
+            for each in await self.list_session_summaries(project_key)
+        ]
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """Return the summaries that `append` has folded, those of subagents left out."""
+        found = await anyio.to_thread.run_sync(self._kept, project_key, {"subpath": ""})
+        return [
+            {
+                "session_id": each["metadata"][OWN]["session_id"],
+                "mtime": _milliseconds(each["updated_at"]),
+                "data": each["metadata"][OWN].get("summary", {}),
+            }
+            for each in found
+        ]
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        found = await anyio.to_thread.run_sync(self._kept, key["project_key"], {"session_id": key["session_id"]})
+        return [subpath for each in found if (subpath := each["metadata"][OWN]["subpath"])]
+
+    async def delete(self, key: SessionKey) -> None:
+        """Take a transcript out of the store: with its session, those of its subagents."""
+        await anyio.to_thread.run_sync(self._delete, _Place.of(key))
+
+    def _append(self, place: _Place, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        conversation = self._open(place)
+        path = f"conversations/{conversation['conversation_id']}/"
+        for batch in _batches(entries):
+            # Messages first: each has a key, so that a repeated append stores none of them twice.
+            self._append_messages(path, batch)
+            self._rest.send("POST", path + "journal/", {"entries": batch})
+        if not place.subpath:
+            self._fold(conversation, path, key, entries)
+
+    def _append_messages(self, path: str, entries: Sequence[Mapping[str, Any]]) -> None:
+        messages = [message for entry in entries if (message := _message_of(entry)) is not None]
+        if not messages:
+            return
+        try:
+            self._rest.send("POST", path + "messages/", {"format": "anthropic", "messages": messages})
+            return
+        except LcmRefusal as refused:
+            if refused.status not in (400, 409, 413, 422):
+                raise
+        for message in messages:
+            try:
+                self._rest.send("POST", path + "messages/", {"format": "anthropic", "messages": [message]})
+            except LcmRefusal as refused:
+                if refused.status not in (400, 409, 413, 422):
+                    raise
+                # The journal has it whole.
+                logger.warning("an entry is no message for LCM: %s", refused.code)
+
+    def _fold(self, conversation: Json, path: str, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Bring the summary of a session up to date, if the entries change it."""
+        own = {**_Place.of(key).metadata, **conversation["metadata"].get(OWN, {})}
+        before: SessionSummaryEntry | None = None
+        if "summary" in own:
+            before = {"session_id": key["session_id"], "mtime": 0, "data": own["summary"]}
+        data = fold_session_summary(before, key, entries)["data"]
+        if data != own.get("summary"):
+            metadata = {**conversation["metadata"], OWN: {**own, "summary": data}}
+            self._rest.send("PUT", path, {"metadata": metadata})
+
+    def _open(self, place: _Place) -> Json:
+        """The conversation of a transcript, which is opened if there is none."""
+        found = self._conversations(place)
+        kept = [each for each in found if not each["metadata"][OWN].get("is_deleted")]
+        if kept:
+            return kept[0]
+        given: Json = {
+            "session_id": f"{place.name}#{len(found) + 1}" if found else place.name,
+            "project": place.project,
+            "metadata": {OWN: place.metadata},
+        }
+        if place.subpath:
+            parents = self._conversations(_Place(place.project, place.session, ""))
+            if parents:
+                given["parent_session_id"] = parents[-1]["session_id"]
+        return self._rest.send("POST", "conversations/", given)
+
+    def _load(self, place: _Place) -> list[SessionStoreEntry] | None:
+        for each in self._conversations(place):
+            if not each["metadata"][OWN].get("is_deleted"):
+                path = f"conversations/{each['conversation_id']}/journal/"
+                # An erased entry has none.
+                found = [line["entry"] for line in self._rest.pages(path, limit=1000) if line.get("entry") is not None]
+                return found or None
+        return None
+
+    def _delete(self, place: _Place) -> None:
+        where = {"session_id": place.session, **({"subpath": place.subpath} if place.subpath else {})}
+        for each in self._kept(place.project, where):
+            own = {**each["metadata"][OWN], "is_deleted": True}
+            body = {"metadata": {**each["metadata"], OWN: own}}
+            self._rest.send("PUT", f"conversations/{each['conversation_id']}/", body)
+
+    def _conversations(self, place: _Place) -> list[Json]:
+        """The conversations of a transcript, oldest first: of these the last may be in the store."""
+        return list(self._listed(place.project, place.name, place.metadata))
+
+    def _kept(self, project: str, where: Json) -> list[Json]:
+        """The conversations of a project that are in the store, by session or subpath."""
+        found = self._listed(project, f"{PREFIX}:", where)
+        return [each for each in found if not each["metadata"][OWN].get("is_deleted")]
+
+    def _listed(self, project: str, prefix: str, where: Json) -> Iterator[Json]:
+        has = json.dumps({OWN: where})
+        return self._rest.pages("conversations/", project=project, session_prefix=prefix, has_metadata=has, limit=1000)
+
+
+def _message_of(entry: Mapping[str, Any]) -> Json | None:
+    """The message of a line of Claude Code's transcript, with the line's id as its key."""
+    message, uuid = entry.get("message"), entry.get("uuid")
+    if entry.get("type") not in ("user", "assistant") or not isinstance(message, Mapping):
+        return None
+    if not uuid or not isinstance(uuid, str) or "role" not in message or "content" not in message:
+        return None
+    return {**message, "idempotency_key": uuid}
+
+
+def _batches(entries: Sequence[SessionStoreEntry]) -> Iterator[list[SessionStoreEntry]]:
+    """Yield entries in requests of a size that LCM takes."""
+    batch: list[SessionStoreEntry] = []
+    size = 0
+    for entry in entries:
+        own = len(json.dumps(entry))
+        if batch and (len(batch) == MOST_ENTRIES or size + own > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += own
+    if batch:
+        yield batch
+
+
+def _milliseconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp() * 1000)
