@@ -1,0 +1,304 @@
+"""Read answers of the three APIs, whole or while they are streamed. Pure.
+
+An answer is given piece by piece, beside its way to the client, and is read as far as it came: what was cut off is kept
+and known as such.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lcmsite.gateway.surfaces import Row, Surface, WireMessage, wire_message
+
+# An answer of more than this is not read.
+MOST_BYTES = 32 * 1024**2
+
+
+@dataclass(frozen=True)
+class ReadAnswer:
+    """What a vendor answered: rows in the form of its API, as an agent sends them back."""
+
+    surface: Surface
+    rows: tuple[Row, ...] = ()
+    response_id: str | None = None
+    model: str = ""
+    stop_reason: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    is_complete: bool = False
+    # Further choices, where more than one was wanted.
+    alternatives: tuple[Row, ...] = ()
+
+    @property
+    def messages(self) -> tuple[WireMessage, ...]:
+        return tuple(wire_message(self.surface, place, row) for place, row in enumerate(self.rows))
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "surface": self.surface.value}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> ReadAnswer:
+        lists = {name: tuple(given[name]) for name in ("rows", "alternatives")}
+        return cls(**{**given, **lists, "surface": Surface(given["surface"])})
+
+
+@dataclass
+class AnswerReader:
+    """Takes an answer's bytes, decoded; `finish` gives what they say."""
+
+    surface: Surface
+    is_stream: bool
+    taken: int = 0
+    pieces: list[bytes] = field(default_factory=list)
+    # Of a stream: the line that is not ended yet, and what the events made.
+    rest: bytes = b""
+    state: Any = None
+
+    def __post_init__(self) -> None:
+        self.state = _STATES[self.surface]()
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece; ValueError for one that cannot be read."""
+        self.taken += len(data)
+        if self.taken > MOST_BYTES:
+            self.pieces.clear()
+            raise ValueError("The answer is too large to be read.")
+        if not self.is_stream:
+            self.pieces.append(data)
+            return
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._take(line[5:].strip())
+
+    def _take(self, data: bytes) -> None:
+        if data == b"[DONE]":
+            self.state.is_complete = True
+        elif data:
+            event = json.loads(data)
+            if isinstance(event, dict):
+                self.state.take(event)
+
+    def finish(self) -> ReadAnswer:
+        """The answer as far as it came; ValueError if it is none."""
+        if self.is_stream:
+            return self.state.answer()
+        body = json.loads(b"".join(self.pieces))
+        if not isinstance(body, dict):
+            raise ValueError("The answer is not a JSON object.")
+        self.state.whole(body)
+        return self.state.answer()
+
+
+@dataclass
+class _Message:
+    """An answer of the Messages API."""
+
+    message: dict[str, Any] = field(default_factory=dict)
+    blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    inputs: dict[int, str] = field(default_factory=dict)
+    is_complete: bool = False
+
+    def whole(self, body: dict[str, Any]) -> None:
+        self.message = body
+        content = body.get("content")
+        self.blocks = dict(enumerate(content if isinstance(content, list) else []))
+        self.is_complete = body.get("type") == "message"
+
+    def take(self, event: dict[str, Any]) -> None:
+        match event.get("type"):
+            case "message_start":
+                self.message = dict(event.get("message") or {})
+            case "content_block_start":
+                self.blocks[event["index"]] = dict(event["content_block"])
+            case "content_block_delta":
+                self._add(event["index"], event["delta"])
+            case "message_delta":
+                self.message |= event.get("delta") or {}
+                self.message["usage"] = (self.message.get("usage") or {}) | (event.get("usage") or {})
+            case "message_stop":
+                self.is_complete = True
+
+    def _add(self, index: int, delta: dict[str, Any]) -> None:
+        block = self.blocks.setdefault(index, {})
+        match delta.get("type"):
+            case "input_json_delta":
+                self.inputs[index] = self.inputs.get(index, "") + delta["partial_json"]
+            case "citations_delta":
+                block["citations"] = [*(block.get("citations") or []), delta["citation"]]
+            case _:
+                for name, value in delta.items():
+                    if name != "type":
+                        old = block.get(name)
+                        block[name] = old + value if isinstance(old, str) and isinstance(value, str) else value
+
+    def answer(self) -> ReadAnswer:
+        for index, text in self.inputs.items():
+            self.blocks[index]["input"] = _parsed(text)
+        content = [self.blocks[index] for index in sorted(self.blocks)]
+        usage = _object(self.message.get("usage"))
+        read = [usage.get(f"{name}input_tokens") for name in ("", "cache_creation_", "cache_read_")]
+        return ReadAnswer(
+            Surface.MESSAGES,
+            rows=({"role": "assistant", "content": content},) if content else (),
+            response_id=_text(self.message.get("id")),
+            model=_text(self.message.get("model")) or "",
+            stop_reason=_text(self.message.get("stop_reason")),
+            tokens_in=sum(filter(None, map(_number, read))) if _number(read[0]) is not None else None,
+            tokens_out=_number(usage.get("output_tokens")),
+            is_complete=self.is_complete,
+        )
+
+
+@dataclass
+class _Completion:
+    """An answer of Chat Completions."""
+
+    head: dict[str, Any] = field(default_factory=dict)
+    choices: dict[int, dict[str, Any]] = field(default_factory=dict)
+    reasons: dict[int, Any] = field(default_factory=dict)
+    is_complete: bool = False
+
+    def whole(self, body: dict[str, Any]) -> None:
+        self.head = body
+        for choice in body.get("choices") or ():
+            self.choices[choice.get("index", 0)] = choice.get("message") or {}
+            self.reasons[choice.get("index", 0)] = choice.get("finish_reason")
+        self.is_complete = bool(self.choices)
+
+    def take(self, event: dict[str, Any]) -> None:
+        self.head |= {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
+        for choice in event.get("choices") or ():
+            index = choice.get("index", 0)
+            _merge(self.choices.setdefault(index, {"role": "assistant"}), choice.get("delta") or {})
+            if choice.get("finish_reason"):
+                self.reasons[index] = choice["finish_reason"]
+                # Some imitations end without [DONE].
+                self.is_complete = len(self.reasons) == len(self.choices)
+
+    def answer(self) -> ReadAnswer:
+        rows = [self.choices[index] for index in sorted(self.choices)]
+        usage = _object(self.head.get("usage"))
+        return ReadAnswer(
+            Surface.CHAT,
+            rows=tuple(row for row in rows[:1] if row.keys() - {"role"}),
+            response_id=_text(self.head.get("id")),
+            model=_text(self.head.get("model")) or "",
+            stop_reason=_text(next(iter(self.reasons.values()), None)),
+            tokens_in=_number(usage.get("prompt_tokens")),
+            tokens_out=_number(usage.get("completion_tokens")),
+            is_complete=self.is_complete,
+            alternatives=tuple(rows[1:]),
+        )
+
+
+@dataclass
+class _Response:
+    """An answer of the Responses API."""
+
+    head: dict[str, Any] = field(default_factory=dict)
+    items: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # Of items that are not done: how they began, and the text so far.
+    begun: dict[int, dict[str, Any]] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
+    is_complete: bool = False
+
+    def whole(self, body: dict[str, Any]) -> None:
+        self.head = body
+        self.items = dict(enumerate(body.get("output") or []))
+        self.is_complete = body.get("status", "completed") in ("completed", "incomplete")
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind, place = str(event.get("type")), event.get("output_index", 0)
+        if kind == "response.output_item.added":
+            self.begun[place] = event["item"]
+        elif kind == "response.output_item.done":
+            self.items[place] = event["item"]
+        elif kind.endswith(".delta") and isinstance(event.get("delta"), str):
+            self.texts[place] = self.texts.get(place, "") + event["delta"]
+        elif isinstance(event.get("response"), dict):
+            self.head = event["response"]
+            if kind in ("response.completed", "response.incomplete", "response.done"):
+                self.is_complete = True
+                self.items = self.items or dict(enumerate(self.head.get("output") or []))
+
+    def answer(self) -> ReadAnswer:
+        items = dict(self.items)
+        if not self.is_complete:
+            items |= {place: item for place, item in self._broken() if place not in items}
+        usage = _object(self.head.get("usage"))
+        details = _object(self.head.get("incomplete_details"))
+        return ReadAnswer(
+            Surface.RESPONSES,
+            rows=tuple(items[place] for place in sorted(items)),
+            response_id=_text(self.head.get("id")),
+            model=_text(self.head.get("model")) or "",
+            stop_reason=_text(details.get("reason")) or _text(self.head.get("status")),
+            tokens_in=_number(usage.get("input_tokens")),
+            tokens_out=_number(usage.get("output_tokens")),
+            is_complete=self.is_complete,
+        )
+
+    def _broken(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for place, item in self.begun.items():
+            text = self.texts.get(place, "")
+            match item.get("type"):
+                case "message" if text:
+                    yield place, {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+                case "reasoning" if text:
+                    yield place, {**item, "summary": [{"type": "summary_text", "text": text}]}
+                case "function_call":
+                    yield place, {**item, "arguments": text}
+
+
+_STATES: Mapping[Surface, type] = {
+    Surface.MESSAGES: _Message,
+    Surface.CHAT: _Completion,
+    Surface.RESPONSES: _Response,
+}
+
+
+def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add a delta of Chat Completions to what came before."""
+    for name, value in delta.items():
+        old = row.get(name)
+        if name == "role":
+            row[name] = value or old
+        elif name == "tool_calls" and isinstance(value, list):
+            calls = row.setdefault("tool_calls", [])
+            for piece in value:
+                index = piece.get("index", len(calls))
+                while len(calls) <= index:
+                    calls.append({})
+                _merge(calls[index], {key: each for key, each in piece.items() if key != "index"})
+        elif name in ("id", "type", "name"):
+            row[name] = value or old
+        elif type(old) is type(value) and isinstance(old, str | list):
+            row[name] = old + value
+        elif isinstance(old, dict) and isinstance(value, dict):
+            _merge(old, value)
+        elif value is not None or name not in row:
+            row[name] = dict(value) if isinstance(value, dict) else value
+
+
+def _parsed(text: str) -> Any:
+    """The input of a call; the text itself where it was cut off."""
+    try:
+        return json.loads(text) if text else {}
+    except ValueError:
+        return text
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int else None

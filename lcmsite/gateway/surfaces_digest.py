@@ -1,0 +1,148 @@
+"""Digests of messages by which they are recognized when they come back. Pure.
+
+Agents send the same message in changing forms: a text or a list of blocks, with or without cache marks, reminders, ids
+and thoughts. A digest is of the words and calls alone. What hosts come to leave out or to shorten, such as results of
+tools and thoughts, does not move the chain: its digest is `loose`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from conversations.types import NewMessage, NewPart, PartType, Role
+
+# What hosts put between the words of people, anew with each request.
+_INJECTED = re.compile(
+    r"<system-reminder>.*?</system-reminder>|<lcm_injected [^>]*>.*?</lcm_injected>|x-anthropic-billing-header:[^\n]*",
+    re.DOTALL,
+)
+_DIGEST_CHARACTERS = 16
+_CHAIN_CHARACTERS = 40
+# The messages of a session follow each other from here.
+START = hashlib.sha256(b"lcm gateway").digest()
+PREFIX = "gw:"
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What a message is recognized by; `loose` ones do not move the chain."""
+
+    value: bytes
+    is_loose: bool
+
+    @property
+    def text(self) -> str:
+        return self.value.hex()[:_DIGEST_CHARACTERS]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A message's place in a chain, and the idempotency key that it has there."""
+
+    chain: bytes
+    key: str
+
+
+def without_injected(text: str) -> str:
+    """The text without reminders of hosts and texts of LCM."""
+    return _INJECTED.sub("", text).strip()
+
+
+def digest_of(message: NewMessage) -> Digest:
+    """The digest of a message in its neutral form."""
+    text = "\n".join(filter(None, map(without_injected, _texts(message))))
+    calls = [_call(part) for part in message.parts if _is_call(part)]
+    files = [_sha(part.file_url or part.file_name or "") for part in message.parts if part.part_type is PartType.FILE]
+    side = "other"
+    if message.role is Role.ASSISTANT:
+        # Clients trim answers, and join or part their blocks.
+        side, text = "assistant", "".join(text.split())
+    if message.role is not Role.SYSTEM and (text or calls or files):
+        # Hosts drop old images; only a message of nothing else is recognized by them.
+        return Digest(_hash([side, text, calls, [] if text or calls else files]), is_loose=False)
+    return Digest(_hash([message.role.value, text, *_loose(message)]), is_loose=True)
+
+
+def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Link]:
+    """The links of messages that follow a link, in order."""
+    chain = after
+    repeats: dict[bytes, int] = {}
+    for digest in digests:
+        if digest.is_loose:
+            number = repeats[digest.value] = repeats.get(digest.value, 0) + 1
+            mark = "~" if number == 1 else f"~{number}~"
+            yield Link(chain, f"{PREFIX}{_short(chain)}:{mark}{digest.text}")
+        else:
+            chain = hashlib.sha256(chain + digest.value).digest()
+            repeats.clear()
+            yield Link(chain, f"{PREFIX}{_short(chain)}:{digest.text}")
+
+
+def interrupted_key(chain: bytes) -> str:
+    """The key of a broken answer behind this link."""
+    return f"{PREFIX}{_short(chain)}:interrupted"
+
+
+def digest_in(key: str | None) -> str:
+    """The digest in an idempotency key of the gateway; "" for a loose one."""
+    if key is None or not key.startswith(PREFIX):
+        return ""
+    digest = key.rpartition(":")[2]
+    return "" if digest.startswith("~") or digest == "interrupted" else digest
+
+
+def _short(chain: bytes) -> str:
+    return chain.hex()[:_CHAIN_CHARACTERS]
+
+
+def _texts(message: NewMessage) -> Iterator[str]:
+    if not message.parts:
+        yield message.content or ""
+    for part in message.parts:
+        if part.part_type in (PartType.TEXT, PartType.COMPACTION):
+            yield part.text_content or ""
+
+
+def _is_call(part: NewPart) -> bool:
+    return part.part_type is PartType.TOOL and (part.tool_output is None and part.tool_error is None)
+
+
+def _call(part: NewPart) -> list[Any]:
+    value = part.tool_input
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = part.tool_input
+    return [part.tool_name, value]
+
+
+def _loose(message: NewMessage) -> Iterator[Any]:
+    """What distinguishes results and thoughts from each other."""
+    for part in message.parts:
+        if part.part_type is PartType.TOOL:
+            yield [part.tool_call_id, part.tool_output, part.tool_error]
+        elif part.part_type is PartType.REASONING:
+            yield part.text_content or _encrypted(message)
+    if not message.parts and not message.content:
+        yield dict(message.metadata)
+
+
+def _encrypted(message: NewMessage) -> Any:
+    for note in message.metadata.values():
+        if isinstance(note, dict) and isinstance(note.get("add"), dict) and "encrypted_content" in note["add"]:
+            return note["add"]["encrypted_content"]
+    return None
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _hash(value: Any) -> bytes:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).digest()

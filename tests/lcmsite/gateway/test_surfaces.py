@@ -1,0 +1,187 @@
+"""Requests and answers of the three APIs are read, and recognized in every form that agents give them."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.types import Role
+from lcmsite.gateway.surfaces import Surface, Task, read_request, surface_of, wire_message
+from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
+from lcmsite.gateway.surfaces_digest import digest_in, links_of
+from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, ResponseObject, ToolCall
+
+RENDERINGS = {
+    Surface.MESSAGES: AnthropicMessage,
+    Surface.CHAT: ChatCompletion,
+    Surface.RESPONSES: ResponseObject,
+}
+ANSWER = Answer(
+    "It is in the file ä.txt, line 7.", calls=(ToolCall("read", {"path": "ä.txt"}), ToolCall("ls", {})), thinking="Hm?"
+)
+
+
+def streamed(rendering) -> bytes:
+    events = ((name, data if isinstance(data, str) else json.dumps({"type": name, **data}))
+              for name, data in rendering.events())  # fmt: skip
+    return "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events).encode()
+
+
+def read(surface: Surface, data: bytes, *, is_stream: bool, size: int = 1_000_000) -> ReadAnswer:
+    reader = AnswerReader(surface, is_stream)
+    for start in range(0, len(data), size):
+        reader.feed(data[start : start + size])
+    return reader.finish()
+
+
+def digests(surface: Surface, *rows) -> list[str]:
+    return [link.key for link in links_of(wire_message(surface, 0, row).digest for row in rows)]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/v1/messages", (Surface.MESSAGES, Task.GENERATE)),
+        ("/v1/messages/count_tokens", (Surface.MESSAGES, Task.COUNT)),
+        ("/openai/v1/chat/completions", (Surface.CHAT, Task.GENERATE)),
+        ("/v1/responses", (Surface.RESPONSES, Task.GENERATE)),
+        ("/v1/responses/compact", (Surface.RESPONSES, Task.COMPACT)),
+        ("/v1/responses/resp_1", None),
+        ("/v1/threads/t/messages", None),
+        ("/v1/models", None),
+    ],
+)
+def test_a_path_belongs_to_its_api(path, found):
+    assert surface_of("POST", path) == found
+    assert surface_of("GET", path) is None
+
+
+@pytest.mark.parametrize("surface", Surface)
+@pytest.mark.parametrize("size", [1, 7, 1_000_000])
+def test_a_streamed_answer_is_read_like_the_whole_one(surface, size):
+    rendering = RENDERINGS[surface](ANSWER, "fake", 400)
+
+    whole = read(surface, json.dumps(rendering.whole()).encode(), is_stream=False)
+    stream = read(surface, streamed(rendering), is_stream=True, size=size)
+
+    assert stream.rows == whole.rows
+    assert stream.is_complete and whole.is_complete
+    assert (stream.tokens_in, stream.tokens_out, stream.response_id) == (100, 8, whole.response_id)
+    assert ReadAnswer.from_json(json.loads(json.dumps(stream.as_json()))) == stream
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
+    data = streamed(RENDERINGS[surface](Answer("It is in the file ä.txt, line 7."), "fake", 400))
+
+    cut = data.index(b"\n\n", data.index(b"in the file")) + 5
+    found = read(surface, data[:cut], is_stream=True)
+
+    assert not found.is_complete
+    assert found.messages[0].message.role is Role.ASSISTANT
+    [part] = found.messages[0].message.parts or [None]
+    words = found.messages[0].message.content if part is None else part.text_content
+    assert words and ANSWER.text.startswith(words) and words != ANSWER.text
+
+
+QUESTION = "What is in ä.txt?"
+USER = {"role": "user", "content": QUESTION}
+FORMS = {
+    Surface.MESSAGES: [
+        USER,
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}}]},
+        {"role": "user", "content": [{"type": "text", "text": "<system-reminder>Today</system-reminder>"},
+                                     {"type": "text", "text": QUESTION}]},
+        {"role": "user", "content": "<lcm_injected mark=\"0\">Before</lcm_injected>\n" + QUESTION},
+    ],
+    Surface.CHAT: [USER, {"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
+    Surface.RESPONSES: [
+        USER,
+        {"type": "message", **USER},
+        {"type": "message", "id": "msg_1", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_a_message_is_recognized_in_all_its_forms(surface):
+    assert len({tuple(digests(one, form)) for one in Surface for form in FORMS[one]}) == 1
+    assert digests(surface, {**USER, "content": "Something else"}) != digests(surface, USER)
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_an_answer_is_recognized_when_the_agent_sends_it_back_changed(surface):
+    rows = list(RENDERINGS[surface](ANSWER, "fake", 400).whole().get("output") or ()) or [
+        *read(surface, json.dumps(RENDERINGS[surface](ANSWER, "fake", 400).whole()).encode(), is_stream=False).rows
+    ]
+    changed = json.loads(
+        json.dumps(rows).replace("line 7.", "line 7.\\n").replace("call_", "c_").replace("toolu_", "t")
+    )
+    if surface is Surface.MESSAGES:
+        changed[0]["content"] = changed[0]["content"][1:]
+    changed = [{key: value for key, value in row.items() if key != "reasoning_content"} for row in changed]
+
+    [*_, before] = links_of(wire_message(surface, 0, row).digest for row in rows)
+    [*_, after] = links_of(wire_message(surface, 0, row).digest for row in changed)
+
+    assert before == after
+
+
+@given(st.lists(st.sampled_from(["yes", "no", "go on"]), max_size=6))
+def test_equal_messages_at_other_places_have_other_keys(words):
+    keys = digests(Surface.CHAT, *({"role": "user", "content": word} for word in words))
+
+    assert len(set(keys)) == len(words)
+    assert len({digest_in(key) for key in keys}) == len(set(words))
+
+
+def test_results_and_system_messages_do_not_move_the_chain():
+    call = {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]}  # fmt: skip
+    result = {"role": "tool", "tool_call_id": "c1", "content": "a.txt"}
+
+    whole = digests(Surface.CHAT, USER, call, result, {"role": "system", "content": "Be brief."}, USER)
+    cleared = digests(Surface.CHAT, USER, call, {**result, "content": "[cleared]"}, USER)
+
+    assert whole[-1] == cleared[-1]
+    assert whole[2] != cleared[2]
+    assert digest_in(whole[2]) == ""
+
+
+def test_a_request_is_read_with_its_instructions_apart():
+    request = read_request(
+        Surface.RESPONSES,
+        {"model": "m", "instructions": "Code.", "input": [{"role": "developer", "content": "Rules."}, USER],
+         "stream": True, "tools": [{"type": "function", "name": "ls"}], "max_output_tokens": 1},
+    )  # fmt: skip
+
+    assert [message.place for message in request.messages] == [1]
+    assert request.messages[0].row is request.rows[1]
+    assert [row.get("text", row.get("content")) for row in request.instructions] == ["Code.", "Rules."]
+    assert (request.is_streamed, request.is_delta, request.most_output_tokens, request.lead) == (True, False, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("surface", "more", "parent"),
+    [
+        (Surface.RESPONSES, {"previous_response_id": "resp_1"}, "resp_1"),
+        (Surface.RESPONSES, {"conversation": {"id": "conv_1"}}, None),
+        (Surface.MESSAGES, {"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "msg_1"),
+    ],
+)
+def test_a_request_with_only_what_is_new_is_known_as_one(surface, more, parent):
+    request = read_request(surface, {"messages": [USER], "input": [USER], **more})
+
+    assert request.is_delta
+    assert request.parent_response == parent
+
+
+@pytest.mark.parametrize("surface", Surface)
+@pytest.mark.parametrize("row", [7, {}, {"role": "x"}, {"role": "user", "content": 7}, {"type": "unheard_of"}])
+def test_what_cannot_be_read_is_kept_as_it_came(surface, row):
+    message = wire_message(surface, 3, row)
+
+    assert message.message.content is not None or message.message.parts
+    assert message.place == 3
