@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.lcmsite.operating import eventually, process_of, processes_of
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.thorough
 def test_a_killed_run_leaves_no_worker_no_server_and_no_directory_behind():
     run = subprocess.Popen([sys.executable, "-c", RUN], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
     data_dir = Path(run.stdout.readline().strip())

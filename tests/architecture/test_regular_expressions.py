@@ -78,6 +78,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("end", ["", "1"], ids=["whole", "cut short"])
 @pytest.mark.parametrize("read", [fault_in, readable_source, lambda text: retention([text], text)], ids=range(3))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -25,6 +26,7 @@ def test_no_setting_of_the_caller_is_read_but_the_address_of_a_server():
     assert settings.CONFIGURATION_PROBLEMS == []
 
 
+@pytest.mark.thorough
 def test_a_run_in_an_environment_with_settings_of_a_site_passes_as_well():
     foreign = ("LCM_", "PYTEST_", "DJANGO_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}

@@ -168,6 +168,7 @@ def test_a_key_is_in_no_row_record_error_or_log_even_if_the_vendor_repeats_it(se
     assert [text for text in told if KEY in text] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["check", "diffsettings"])
 def test_no_command_that_shows_settings_shows_a_key(tmp_path, command):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}

@@ -65,6 +65,7 @@ def test_a_text_is_shorter_than_its_sources_and_there_is_one_where_there_is_room
     assert target < 40 or bool(text.strip()) == bool(sources)
 
 
+@pytest.mark.thorough
 def test_an_answer_does_not_depend_on_the_order_of_hashes():
     program = (
         "from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer as E\n"
@@ -90,6 +91,7 @@ def test_an_answer_does_not_depend_on_the_order_of_hashes():
     assert len(answers) == 1
 
 
+@pytest.mark.thorough
 @both
 @pytest.mark.parametrize(
     ("role", "target"),

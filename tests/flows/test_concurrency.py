@@ -25,7 +25,6 @@ WRITERS = 8
 @pytest.mark.parametrize(
     ("seconds", "pause", "conversations"),
     [
-        (2, 0.1, 1),
         pytest.param(10, 0.05, 4, marks=pytest.mark.thorough),
         pytest.param(60, 0.01, 1, marks=pytest.mark.slow),
     ],

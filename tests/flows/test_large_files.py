@@ -215,6 +215,7 @@ def test_every_kind_of_file_in_one_conversation(site):
     assert site.growth < 2 * MOST_GROWTH
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_what_is_refused_is_refused_clearly_and_leaves_nothing(site):
     conversation_id = a_conversation(session_id="files").conversation_id

@@ -237,6 +237,7 @@ def test_reports_of_one_extent_are_listed_alone(conversation_ids):
     assert listed(extent=ScanMode.INCREMENTAL) == [incremental]
 
 
+@pytest.mark.thorough
 def test_writers_at_work_cause_no_finding(committed_db):
     conversation_id = a_conversation(*(f"message {n}" for n in range(40))).conversation_id
     store = a_store()

@@ -37,6 +37,7 @@ def history(committed_db: None, tmp_path: Path, settings: object) -> int:
     return conversation_id
 
 
+@pytest.mark.thorough
 def test_a_backup_is_restored_on_trial_before_it_is_called_one(history, tmp_path):
     report = back_up(tmp_path / "backup", scope=OPERATOR)
 

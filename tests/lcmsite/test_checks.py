@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from django.core.checks import run_checks
 
 from lcmsite.environment import kept_secret_key
@@ -24,6 +25,7 @@ def manage_check(tmp_path: Path, **environment: str) -> "subprocess.CompletedPro
     )
 
 
+@pytest.mark.thorough
 def test_good_settings_pass_and_the_names_of_the_command_line_are_known(tmp_path):
     of_the_command_line = {"LCM_API_KEY": "something", "LCM_WORKSPACE": "something"}
 
@@ -55,6 +57,7 @@ def test_a_tokenizer_that_nobody_knows_is_an_error_and_not_an_estimate(settings)
     assert "o200k_base" in error.hint
 
 
+@pytest.mark.thorough
 def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("not a directory")
 
@@ -74,6 +77,7 @@ def test_the_secret_key_is_made_once_and_kept_private(tmp_path):
     assert (data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.thorough
 def test_processes_that_start_at_once_come_to_the_same_secret_key(tmp_path):
     script = "import sys; from pathlib import Path; from lcmsite.environment import kept_secret_key as k; "
     script += "input(); print(k(Path(sys.argv[1])))"

@@ -193,6 +193,7 @@ def _program(*arguments, **environment):
 START = ("-c", "import sys; from lcmsite.cli import main; sys.exit(main())")
 
 
+@pytest.mark.thorough
 def test_the_program_starts_by_itself_and_under_manage():
     alone, managed = _program(*START, "--help"), _program("manage.py", "lcm", "--help")
 
@@ -201,6 +202,7 @@ def test_the_program_starts_by_itself_and_under_manage():
     assert "verbs:" in alone.stdout
 
 
+@pytest.mark.thorough
 def test_the_program_says_what_to_do_where_the_code_was_upgraded_and_its_packages_were_not():
     without = START[1].replace("import sys;", "import sys; sys.modules['orjson'] = None;")
 
@@ -218,6 +220,7 @@ def test_the_program_refuses_a_setting_that_there_is_not():
     assert "LCM_COLOUR" in refused.stderr
 
 
+@pytest.mark.thorough
 def test_a_database_that_does_not_answer_is_unavailable_and_named():
     refused = _program(*START, "--json", "list", LCM_DATABASE_URL="postgres://me:hunter2@127.0.0.1:1/none")
 
@@ -250,6 +253,7 @@ def test_choices_are_told_as_they_are_typed(arguments, choices):
     assert choices in refused.err and "<" not in refused.err
 
 
+@pytest.mark.thorough
 def test_a_database_of_our_own_that_does_not_start_is_named_and_says_why(fresh_dir):
     (fresh_dir / "postgres").mkdir()
     # What another program left there.

@@ -46,12 +46,14 @@ def ran(tmp_path: Path, *arguments: str, **settings: str) -> subprocess.Complete
     return run_python(*arguments, **strict | settings)
 
 
+@pytest.mark.thorough
 def test_djangos_deployment_checks_find_nothing(tmp_path):
     checked = ran(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "INFO")
 
     assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.thorough
 def test_they_do_find_a_key_that_is_weak(tmp_path):
     checked = ran(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "WARNING", LCM_SECRET_KEY="weak")
 
@@ -66,6 +68,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(asked.stdout)
 
 
+@pytest.mark.thorough
 def test_cookies_go_over_tls_alone_and_to_no_script(strict):
     assert strict["status"] == 200
     assert strict["cookies"]

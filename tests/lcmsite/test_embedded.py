@@ -125,6 +125,7 @@ def test_the_server_runs_within_a_lease_and_its_data_outlive_it(server):
     assert is_gone(server)
 
 
+@pytest.mark.thorough
 def test_the_server_orders_text_alike_everywhere_and_lets_tests_switch_triggers_off(server):
     with server.lease():
         collation = ask(server, "SELECT datlocprovider::text || datlocale FROM pg_database WHERE datname = 'lcm'")
@@ -155,6 +156,7 @@ def test_a_container_has_the_memory_that_it_may_use(tmp_path, bound, is_bound):
     assert (memory == 2**28) is is_bound
 
 
+@pytest.mark.thorough
 def test_the_server_keeps_as_many_pages_as_the_memory_allows(server):
     with server.lease():
         kept = ask(server, "SELECT pg_size_bytes(current_setting('shared_buffers'))")
@@ -162,6 +164,7 @@ def test_the_server_keeps_as_many_pages_as_the_memory_allows(server):
         assert kept == ask(server, f"SELECT pg_size_bytes('{shared_buffers(usable_memory())}')")
 
 
+@pytest.mark.thorough
 def test_a_careful_server_writes_through(data_dir):
     server = EmbeddedPostgres(data_dir)
 
@@ -171,6 +174,7 @@ def test_a_careful_server_writes_through(data_dir):
     assert careful == ["on", "on", "on"]
 
 
+@pytest.mark.thorough
 def test_the_log_of_the_server_repeats_nothing_of_what_it_is_told(server):
     with server.lease():
         for statement in ("SELECT 'my secret plan'::int", "SELECT my_secret_plan"):
@@ -182,6 +186,7 @@ def test_the_log_of_the_server_repeats_nothing_of_what_it_is_told(server):
     assert "secret" not in logged
 
 
+@pytest.mark.thorough
 def test_starters_at_once_share_one_server(data_dir):
     server = EmbeddedPostgres(data_dir)
     users = [another_user(data_dir) for _ in range(3)]
@@ -197,6 +202,7 @@ def test_starters_at_once_share_one_server(data_dir):
     assert is_gone(server)
 
 
+@pytest.mark.thorough
 def test_the_server_outlives_a_user_while_another_is_left(data_dir, server):
     with server.lease():
         user = another_user(data_dir)
@@ -208,6 +214,7 @@ def test_the_server_outlives_a_user_while_another_is_left(data_dir, server):
         assert server.is_running()
 
 
+@pytest.mark.thorough
 def test_a_killed_user_leaves_no_server_behind(data_dir, server):
     user = another_user(data_dir)
     user.stdout.readline()
@@ -218,6 +225,7 @@ def test_a_killed_user_leaves_no_server_behind(data_dir, server):
     eventually(lambda: is_gone(server) and not server.has_keeper())
 
 
+@pytest.mark.thorough
 def test_a_killed_server_is_started_again_with_its_data(data_dir, server):
     server = EmbeddedPostgres(data_dir)
     with server.lease():
@@ -232,6 +240,7 @@ def test_a_killed_server_is_started_again_with_its_data(data_dir, server):
         assert ask(server, "SELECT count(*) FROM kept") == 1
 
 
+@pytest.mark.thorough
 def test_a_killed_keeper_takes_the_server_along_and_both_can_be_had_again(server):
     with server.lease():
         before = postmaster(server)
@@ -244,6 +253,7 @@ def test_a_killed_keeper_takes_the_server_along_and_both_can_be_had_again(server
         assert postmaster(server) != before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("whose", ["nobody's", "a zombie's", "another process's"])
 def test_stale_pid_files_do_not_keep_the_server_from_starting(server, whose):
     with server.lease():
@@ -267,6 +277,7 @@ def test_stale_pid_files_do_not_keep_the_server_from_starting(server, whose):
     assert alive == 1
 
 
+@pytest.mark.thorough
 def test_an_interrupted_first_start_is_begun_anew(data_dir):
     server = EmbeddedPostgres(data_dir, durable=False)
     half = server.location.server / "cluster.new"
@@ -280,6 +291,7 @@ def test_an_interrupted_first_start_is_begun_anew(data_dir):
     assert not half.exists()
 
 
+@pytest.mark.thorough
 def test_a_long_path_gets_a_short_socket(data_dir):
     server = EmbeddedPostgres(data_dir / ("deep" * 20) / ("deeper" * 10), durable=False)
 
@@ -292,6 +304,7 @@ def test_a_long_path_gets_a_short_socket(data_dir):
     assert not server.location.socket_dir.exists()
 
 
+@pytest.mark.thorough
 def test_a_socket_directory_that_somebody_else_prepared_is_refused(data_dir):
     server = EmbeddedPostgres(data_dir / ("deep" * 20) / ("deeper" * 10), durable=False)
     trap = server.location.socket_dir
@@ -339,6 +352,7 @@ def test_for_root_the_server_runs_as_nobody(server):
     assert owner == Account.of_server(Path("/nowhere")).uid != 0
 
 
+@pytest.mark.thorough
 @as_root
 def test_for_root_the_servers_own_user_may_not_connect(server):
     account = Account.of_server(Path("/nowhere"))
@@ -359,6 +373,7 @@ def test_for_root_the_servers_own_user_may_not_connect(server):
     assert names == "root"
 
 
+@pytest.mark.thorough
 @as_root
 def test_for_root_data_that_nobody_can_reach_get_a_refuge(data_dir):
     closed = data_dir / "closed"
@@ -373,6 +388,7 @@ def test_for_root_data_that_nobody_can_reach_get_a_refuge(data_dir):
     assert server.location.server.resolve().parent == refuge
 
 
+@pytest.mark.thorough
 @as_root
 def test_programs_that_nobody_can_reach_are_copied(data_dir):
     closed = data_dir / "closed"
@@ -393,6 +409,7 @@ def test_programs_that_nobody_can_reach_are_copied(data_dir):
     assert " 18." in version
 
 
+@pytest.mark.thorough
 @as_root
 def test_for_root_programs_and_data_in_one_closed_directory_are_both_reached(data_dir, monkeypatch):
     closed = data_dir / "root"
@@ -412,6 +429,7 @@ def test_for_root_programs_and_data_in_one_closed_directory_are_both_reached(dat
     assert program.is_relative_to(refuge)
 
 
+@pytest.mark.thorough
 @as_root
 def test_an_ordinary_user_runs_the_server_directly(data_dir):
     server = EmbeddedPostgres(data_dir, durable=False)

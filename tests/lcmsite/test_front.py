@@ -233,6 +233,7 @@ def test_a_header_with_an_underscore_does_not_pose_as_another(serve):
     assert asked.status_code == 200
 
 
+@pytest.mark.thorough
 def test_headers_that_come_while_a_request_is_at_work_have_a_bound_as_well(serve):
     begun, go_on = threading.Event(), threading.Event()
 
@@ -251,6 +252,7 @@ def test_headers_that_come_while_a_request_is_at_work_have_a_bound_as_well(serve
         go_on.set()
 
 
+@pytest.mark.thorough
 def test_streams_that_end_beside_requests_that_wait_give_their_threads_back(serve):
     def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] != "/api/stream":

@@ -40,6 +40,7 @@ def test_each_line_is_one_json_object_with_its_context():
     assert ours["timestamp"].endswith("Z")
 
 
+@pytest.mark.thorough
 def test_a_terminal_gets_readable_lines_and_anything_else_json():
     assert "compacted" in logged("console")[0]
     assert not logged("console")[0].startswith("{")

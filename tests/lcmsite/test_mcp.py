@@ -248,6 +248,7 @@ def test_half_a_surrogate_pair_comes_back_over_http(url, pier_key, pier):
     _shows_half(shown["result"])
 
 
+@pytest.mark.thorough
 def test_half_a_surrogate_pair_comes_back_over_stdio(data_dir, pier_key, pier):
     a_conversation("x", session_id="over stdio", workspace=pier)
     lines = [HELLO, READY, _half_said("over stdio"), a_call("lcm_assemble", {"conversation_id": "over stdio"}, id=2)]

@@ -62,7 +62,8 @@ def asked(site, tmp_path, *options):
     return run.returncode, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("phase", ["examples", pytest.param("stateful", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("phase", ["examples", "stateful"])
 def test_the_server_answers_as_its_document_says(site, tmp_path, phase):
     exit_code, said = asked(site, tmp_path, "--phases", phase, "-n", "4", "--seed", "4")
 

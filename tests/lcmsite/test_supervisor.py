@@ -52,6 +52,7 @@ def test_processes_run_in_groups_of_their_own_where_ctrl_c_does_not_reach_them()
     assert group == process.running.pid != os.getpgid(0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seconds", [0.3, 1.5])
 @pytest.mark.parametrize("kind", ["web", "mcp"])
 def test_a_server_that_is_stopped_while_it_loads_stops(data_dir, kind, seconds):

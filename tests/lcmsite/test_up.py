@@ -26,6 +26,7 @@ from tests.lcmsite.operating import (
 )
 
 
+@pytest.mark.thorough
 def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data_dir, port, mcp_port):
     running = up(LCM_MCP_PORT=str(mcp_port))
     said = until_ready(running)
@@ -110,12 +111,10 @@ def test_the_workers_take_what_is_put_into_their_queues(up, data_dir, place, req
     assert processes_of(data_dir) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("option", "taken"),
-    [
-        ("--port or LCM_PORT", True),
-        *(pytest.param("--mcp-port or LCM_MCP_PORT", each, marks=pytest.mark.thorough) for each in (True, False)),
-    ],
+    [("--port or LCM_PORT", True), ("--mcp-port or LCM_MCP_PORT", True), ("--mcp-port or LCM_MCP_PORT", False)],
 )
 def test_a_port_in_use_is_refused_with_the_option_that_changes_it(up, data_dir, port, mcp_port, option, taken):
     of_agents = "MCP" in option
@@ -136,6 +135,7 @@ def test_a_port_in_use_is_refused_with_the_option_that_changes_it(up, data_dir, 
     assert processes_of(data_dir) == []
 
 
+@pytest.mark.thorough
 def test_a_setting_that_is_wrong_is_told_before_anything_starts(up, data_dir):
     running = up(LCM_PROT="8000")
 

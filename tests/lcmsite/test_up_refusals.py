@@ -26,13 +26,14 @@ POSTGRES = ("LCM_DATABASE_URL", "postgres://me:hunter2@127.0.0.1:{port}/lcm")
 REDIS = ("LCM_REDIS_URL", "redis://me:hunter2@127.0.0.1:{port}/0")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("setting", "url", "is_silent"),
     [
         pytest.param(*POSTGRES, False, id="closed PostgreSQL"),
         pytest.param(*REDIS, True, id="silent Redis"),
-        pytest.param(*POSTGRES, True, id="silent PostgreSQL", marks=pytest.mark.thorough),
-        pytest.param(*REDIS, False, id="closed Redis", marks=pytest.mark.thorough),
+        pytest.param(*POSTGRES, True, id="silent PostgreSQL"),
+        pytest.param(*REDIS, False, id="closed Redis"),
     ],
 )
 def test_a_server_that_does_not_answer_is_named_before_anything_starts(
@@ -52,20 +53,16 @@ def test_a_server_that_does_not_answer_is_named_before_anything_starts(
     assert not EmbeddedPostgres(data_dir).is_running()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "given", "words"),
     [
         (["--prot", "8000"], {}, "unrecognized arguments: --prot 8000"),
         ([], {"LCM_REDIS_URL": "me:hunter2@127.0.0.1:6379"}, "LCM_REDIS_URL"),
         # Looked for in the same way, each by a test of its own beside the code that finds it.
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in (
-                (["--host", "192.0.2.1"], {}, "LCM_HOST"),
-                ([], {"LCM_ENCODING": "nonsense"}, "LCM_ENCODING: no tokenizer"),
-                ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until it is put right"),
-            )
-        ),
+        (["--host", "192.0.2.1"], {}, "LCM_HOST"),
+        ([], {"LCM_ENCODING": "nonsense"}, "LCM_ENCODING: no tokenizer"),
+        ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until it is put right"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -104,6 +101,7 @@ def test_ctrl_c_while_the_program_is_loaded_is_quiet(tmp_path, seconds):
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_ctrl_c_while_the_database_starts_is_quiet_and_leaves_no_process(up, fresh_dir):
     running = up(LCM_DATA_DIR=str(fresh_dir))
     eventually(lambda: process_of(fresh_dir, ".keeper") is not None)

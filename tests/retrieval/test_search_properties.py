@@ -158,7 +158,9 @@ def test_a_search_of_small_conversations_finds_what_is_there(ask, examples):
     holds()
 
 
-@pytest.mark.parametrize("size", [3_000, pytest.param(12_000, marks=[pytest.mark.thorough, pytest.mark.timeout(600)])])
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("size", [3_000, 12_000])
 def test_a_search_of_large_conversations_finds_what_is_there(size):
     corpus = a_corpus(size, sizes=[size, size // 4, 5], batch=400)
 

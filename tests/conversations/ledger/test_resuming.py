@@ -60,6 +60,7 @@ def test_only_what_a_conversation_has_grown_by_is_appended(conversation_id):
     assert report.continued_after == 2 + before.count(b'"type":"message"')
 
 
+@pytest.mark.thorough
 def test_an_export_of_all_that_broke_off_becomes_whole(db):
     for name in ("b", "a", "\u00e9", "C"):
         a_conversation("one", "two", session_id=name)

@@ -131,6 +131,7 @@ def cold(furnished: Furnished) -> Iterator[None]:
     retention.thaw(conversation_id=furnished.conversation_id)
 
 
+@pytest.mark.thorough
 def test_nor_does_a_history_that_went_cold(furnished, ann, cold):
     parts = [*furnished.pages(), *furnished.pieces()]
     shown = ann.get(f"/w/default/conversations/{furnished.conversation_id}/trust/").content.decode()
