@@ -95,7 +95,7 @@ def _call(part: NewPart) -> tuple[str | None, str | None]:
 
 def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
     """Raise TooLarge, with the largest field, if too much is beside the texts."""
-    sizes = dict(_beside_texts(message))
+    sizes = dict(sizes_beside_texts(message))
     if sum(sizes.values()) > most:
         field = max(sizes, key=lambda name: sizes[name])
         raise _too_large(f"messages[{position - 1}].{field}", sum(sizes.values()), most)
@@ -103,7 +103,7 @@ def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
 
 def require_metadata(metadata: M, *, most: int) -> M:
     """Return the metadata; TooLarge if they have too many bytes."""
-    if metadata and (size := _size(metadata)) > most:
+    if metadata and (size := byte_size(metadata)) > most:
         raise _too_large("metadata", size, most)
     return metadata
 
@@ -117,18 +117,20 @@ def _too_large(field: str, size: int, most: int) -> TooLarge:
     )
 
 
-def _beside_texts(message: NewMessage) -> Iterator[tuple[str, int]]:
+def sizes_beside_texts(message: NewMessage) -> Iterator[tuple[str, int]]:
+    """Yield the fields that are bounded, with their bytes."""
     if message.metadata:
-        yield "metadata", _size(message.metadata)
+        yield "metadata", byte_size(message.metadata)
     for place, part in enumerate(message.parts):
         counted = ("part_type", *_COUNTED.get(part.part_type, ()))
         for name, value in vars(part).items():
             # Numbers and flags are short.
             if value is not None and name not in counted and type(value) not in (bool, int):
-                yield f"parts[{place}].{name}", _size(value)
+                yield f"parts[{place}].{name}", byte_size(value)
 
 
-def _size(value: Any) -> int:
+def byte_size(value: Any) -> int:
+    """How many bytes a value has as JSON, or as a text."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     try:

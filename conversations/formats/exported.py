@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from conversations.content.flattening import flattened
+from conversations.content.lossless_values import storable
+from conversations.formats.abridged import Place, place_of
 from conversations.formats.anthropic import render_anthropic, to_anthropic
 from conversations.formats.claude_code import NOTE, to_claude_code
 from conversations.formats.foreign_rows import is_result, split_note, written
@@ -32,6 +34,7 @@ class ExportFormat(StrEnum):
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     MARKDOWN = "markdown"
+    JOURNAL = "journal"
 
 
 @dataclass(frozen=True)
@@ -49,23 +52,45 @@ class _Item:
     last_seq: int
 
 
+# The line of a host in the journal, if it is there.
+LineAt = Callable[[Place], Mapping[str, Any] | None]
+
+
 def exported(
-    messages: Sequence[MessageRecord], format: ExportFormat, *, session_id: str, title: str = "", directory: str = ""
+    messages: Sequence[MessageRecord],
+    format: ExportFormat,
+    *,
+    session_id: str,
+    title: str = "",
+    directory: str = "",
+    line_at: LineAt = lambda place: None,
 ) -> Iterator[str]:
-    """Yield the lines of the file, without their ends."""
+    """Yield the lines of the file, without their ends.
+
+    An abridged message is the line that the journal has of it.
+    """
     match format:
         case ExportFormat.MARKDOWN:
             yield from _markdown(messages, title or session_id)
         case ExportFormat.CLAUDE_CODE:
-            yield from map(_json, _claude_code(messages, session_id, directory))
+            yield from map(_json, _claude_code(messages, session_id, directory, line_at))
         case ExportFormat.ANTHROPIC:
             yield from map(_json, _anthropic(messages))
         case ExportFormat.OPENAI:
             yield from map(_json, _openai(messages))
+        case ExportFormat.JOURNAL:
+            raise ValueError("The journal is no rendering of messages.")
 
 
 def _json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=True)
+
+
+def journal_line(entry: Mapping[str, Any] | None) -> str:
+    """An entry of the journal as hosts write their lines; `null` for an erased one."""
+    text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+    # Half a surrogate pair cannot be written but as an escape.
+    return text if text.isascii() or storable(text) == text else json.dumps(entry, separators=(",", ":"))
 
 
 def _openai(messages: Sequence[MessageRecord]) -> list[Mapping[str, Any]]:
@@ -84,10 +109,12 @@ def _anthropic(messages: Sequence[MessageRecord]) -> list[Mapping[str, Any]]:
     return [to_anthropic(message) for message in messages]
 
 
-def _claude_code(messages: Sequence[MessageRecord], session_id: str, directory: str) -> Iterator[dict[str, Any]]:
+def _claude_code(
+    messages: Sequence[MessageRecord], session_id: str, directory: str, line_at: LineAt
+) -> Iterator[Mapping[str, Any]]:
     """The lines of a transcript, each with the one before it as its parent."""
-    if messages and all(split_note(message.metadata, NOTE)[1] for message in messages):
-        lines = [to_claude_code(message) for message in messages]
+    if messages and all(split_note(message.metadata, NOTE)[1] or place_of(message.metadata) for message in messages):
+        lines = [_line(message, line_at) for message in messages]
         known = {line.get("uuid") for line in lines}
         before = None
         for line in lines:
@@ -114,6 +141,11 @@ def _claude_code(messages: Sequence[MessageRecord], session_id: str, directory: 
             "isMeta": number < len(rows), "uuid": own, "timestamp": written(moment),
         }  # fmt: skip
         parent = own
+
+
+def _line(message: MessageRecord, line_at: LineAt) -> Mapping[str, Any]:
+    place = place_of(message.metadata)
+    return place and line_at(place) or to_claude_code(message)
 
 
 def _uuid(name: str) -> str:

@@ -76,7 +76,7 @@ class Journal(Scoped):
             require_names(subpath=subpath)
         if len(entries) > MOST_ENTRIES:
             raise Invalid(f"{len(entries)} entries are too many at once; send {MOST_ENTRIES} at most.")
-        given = [(_uuid_of(entry, place), _as_text(entry, place)) for place, entry in enumerate(entries, start=1)]
+        given = [(_uuid_of(entry, place), entry_text(entry, place)) for place, entry in enumerate(entries, start=1)]
         where = {"id": conversation_id, "subpath": subpath}
         uuids = [uuid for uuid, _ in given if uuid is not None]
         known = dict(rows(_SQL["stored_entries"], {**where, "uuids": uuids})) if uuids else {}
@@ -144,7 +144,8 @@ def _uuid_of(entry: Mapping[str, Any], place: int) -> str | None:
     return uuid
 
 
-def _as_text(entry: Mapping[str, Any], place: int) -> str:
+def entry_text(entry: Mapping[str, Any], place: int) -> str:
+    """Return an entry as it is kept; Invalid, with its place, if it cannot be."""
     if is_deeper(entry, MOST_LEVELS):
         raise Invalid(f"Entry {place} has more than {MOST_LEVELS} levels.")
     try:

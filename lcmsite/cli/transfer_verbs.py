@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +25,9 @@ from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.formats import READERS
-from conversations.formats.exported import ExportFormat, exported
+from conversations.formats.exported import ExportFormat, exported, journal_line
 from conversations.store.conversations import ConversationStore
+from conversations.store.journal_files import JournalFiles
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb, write_bytes
@@ -147,28 +148,40 @@ def progress_bar() -> Progress:
     "export",
     argument("conversation", metavar="CONVERSATION", help="The conversation's number or session."),
     argument("--format", choices=list(ExportFormat), required=True, help="What to write."),
+    argument("--subpath", metavar="NAME", help="With --format journal: the host's file. Default: that of the session."),
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_conversation(session: Session, arguments: Namespace) -> None:
-    """Write the messages on the active path of a conversation as a file.
+    """Write a conversation as a file: the messages on its active path, or its journal.
 
     claude-code is a transcript that `claude --resume` takes, in its folder ~/.claude/projects/PROJECT; openai and
-    anthropic are JSON Lines with a message each; markdown is for people. What came in a format goes out the same, and
-    `lcm import` reads the first three. A whole conversation with all that LCM knows of it is a ledger.
+    anthropic are JSON Lines with a message each; markdown is for people; journal is the host's own file, line by line.
+    What came in a format goes out the same, and `lcm import` reads all but markdown. A whole conversation with all that
+    LCM knows of it is a ledger.
     """
     scope = session.caller_with(KeyScope.READ).scope
     record = ConversationStore.from_settings(scope).get_conversation(
         conversation_id=session.conversation_id(arguments.conversation)
     )
-    messages = list(Branches.from_settings(scope).messages_on_path(conversation_id=record.conversation_id))
-    project = record.project or ""
-    lines = exported(
-        messages,
-        ExportFormat(arguments.format),
-        session_id=record.session_id,
-        title=record.title or "",
-        directory=project if project.startswith("/") else "",
-    )
+    conversation_id = record.conversation_id
+    files = JournalFiles.from_settings(scope)
+    if arguments.format == ExportFormat.JOURNAL:
+        found = files.lines(conversation_id=conversation_id, subpath=arguments.subpath)
+        lines: Iterable[str] = map(journal_line, found)
+    elif arguments.subpath is not None:
+        raise Invalid("--subpath names a file of the journal: give it with --format journal.")
+    else:
+        project = record.project or ""
+        lines = exported(
+            list(Branches.from_settings(scope).messages_on_path(conversation_id=conversation_id)),
+            ExportFormat(arguments.format),
+            session_id=record.session_id,
+            title=record.title or "",
+            directory=project if project.startswith("/") else "",
+            line_at=lambda place: files.line(
+                conversation_id=conversation_id, subpath=place.subpath, position=place.position
+            ),
+        )
     write_bytes(arguments.output, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
 
 

@@ -12,7 +12,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -56,6 +56,10 @@ class Entry:
     after: str | None = None
     # The key of the message where its session goes on, if that is not the last one.
     head: str = ""
+    # What the file of its host holds from the message before it to this one, for the journal.
+    lines: tuple[Mapping[str, Any], ...] = ()
+    # The session that the file is of; empty if its lines are nothing but messages.
+    file_session_id: str = ""
 
 
 @dataclass
@@ -77,6 +81,10 @@ class History:
     # By its id, the key of the message that a line holds or else follows; and the key of the newest message.
     _messages: dict[str, str] = field(default_factory=dict, repr=False)
     _newest: str = field(default="", repr=False)
+    # Lines of a transcript behind its last message yet.
+    _lines_behind: list[Mapping[str, Any]] = field(default_factory=list, repr=False)
+    # The session of the first message of a transcript.
+    _file_session_id: str = field(default="", repr=False)
     # Whether anything was recognized.
     _is_known: bool = field(default=False, repr=False)
     # Opens the file; the command line shows how far it is read.
@@ -90,7 +98,7 @@ class History:
                 file.seek(0)
                 if begin == opencode_database.MAGIC:
                     for value in opencode_database.sessions_in(self.path):
-                        yield from self._one(f"session {value['info']['id']}", value, self._stem)
+                        yield from self._one(f"session {value['info']['id']}", value, self.stem)
                 elif begin.startswith(_GZIP):
                     yield from self._read(gzip.GzipFile(fileobj=file))
                 elif begin.startswith(_ZSTANDARD):
@@ -112,10 +120,10 @@ class History:
         if opening.startswith(b"[") or opening == b"{":
             value = self._value("", b"".join([first, *(line for _, line in lines)]))
             if not isinstance(value, list):
-                yield from self._one("", value, self._stem)
+                yield from self._one("", value, self.stem)
                 return
             for place, each in enumerate(value, start=1):
-                yield from self._one(f"item {place}", each, f"{self._stem}-{place}")
+                yield from self._one(f"item {place}", each, f"{self.stem}-{place}")
             return
         if aider.is_start(opening.decode(errors="replace")):
             texts = (line.decode() for line in chain([first], stream))
@@ -124,10 +132,10 @@ class History:
         values = self._values(chain([(begin, first)], lines))
         begin, head = next(values)
         if gemini.is_head(head):
-            yield from self._one("", gemini.built(chain([head], (each for _, each in values))), self._stem)
+            yield from self._one("", gemini.built(chain([head], (each for _, each in values))), self.stem)
             return
         for number, value in chain([(begin, head)], values):
-            yield from self._one(f"line {number}", value, f"{self._stem}-{number}")
+            yield from self._one(f"line {number}", value, f"{self.stem}-{number}")
 
     def _values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
         """Yield the value of each line; a last one that is being written is left out."""
@@ -157,7 +165,10 @@ class History:
         Those are of the session that the value names or, without one, of a session named after its place.
         """
         if document := document_of(value):
-            yield from self._of_sessions(where, document.sessions_of(value, self.path.resolve()))
+            if document.is_finished:
+                self._lines_behind.append(value)
+            sessions = document.sessions_of(value, self.path.resolve())
+            yield from self._of_sessions(where, sessions, is_whole=document.is_finished)
         elif isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
             named = value.get("session_id")
             for place, row in enumerate(value["messages"], start=1):
@@ -166,18 +177,18 @@ class History:
         elif transcript := transcript_of(value):
             yield from self._of_transcript(where or "line 1", value, transcript)
         else:
-            yield self._entry(where or "line 1", value, self._stem)
+            yield self._entry(where or "line 1", value, self.stem)
 
-    def _of_sessions(self, where: str, sessions: Iterator[HostSession]) -> Iterator[Entry]:
+    def _of_sessions(self, where: str, sessions: Iterator[HostSession], *, is_whole: bool = False) -> Iterator[Entry]:
         try:
             for session in sessions:
                 self._is_known = True
                 self.passed_over.update(session.passed_over)
-                yield from self._of_session(where, session)
+                yield from self._of_session(where, session, is_whole)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
 
-    def _of_session(self, where: str, session: HostSession) -> Iterator[Entry]:
+    def _of_session(self, where: str, session: HostSession, is_whole: bool) -> Iterator[Entry]:
         session_id = self.session or session.session_id
         keys = {"": "", **{each.id: _key(session_id, "id", each.id) for each in session.messages if each.id}}
         for place, each in enumerate(session.messages, start=1):
@@ -192,6 +203,8 @@ class History:
                 parent_session_id="" if self.session else session.parent_session_id,
                 after=None if each.after is None else keys[each.after],
                 head=keys[session.head],
+                lines=self.take_lines(),
+                file_session_id=session_id if is_whole else "",
             )
 
     def _of_transcript(self, where: str, line: dict[str, Any], transcript: Transcript) -> Iterator[Entry]:
@@ -202,6 +215,7 @@ class History:
             message = transcript.message_of(line)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
+        self._lines_behind.append(line)
         if message is None:
             self.passed_over[line["type"]] += 1
             # The first name counts: a session that continues another may repeat the lines of that one.
@@ -210,8 +224,9 @@ class History:
             if place := transcript.place_of(line):
                 self._messages[place[0]] = self._messages.get(place[1], "")
             return
-        session_id = self.session or named or self._named or self._stem
+        session_id = self.session or named or self._named or self.stem
         key = _key(session_id, where, line)
+        self._file_session_id = self._file_session_id or session_id
         # Where all go into one session, none of them is another's.
         parent = "" if self.session else transcript.parent_of(line)
         after = None
@@ -220,8 +235,22 @@ class History:
             after = None if before == self._newest else before
             self._messages[place[0]] = self._newest = key
         yield Entry(
-            where, session_id, message, key, project=project or self._project, parent_session_id=parent, after=after
+            where,
+            session_id,
+            message,
+            key,
+            project=project or self._project,
+            parent_session_id=parent,
+            after=after,
+            lines=self.take_lines(),
+            file_session_id=self._file_session_id,
         )
+
+    def take_lines(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the lines since the last message; at the end of the file, those behind it."""
+        lines = tuple(self._lines_behind)
+        self._lines_behind.clear()
+        return lines
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
@@ -244,7 +273,8 @@ class History:
             raise self._malformed(where, wrong.detail) from wrong
 
     @property
-    def _stem(self) -> str:
+    def stem(self) -> str:
+        """The file's name without its suffixes."""
         name = self.path
         while name.suffix in _SUFFIXES:
             name = name.with_suffix("")

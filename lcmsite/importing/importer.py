@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any
 
 from django.db import transaction
 
 from compaction.hosts.branching import Branches
 from conversations.errors import Conflict, Invalid
+from conversations.formats.abridged import Place, abridged
 from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore
+from conversations.store.journal_files import JournalFiles
 from conversations.types import ConversationRecord
 from lcmsite.importing.history import Entry, History
 from lcmsite.importing.resume_check import require_continued
@@ -30,6 +34,15 @@ class ImportedConversation:
 
 
 @dataclass
+class _JournalFile:
+    """A file in the journal of a conversation, and how many of its lines were read."""
+
+    conversation_id: int
+    subpath: str
+    line_count: int = 0
+
+
+@dataclass
 class Importer:
     """Writes the entries of a history into the conversations of their sessions."""
 
@@ -39,6 +52,8 @@ class Importer:
     project: str = ""
     _found: dict[str, ImportedConversation] = field(default_factory=dict)
     _is_compared: bool = False
+    # By the session in whose journal they are.
+    _files: dict[str, _JournalFile] = field(default_factory=dict)
 
     def run(self) -> list[ImportedConversation]:
         """Store everything, each batch in one transaction before the next is read.
@@ -51,11 +66,14 @@ class Importer:
         while batch := list(islice(entries, size)):
             with transaction.atomic():
                 self._write(batch)
+        if behind := self.history.take_lines():
+            for file in self._files.values():
+                self._keep_lines(file, behind)
         return list(self._found.values())
 
     def _write(self, batch: list[Entry]) -> None:
         by_session: dict[str, list[Entry]] = {}
-        for entry in batch:
+        for entry in self._kept_whole(batch):
             by_session.setdefault(entry.session_id, []).append(entry)
         for session_id, entries in by_session.items():
             conversation = self._conversation(session_id, entries[0])
@@ -63,6 +81,33 @@ class Importer:
                 self._append(conversation, run if run[0].after is None else self._moved_to(conversation, run))
             if entries[0].head and conversation.created:
                 self._move_head(conversation, entries[0].head)
+
+    def _kept_whole(self, batch: list[Entry]) -> Iterator[Entry]:
+        """Keep the host's lines in the journal, and yield entries that fit messages."""
+        for session_id, group in groupby(batch, key=attrgetter("file_session_id")):
+            entries = list(group)
+            if not session_id:
+                yield from entries
+                continue
+            # Which compares the file with what an earlier run read, before anything is written.
+            home = self._conversation(session_id, entries[0])
+            stem = self.history.stem
+            # Named after its session, as hosts do, it is that session's own file.
+            is_own = session_id.partition(":")[0] in stem or stem in session_id
+            file = self._files.setdefault(session_id, _JournalFile(home.conversation_id, "" if is_own else stem))
+            position = file.line_count
+            self._keep_lines(file, [line for entry in entries for line in entry.lines])
+            for entry in entries:
+                position += len(entry.lines)
+                place = Place(file.subpath, position)
+                message = abridged(entry.message, place, most=self.store.policy.max_metadata_bytes)
+                yield replace(entry, message=message)
+
+    def _keep_lines(self, file: _JournalFile, lines: Sequence[Mapping[str, Any]]) -> None:
+        file.subpath = JournalFiles(self.store.scope).keep_lines(
+            conversation_id=file.conversation_id, subpath=file.subpath, lines=lines, after=file.line_count
+        )
+        file.line_count += len(lines)
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries]

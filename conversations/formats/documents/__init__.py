@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from conversations.formats.documents import chatgpt, claude_ai, gemini, opencode, swe_agent
+from conversations.formats.documents import chatgpt, claude_ai, gemini, opencode, swe_agent, tau_bench
 from conversations.formats.documents.sessions import HostSession, SessionMessage
 
 __all__ = ["DOCUMENTS", "Document", "HostSession", "SessionMessage", "document_of"]
@@ -19,6 +19,8 @@ class Document(NamedTuple):
     is_document: Callable[[Any], bool]
     # ValueError names what is wrong.
     sessions_of: Callable[[Mapping[str, Any], PurePath], Iterator[HostSession]]
+    # Whether it is the record of a run that is over, so that it does not grow: the journal keeps it whole.
+    is_finished: bool = False
 
 
 DOCUMENTS = (
@@ -26,7 +28,8 @@ DOCUMENTS = (
     Document("Gemini CLI", gemini.is_document, gemini.sessions_of),
     Document("ChatGPT", chatgpt.is_document, chatgpt.sessions_of),
     Document("Claude.ai", claude_ai.is_document, claude_ai.sessions_of),
-    Document("SWE-agent", swe_agent.is_document, swe_agent.sessions_of),
+    Document("SWE-agent", swe_agent.is_document, swe_agent.sessions_of, is_finished=True),
+    Document("tau-bench", tau_bench.is_document, tau_bench.sessions_of, is_finished=True),
 )
 
 

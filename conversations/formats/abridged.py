@@ -1,0 +1,75 @@
+"""Messages of which only what fits is kept, where the journal has the line that they came as. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.content.flattening import byte_size, sizes_beside_texts
+from conversations.types import NewMessage
+
+# Where the metadata say which line of the journal has the whole.
+KEY = "journal"
+_OF_PART = re.compile(r"parts\[(\d+)\]\.metadata")
+# What the place in the journal takes.
+_ROOM = 1_500
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the journal."""
+
+    subpath: str
+    position: int
+
+
+def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
+    """Return the message without the largest of its metadata, so that at most `most` bytes remain.
+
+    A message that fits is returned as it is.
+    """
+    sizes = dict(sizes_beside_texts(message))
+    if sum(sizes.values()) <= most:
+        return message
+    left = sum(sizes.values()) - (most - _ROOM)
+    metadata, parts = message.metadata, list(message.parts)
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
+        of_part = _OF_PART.fullmatch(name)
+        if left <= 0 or not (of_part or name == "metadata"):
+            continue
+        part = parts[int(of_part[1])] if of_part else None
+        less = _reduced((part or message).metadata or {}, left)
+        left -= sizes[name] - byte_size(less)
+        if part is None:
+            metadata = less
+        elif of_part:
+            parts[int(of_part[1])] = replace(part, metadata=less or None)
+    return replace(message, metadata={**(metadata or {}), KEY: vars(place)}, parts=tuple(parts))
+
+
+def place_of(metadata: Any) -> Place | None:
+    """Return where the journal has the whole line of a message, if the message is abridged."""
+    found = metadata.get(KEY) if isinstance(metadata, Mapping) else None
+    if not isinstance(found, Mapping) or found.keys() != {"subpath", "position"}:
+        return None
+    is_place = isinstance(found["subpath"], str) and type(found["position"]) is int
+    return Place(found["subpath"], found["position"]) if is_place else None
+
+
+def _reduced(value: Mapping[str, Any], excess: int) -> dict[str, Any]:
+    """Return an object with so many bytes less, without its largest values."""
+    sizes = {key: byte_size(each) for key, each in value.items()}
+    kept = dict(value)
+    for key in sorted(sizes, key=lambda key: sizes[key], reverse=True):
+        if excess <= 0:
+            break
+        inner = kept.pop(key)
+        freed = sizes[key]
+        # Of an object that is larger than the excess, the rest is kept.
+        if isinstance(inner, Mapping) and freed > excess and (less := _reduced(inner, excess)):
+            kept[key] = less
+            freed -= byte_size(less)
+        excess -= freed
+    return kept

@@ -1,0 +1,123 @@
+"""Files of hosts in the journal, line by line.
+
+A file is read again whenever it has grown: its lines are recognized by their places and hashes, and only new ones are
+kept. A file that its host has written anew is kept as another version of it, under its name with a number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from conversations.content.lossless_values import is_name, require_names
+from conversations.errors import NotFound
+from conversations.scope import Scoped
+from conversations.sql import load, rows
+from conversations.store.journal import Journal, entry_text
+
+_SQL = load("conversations/journal/files.sql")
+_KEEP = load("conversations/journal/pages.sql")["insert_entries"]
+_PAGE = 1_000
+
+
+@dataclass(frozen=True)
+class JournalFiles(Scoped):
+    """Keeps the files of hosts, and returns them."""
+
+    @transaction.atomic
+    def keep_lines(
+        self, *, conversation_id: int, subpath: str, lines: Sequence[Mapping[str, Any]], after: int = 0
+    ) -> str:
+        """Keep the lines of a file that follow its first `after` lines.
+
+        Returns the subpath of the version that they are in; give it with the next lines. Lines that are kept already
+        are not kept again. Raises NotFound; Invalid for a line that is nested too deeply.
+        """
+        self.scope.conversation(conversation_id, locked=True)
+        if subpath:
+            require_names(subpath=subpath)
+        texts = [entry_text(line, place) for place, line in enumerate(lines, start=after + 1)]
+        hashes = [hashlib.sha256(text.encode("ascii")).digest() for text in texts]
+        while True:
+            where = {"id": conversation_id, "subpath": subpath}
+            known = _hashes(where, after=after, limit=len(hashes))
+            same = next(
+                (place for place, pair in enumerate(zip(known, hashes, strict=False)) if pair[0] != pair[1]), None
+            )
+            if same is None:
+                break
+            subpath = _next_version(where, until=after + same)
+        first = len(known)
+        if texts[first:]:
+            rows(_KEEP, {**where, "uuids": _free_uuids(where, lines[first:]), "entries": texts[first:]})
+        return subpath
+
+    def lines(self, *, conversation_id: int, subpath: str | None = None) -> Iterator[Mapping[str, Any] | None]:
+        """Yield the lines of a file, None for one that was erased.
+
+        Without a subpath, those of the session's own file, in its newest version. NotFound if there is no such file.
+        """
+        journal = Journal(self.scope)
+        found = {each.subpath: each for each in journal.list_subpaths(conversation_id=conversation_id, limit=_PAGE)}
+        if subpath is None:
+            own = [each for each in found.values() if re.fullmatch(r"(#\d+)?", each.subpath)]
+            newest = max(own or found.values(), key=lambda each: each.updated_at, default=None)
+            subpath = "" if newest is None else newest.subpath
+        if subpath not in found:
+            named = ", ".join(repr(each) for each in found) or "none"
+            raise NotFound(f"The journal of this conversation has no such file. It has: {named}.")
+        return self._lines(journal, conversation_id, subpath)
+
+    def line(self, *, conversation_id: int, subpath: str, position: int) -> Mapping[str, Any] | None:
+        """Return one line; None if it was erased or is not there."""
+        found = Journal(self.scope).list_entries(
+            conversation_id=conversation_id, subpath=subpath, after_position=position - 1, limit=1
+        )
+        return found[0].entry if found and found[0].position == position else None
+
+    @staticmethod
+    def _lines(journal: Journal, conversation_id: int, subpath: str) -> Iterator[Mapping[str, Any] | None]:
+        after = 0
+        while page := journal.list_entries(
+            conversation_id=conversation_id, subpath=subpath, after_position=after, limit=_PAGE
+        ):
+            yield from (each.entry for each in page)
+            after = page[-1].position
+
+
+def _hashes(where: Mapping[str, Any], *, after: int, limit: int) -> list[bytes]:
+    found = rows(_SQL["hashes_of_lines"], {**where, "after": after, "limit": limit})
+    return [bytes(each) for (each,) in found]
+
+
+def _next_version(where: Mapping[str, Any], *, until: int) -> str:
+    """The next version of a file that has the same first lines, which it is begun with."""
+    base, _, number = str(where["subpath"]).rpartition("#")
+    name, count = (base, int(number)) if number.isdigit() else (str(where["subpath"]), 1)
+    begin = _hashes(where, after=0, limit=until)
+    while True:
+        count += 1
+        version = f"{name}#{count}"
+        known = _hashes({**where, "subpath": version}, after=0, limit=until)
+        if not known and not _hashes({**where, "subpath": version}, after=0, limit=1):
+            rows(_SQL["copy_entries"], {**where, "to": version, "until": until})
+            return version
+        if known == begin:
+            return version
+
+
+def _free_uuids(where: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> list[str | None]:
+    """The uuids of lines, each once: a file may have the same line twice."""
+    uuids = [each if isinstance(each := line.get("uuid"), str) and is_name(each) else None for line in lines]
+    wanted = [uuid for uuid in uuids if uuid is not None]
+    taken = {uuid for (uuid,) in rows(_SQL["stored_uuids"], {**where, "uuids": wanted})} if wanted else set()
+    free: list[str | None] = []
+    for uuid in uuids:
+        free.append(None if uuid in taken else uuid)
+        taken.add(uuid)
+    return free

@@ -1,0 +1,158 @@
+"""Files of hosts come out of LCM as they came in: every line, whatever it holds, however often they are imported."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from conversations.models import Conversation, JournalEntry, Message
+from tests.conversations.real_data import DATA, needs_data
+from tests.importing import host_files as files
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+MOST = 65_536
+
+
+def line(number, text, **own):
+    return {
+        "type": "user",
+        "sessionId": "s1",
+        "uuid": f"u{number}",
+        "timestamp": f"2026-03-01T10:{number:02}:00.000Z",
+        "message": {"role": "user", "content": text},
+        **own,
+    }
+
+
+def rows_of(text):
+    return [json.loads(each) for each in text.splitlines()]
+
+
+def exported(session_id, format="journal", *more):
+    found = lcm("export", session_id, "--format", format, *more)
+    assert found.exit_code == 0, found.err
+    return rows_of(found.out)
+
+
+@pytest.fixture
+def imported(tmp_path):
+    def run(rows, name="s1.jsonl"):
+        path = tmp_path / name
+        path.write_bytes(rows if isinstance(rows, bytes) else files.lines_of(rows))
+        found = lcm("--json", "import", str(path))
+        assert found.exit_code == 0, found.err
+        return found.json["conversations"]
+
+    return run
+
+
+TALK = [
+    {"type": "file-history-snapshot", "messageId": "m0", "snapshot": {"n": 1.50, "half": "\ud800"}},
+    line(1, "Which port?"),
+    line(2, "It is 5433."),
+    # A host may write the same line twice, and lines behind the last message.
+    line(2, "It is 5433."),
+    {"type": "summary", "summary": "Ports", "leafUuid": "u2"},
+]
+
+
+def test_a_file_comes_back_line_by_line_with_those_that_hold_no_message(imported):
+    imported(TALK)
+
+    assert exported("s1") == TALK
+
+
+def test_a_file_that_grows_is_continued_and_no_line_is_kept_twice(imported):
+    imported(TALK[:2])
+    imported(TALK[:2])
+    imported(TALK)
+
+    assert exported("s1") == TALK
+    assert JournalEntry.objects.count() == len(TALK)
+
+
+def test_a_file_that_was_written_anew_is_kept_in_both_versions(imported):
+    anew = [*TALK[:4], {"type": "summary", "summary": "Another title", "leafUuid": "u2"}, line(3, "Thanks.")]
+    imported(TALK)
+    imported(anew)
+    imported([*anew, line(4, "Bye.")])
+
+    assert exported("s1") == [*anew, line(4, "Bye.")]
+    assert exported("s1", "journal", "--subpath", "") == TALK
+
+
+def test_another_file_of_the_session_is_apart(imported):
+    imported(TALK)
+    agent = [line(7, "Look for it.", isSidechain=True, agentId="a1")]
+    imported(agent, "agent-a1.jsonl")
+
+    assert exported("s1") == TALK
+    assert exported("s1:a1") == agent
+    refused = lcm("export", "s1", "--format", "journal", "--subpath", "agent-a1")
+    assert refused.exit_code != 0 and "''" in refused.err
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"toolUseResult": {"stdout": "x" * MOST, "code": 0}},
+        {"toolUseResult": [{"file": "y" * 100}] * 1000},
+        {f"field{number}": "z" * 2_000 for number in range(60)},
+        {"small": 1, "cwd": "/home/ada/boats" * 6_000},
+    ],
+)
+def test_a_line_with_large_metadata_is_whole_in_the_journal_and_the_message_keeps_what_fits(imported, own):
+    large = line(2, "It is 5433.", **own)
+    imported([TALK[1], large])
+
+    message = Message.objects.get(content="It is 5433.")
+    assert message.metadata["journal"] == {"subpath": "", "position": 2}
+    assert 100 < len(json.dumps(message.metadata)) <= MOST
+    assert exported("s1") == [TALK[1], large]
+    assert exported("s1", "claude-code")[1] == {**large, "parentUuid": "u1"}
+    imported([TALK[1], large])
+    assert Message.objects.count() == 2
+
+
+def test_without_a_journal_large_metadata_is_refused_as_before(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"role": "user", "content": "x", "refusal": None, "own": "y" * MOST}) + "\n")
+
+    refused = lcm("--json", "import", str(path))
+
+    assert refused.problem["code"] == "metadata_too_large"
+    assert not JournalEntry.objects.exists()
+
+
+def lines_in(path):
+    """What a file holds: JSON Lines, or the values of one document."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        if ".jsonl" in path.name:
+            return [json.loads(each) for each in file]
+        found = json.load(file)
+        return found if isinstance(found, list) else [found]
+
+
+def original_files():
+    """Every session as its program wrote it; the long ones are for the thorough run."""
+    for path in sorted((DATA / "originals").glob("*")):
+        marks = [pytest.mark.thorough] if path.stat().st_size > 100_000 else []
+        yield pytest.param(path, marks=marks, id=path.name.split(".")[0])
+
+
+@needs_data
+@pytest.mark.parametrize("path", list(original_files()))
+def test_every_real_session_comes_back_line_by_line(path):
+    report = lcm("--json", "import", str(path))
+    assert report.exit_code == 0, report.err
+
+    first = report.json["conversations"][0]["conversation_id"]
+    homes = Conversation.objects.filter(journal_size__gt=0).order_by("conversation_id")
+    found = [row for each in homes for row in exported(each.session_id)]
+
+    assert homes[0].pk == first
+    assert found == lines_in(path)
