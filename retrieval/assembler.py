@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,7 +21,7 @@ from conversations.store.injected import marked as as_injected
 from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context
-from retrieval.assembly.recall import HITS, with_recalled
+from retrieval.assembly.recall import HITS, Shortening, with_recalled
 from retrieval.assembly.recall_section import NO_SECTION, recall_section
 from retrieval.assembly.receipts import difference, keep, kept, listed
 from retrieval.assembly.selection import left_out, receipt, select
@@ -39,6 +39,7 @@ from retrieval.history.types import PastSection
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.page import FoundRow
+from retrieval.search.snippets import Needles
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 
@@ -70,7 +71,10 @@ class ContextAssembler:
 
         System messages, the fresh tail and a pinned question are always in it: if they alone are more, the answer says
         so. Without a query the rest is filled from the newest on; with one, messages that answer it come first, word
-        for word even where a summary stands for them. `reserve` tokens of the budget are left for the model's answer.
+        for word even where a summary stands for them. Then a long message is shown in part where the whole would push
+        others out: the passage that answers, headed by its place and how to open the rest; also in the fresh tail,
+        where that leaves less than a quarter of the budget, but not from the newest question on. `reserve` tokens of
+        the budget are left for the model's answer.
 
         In a `format` it comes as the messages that OpenAI's APIs or Anthropic's take, and `repairs` says what had to be
         changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
@@ -79,14 +83,14 @@ class ContextAssembler:
 
         Raises NotFound; Invalid for a moment that there is not, and for a reserve that leaves nothing of the budget.
         """
-        with self._snapshot(conversation_id, query) as (conversation, hits):
+        with self._snapshot(conversation_id, query) as (conversation, hits, lexemes):
             sought = [int(hit.id) for hit in hits]
             slots: ContextSlots = (
                 StoredContext(conversation, sought)
                 if as_of is None
                 else past_context(conversation, as_of=as_of, sought=sought)
             )
-            context = self._assembled(conversation, slots, hits, budget=budget, reserve=reserve, query=query)
+            context = self._assembled(conversation, slots, hits, lexemes, budget=budget, reserve=reserve, query=query)
         conversation.note_use()
         if keep_receipt:
             context = keep(context, last_seq=slots.counters.message_count, most=self.limits.kept_receipts)
@@ -191,11 +195,13 @@ class ContextAssembler:
         return self.policy.model_token_budget, BudgetSource.SETTINGS
 
     @contextmanager
-    def _snapshot(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[FoundRow]]]:
-        """Yield the conversation and the hits of the query, in one snapshot."""
+    def _snapshot(
+        self, conversation_id: int, query: str | None
+    ) -> Iterator[tuple[Conversation, Sequence[FoundRow], Mapping[str, float]]]:
+        """Yield the conversation, the hits of the query and its lexemes, in one snapshot."""
         if query is None or not query.strip():
             with snapshot(generic_plans=True):
-                yield self.scope.conversation(conversation_id), ()
+                yield self.scope.conversation(conversation_id), (), {}
             return
         grep = Grep(policy=self.limits, scope=self.scope)
         with grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS) as found:
@@ -206,6 +212,7 @@ class ContextAssembler:
         conversation: Conversation,
         slots: ContextSlots,
         hits: Sequence[FoundRow],
+        lexemes: Mapping[str, float],
         *,
         budget: int | None,
         reserve: int,
@@ -217,7 +224,10 @@ class ContextAssembler:
         if room < 1:
             raise Invalid(f"reserve: {tokens} tokens of budget less {reserve} of reserve leave {room} for the context.")
         window = read_window(slots, budget=room, policy=policy)
-        groups = with_recalled(slots, window, hits) if hits else window.groups
+        groups = window.groups
+        if hits:
+            shortening = Shortening(Needles.of(lexemes), budget=room, count=TokenEstimator.from_settings().count)
+            groups = shortening.of(with_recalled(slots, window, hits))
         selection = select(groups, budget=room, withheld=window.newest.withheld)
         missing = left_out(selection, window.totals(slots.counters))
         return AssembledContext(

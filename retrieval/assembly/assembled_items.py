@@ -17,6 +17,8 @@ from retrieval.assembly.selection import Candidate
 from retrieval.assembly.types import AssembledItem
 
 _LEFT_OUT = "lcm:bytes_left_out"
+# The fields of parts that may be the whole text of a message.
+_TEXT_OF = {PartType.TEXT: "text_content", PartType.TOOL: "tool_output"}
 _SQL = load("retrieval/assembly.sql")
 
 
@@ -57,18 +59,49 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 
 def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> AssembledItem:
     is_erased = message.erased_by_id is not None
+    parts = [_shown_part(part, most) for part in message.parts if not _is_note(part)]
+    # An erased text leaves its place, so that what is around it still reads as before.
+    text = ERASED if is_erased else message.content
+    if candidate.passage is not None:
+        text = in_part(message, candidate.passage.begin, candidate.passage.end)
+        parts = [record(PartRecord, {**vars(part), _TEXT_OF[part.part_type]: text}) for part in parts]
     values = {
         **_place_of(candidate, message.seq, message.seq),
         "role": candidate.role,
-        # An erased text leaves its place, so that what is around it still reads as before.
-        "text": ERASED if is_erased else message.content,
+        "text": text,
         "created_at": message.created_at,
         "author": message.author,
         "metadata": _bounded(message.metadata, most),
-        "parts": tuple([_shown_part(part, most) for part in message.parts if not _is_note(part)]),
+        "parts": tuple(parts),
         "erased": is_erased,
     }
+    if candidate.passage is not None:
+        begin, end, _ = candidate.passage
+        values |= {"content_offset": begin, "content_end": end, "content_total": len(message.content)}
     return record(AssembledItem, values)
+
+
+def can_be_cut(message: MessageRecord) -> bool:
+    """Whether the content is all there is of a message, so that a part of it can be shown alone."""
+    parts = [part for part in message.parts if not _is_note(part)]
+    is_text = all(
+        part.text_content == message.content
+        if part.part_type is PartType.TEXT
+        else part.part_type is PartType.TOOL
+        and part.tool_output == message.content
+        and part.tool_input is None
+        and part.tool_error is None
+        for part in parts
+    )
+    return message.erased_by_id is None and len(parts) <= 1 and is_text
+
+
+def in_part(message: MessageRecord, begin: int, end: int) -> str:
+    """The characters of a message from `begin` to `end`, headed by where they are and how to open the rest."""
+    where = f"characters {begin + 1}-{end} of {len(message.content)}"
+    return (
+        f"[{message.id}, message {message.seq}, {where}; describe {message.id} opens it]\n{message.content[begin:end]}"
+    )
 
 
 def _is_note(part: PartRecord) -> bool:

@@ -1,16 +1,31 @@
-"""Add the messages that answer a query, also those below summaries."""
+"""Add the messages that answer a query, also those below summaries, and show long ones in part."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, atoms
-from conversations.types import Role
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
+from conversations.store.read import messages_of
+from conversations.types import MessageRecord, Role
+from retrieval.assembly.assembled_items import can_be_cut, in_part
 from retrieval.assembly.context_slots import ContextSlots, Window
-from retrieval.assembly.selection import Candidate, Group, by_ordinal, score, with_hits
+from retrieval.assembly.selection import (
+    Candidate,
+    Group,
+    Passage,
+    best_first,
+    by_ordinal,
+    room_of_hits,
+    score,
+    with_hits,
+)
+from retrieval.assembly.types import AssemblyReason
 from retrieval.search.page import FoundRow
+from retrieval.search.snippets import Needles, passage
 
 # How many of the best answers are considered.
 HITS = 200
@@ -18,6 +33,12 @@ HITS = 200
 # looked up; and how far apart the messages of one exchange mostly are.
 EXCHANGES = 12
 BESIDE = 4
+
+# Of the room for answers, an answer that takes more than the first is shown in part, so many of them at most. What must
+# be shown leaves the rest of this share of a budget to answers. docs/figures.md has what others change.
+LARGEST_SHARE, MOST_IN_PART, SHARE_OF_MANDATORY = 0.125, 48, 0.75
+# The characters of a passage, and the tokens of a message from which on it has one.
+PASSAGE, LONG = 400, 150
 
 
 def with_recalled(context: ContextSlots, window: Window, hits: Sequence[FoundRow]) -> list[Group]:
@@ -100,3 +121,75 @@ def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) ->
             ends_inside = last == last_seq or atom[-1].ordinal < near[-1].ordinal
             return atom if starts_inside and ends_inside else None
     return None
+
+
+@dataclass(frozen=True)
+class Shortening:
+    """Shows long messages in part, where the whole would push answers out."""
+
+    needles: Needles
+    budget: int
+    count: Callable[[str], int]
+
+    def of(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups, with passages of some long messages.
+
+        Of the answers, those that take much of the room for answers, if not all of them fit; the best are whole if
+        there is room left. Before that, messages of the fresh tail, the oldest first, as far as it leaves too little
+        room; but never the newest question and what follows it.
+        """
+        groups = self._with_room(groups)
+        room = room_of_hits(groups, self.budget)
+        answers = best_first(group for group in groups if group.hits and not (group.mandatory or group.is_summary))
+        if sum(group.tokens for group in answers) <= room:
+            return groups
+        parts = self._parts([group for group in answers if group.tokens > room * LARGEST_SHARE][:MOST_IN_PART])
+        shown = []
+        for group in answers:
+            tokens = parts.get(group.newest, group).tokens
+            if tokens <= room:
+                room -= tokens
+                shown.append(group)
+        for group in shown:
+            more = group.tokens - parts.get(group.newest, group).tokens
+            if 0 < more <= room:
+                room -= more
+                del parts[group.newest]
+        return [parts.get(group.newest, group) for group in groups]
+
+    def _with_room(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups, the fresh tail in part if it leaves too little room."""
+        mandatory = [group for group in groups if group.mandatory]
+        excess = sum(group.tokens for group in mandatory) - int(self.budget * SHARE_OF_MANDATORY)
+        if excess <= 0:
+            return list(groups)
+        newest = max((each.ordinal for group in mandatory for each in group.candidates if each.is_question), default=0)
+        tail = [group for group in mandatory if group.mandatory is AssemblyReason.FRESH_TAIL]
+        parts = self._parts([group for group in tail if group.candidates[-1].ordinal < newest])
+        shown = []
+        for group in groups:
+            part = parts.get(group.newest, group) if excess > 0 else group
+            excess -= group.tokens - part.tokens
+            shown.append(part)
+        return shown
+
+    def _parts(self, groups: Iterable[Group]) -> dict[tuple[int, bool], Group]:
+        """The groups by their place, with passages of what is long in them."""
+        groups = list(groups)
+        ids = [each.message_id for group in groups for each in group.candidates if each.tokens >= LONG]
+        cut = {message.message_id: message for message in messages_of(list(filter(None, ids))) if can_be_cut(message)}
+        return {
+            group.newest: group._replace(
+                candidates=tuple(self._in_part(each, cut.get(each.message_id or 0)) for each in group.candidates)
+            )
+            for group in groups
+        }
+
+    def _in_part(self, candidate: Candidate, message: MessageRecord | None) -> Candidate:
+        if message is None:
+            return candidate
+        begin, end = passage(message.content, self.needles, width=PASSAGE)
+        tokens = self.count(in_part(message, begin, end)) + MESSAGE_OVERHEAD_TOKENS
+        if tokens >= candidate.tokens:
+            return candidate
+        return candidate._replace(tokens=tokens, passage=Passage(begin, end, candidate.tokens - tokens))

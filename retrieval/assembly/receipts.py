@@ -71,7 +71,8 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
     """The receipt of this id, if it is there and the caller may see it."""
     row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
-    lines = [dict(zip(_LINE, values, strict=True)) for values in row.lines]
+    # Those kept by earlier versions lack the last fields.
+    lines = [dict(zip(_LINE, values, strict=False)) for values in row.lines]
     return _RECEIPT.validate_python({**_values(row), "lines": lines})
 
 

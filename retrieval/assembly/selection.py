@@ -33,6 +33,17 @@ _newest = attrgetter("newest")
 _place = attrgetter("ordinal", "is_recalled")
 
 
+class Passage(NamedTuple):
+    """The characters of a message that are shown, from `begin` to before `end`.
+
+    The message as a whole costs so many tokens more.
+    """
+
+    begin: int
+    end: int
+    tokens_left_out: int
+
+
 class Candidate(NamedTuple):
     """A slot that may be shown, or a message from below a summary.
 
@@ -48,6 +59,8 @@ class Candidate(NamedTuple):
     is_answer: bool = False
     last_seq: int = 0
     is_recalled: bool = False
+    # Of a message that is shown in part, which.
+    passage: Passage | None = None
 
     @property
     def is_raw(self) -> bool:
@@ -68,6 +81,13 @@ class Candidate(NamedTuple):
     @property
     def kind(self) -> ContextItemType:
         return ContextItemType.MESSAGE if self.is_raw else ContextItemType.SUMMARY
+
+    @property
+    def whole(self) -> Candidate:
+        """The same, shown as a whole."""
+        if self.passage is None:
+            return self
+        return self._replace(tokens=self.tokens + self.passage.tokens_left_out, passage=None)
 
     @property
     def place(self) -> tuple[int, bool]:
@@ -230,14 +250,18 @@ def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = 
         if not basket.take(group, AssemblyReason.FITS, budget):
             left = in_order[place:]
             break
-    left += [group for group in _best_first(recalled) if not basket.take(group, AssemblyReason.RELEVANT, budget)]
+    further = [group for group in left if group.hits and not group.is_summary]
+    left = [group for group in left if not group.hits or group.is_summary]
+    left += [
+        group for group in best_first([*recalled, *further]) if not basket.take(group, AssemblyReason.RELEVANT, budget)
+    ]
     left.sort(key=_newest, reverse=True)
     return Selection(
         taken=tuple(basket.decisions),
         refused=(
-            *(Decision(candidate, AssemblyReason.QUARANTINED, basket.total) for candidate in quarantined),
+            *(Decision(candidate.whole, AssemblyReason.QUARANTINED, basket.total) for candidate in quarantined),
             *(
-                Decision(candidate, AssemblyReason.BUDGET, basket.total)
+                Decision(candidate.whole, AssemblyReason.BUDGET, basket.total)
                 for group in left
                 for candidate in reversed(group.candidates)
             ),
@@ -268,18 +292,23 @@ class _Basket:
         return True
 
 
+def room_of_hits(groups: Iterable[Group], budget: int) -> int:
+    """The tokens there are for messages that answer the query."""
+    return int(max(0, budget - sum(group.tokens for group in groups if group.mandatory is not None)) * SHARE_OF_HITS)
+
+
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
     """Take what answers the query, within its share; give the places taken."""
     ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
-    messages = _best_first(group for group in groups if not group.is_summary)
+    messages = best_first(group for group in groups if not group.is_summary)
     taken = [group for group in messages if basket.take(group, AssemblyReason.RELEVANT, ceiling)]
     shown = {decision.candidate.message_id for decision in basket.decisions} if groups else set()
-    summaries = _best_first(group for group in groups if group.is_summary and group.hits - shown)
+    summaries = best_first(group for group in groups if group.is_summary and group.hits - shown)
     taken += [group for group in summaries if basket.take(group, AssemblyReason.RELEVANT, budget)]
     return {group.candidates[0].place for group in taken}
 
 
-def _best_first(groups: Iterable[Group]) -> list[Group]:
+def best_first(groups: Iterable[Group]) -> list[Group]:
     return sorted(groups, key=lambda group: (group.score, group.newest), reverse=True)
 
 
@@ -317,6 +346,7 @@ def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | 
     items = [decision for decision in selection.refused if not decision.candidate.is_recalled]
     named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
     rest = _less(missing, [decision.candidate for decision in named])
+    in_part = sum(_left_out_of(decision.candidate) for decision in selection.taken)
     lines = [*_lines(selection.taken, included=True), *_lines([*recalled, *named], included=False)]
     if rest.messages or rest.summaries:
         last_seqs = [decision.candidate.last_seq for decision in unnamed] + ([] if edge is None else [edge - 1])
@@ -324,7 +354,7 @@ def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | 
             ReceiptLine(
                 included=False,
                 reason=AssemblyReason.BUDGET,
-                tokens=rest.tokens,
+                tokens=rest.tokens - in_part,
                 running_total=selection.total_tokens,
                 first_seq=begins,
                 last_seq=max(last_seqs, default=begins),
@@ -345,6 +375,11 @@ def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
     )
 
 
+def _left_out_of(candidate: Candidate) -> int:
+    """What of the context is left out of a message that is shown in part."""
+    return 0 if candidate.passage is None or candidate.is_recalled else candidate.passage.tokens_left_out
+
+
 def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine]:
     return [
         ReceiptLine(
@@ -358,6 +393,7 @@ def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine
             kind=candidate.kind,
             messages=int(candidate.is_raw),
             summaries=int(not candidate.is_raw),
+            tokens_left_out=0 if candidate.passage is None else candidate.passage.tokens_left_out,
         )
         for candidate, reason, running_total in decisions
     ]

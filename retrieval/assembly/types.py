@@ -60,6 +60,10 @@ class AssembledItem:
     is_recalled: bool = False
     # Its text had to be erased for good; a few words stand there instead.
     erased: bool = False
+    # Of a message that is shown in part: these characters of it, headed by a line that says so.
+    content_offset: int | None = None
+    content_end: int | None = None
+    content_total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ class ReceiptLine:
     kind: ContextItemType | None = None
     messages: int = 0
     summaries: int = 0
+    # Of a message that is shown in part, how many tokens more it is as a whole.
+    tokens_left_out: int = 0
 
 
 @dataclass(frozen=True)

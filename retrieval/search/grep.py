@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -87,8 +87,8 @@ class Grep:
     @contextmanager
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
-    ) -> Iterator[tuple[Conversation, Sequence[FoundRow]]]:
-        """A conversation and its messages that match a query best.
+    ) -> Iterator[tuple[Conversation, Sequence[FoundRow], Mapping[str, float]]]:
+        """A conversation, its messages that match a query best, and lexemes by worth.
 
         Whatever is read within is of the same snapshot, and bound by the same limits.
         """
@@ -97,7 +97,8 @@ class Grep:
         queries = interpretations(query)
         with self._bounded():
             found = RelevanceSearch(prepare(request, self.scope, queries), limit, wanted=limit).first(queries)
-            yield self.scope.conversation(conversation_id), found.rows if found is not None else ()
+            conversation = self.scope.conversation(conversation_id)
+            yield (conversation, found.rows, found.lexemes) if found is not None else (conversation, (), {})
 
     def _bounded(self, *, is_pattern: bool = False) -> AbstractContextManager[Deadline]:
         timeout = self.policy.search_timeout_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
 WIDTH = 200
+# The end of a sentence or of a line, with the blanks behind it.
+_BETWEEN_SENTENCES = re.compile(r"(?:[.!?]\s|\n)\s*")
 # What is in the index of a text is in its first characters.
 SEARCHED = 250_000
 # Of each needle; a text that has it more often is not read by people.
@@ -61,6 +64,21 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
     start = _start(content, spots[first][0], spots[last][1], width)
     shown = ((begin - start, min(end - start, width)) for begin, end, _ in spots if start <= begin < start + width)
     return Snippet(content[start : start + width], start, tuple(shown))
+
+
+def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
+    """Where the piece of about `width` characters begins and ends that shows best why a text matches.
+
+    In whole sentences or lines, if they are not much longer.
+    """
+    shown = snippet(content, needles, width=width)
+    begin, end = shown.offset, shown.offset + len(shown.text)
+    reach = width // 3
+    before = [each.end() for each in _BETWEEN_SENTENCES.finditer(content, max(0, begin - reach), begin)]
+    behind = _BETWEEN_SENTENCES.search(content, max(begin, end - 1), end + reach)
+    first = 0 if begin <= reach and not before else before[-1] if before else begin
+    last = len(content) if len(content) - end <= reach and not behind else behind.end() if behind else end
+    return first, last
 
 
 def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:

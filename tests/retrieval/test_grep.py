@@ -432,7 +432,7 @@ def test_messages_of_a_conversation_can_be_ranked_without_being_shown():
     grep = Grep(policy=RetrievalPolicy(), scope=Scope())
     conversation = a_conversation(*FILLER, "The database listens on port 5433.", *FILLER)
     asked = {"query": "which port?\x00", "conversation_id": conversation.conversation_id, "limit": 3}
-    with counted_statements() as sent, grep.ranked_messages(**asked) as (searched, found):
+    with counted_statements() as sent, grep.ranked_messages(**asked) as (searched, found, lexemes):
         pass
 
     assert searched.counters == conversation.counters
@@ -440,3 +440,4 @@ def test_messages_of_a_conversation_can_be_ranked_without_being_shown():
     assert len(sent) <= 6 + 5
 
     assert found[0].order_place == 4
+    assert "port" in lexemes

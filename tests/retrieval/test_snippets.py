@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.snippets import WIDTH, Needles, around, folded_in_place, snippet
+from retrieval.search.snippets import WIDTH, Needles, around, folded_in_place, passage, snippet
 
 
 def highlighted(content: str, *needles: str) -> list[str]:
@@ -116,3 +116,24 @@ def test_a_known_place_is_shown_and_highlighted(content, data):
 def test_folding_in_place_moves_nothing(text):
     assert folded_in_place(text) == "".join(map(folded_in_place, text))
     assert len(folded_in_place(text)) == len(text)
+
+
+@given(st.text(st.sampled_from("ab. \n"), max_size=600), st.integers(10, 100))
+def test_a_passage_holds_what_a_snippet_shows_and_is_not_much_longer(content, width):
+    needles = Needles.of({"ab": 1.0})
+    shown = snippet(content, needles, width=width)
+
+    begin, end = passage(content, needles, width=width)
+
+    assert 0 <= begin <= shown.offset
+    assert shown.offset + len(shown.text) <= end <= len(content)
+    assert end - begin <= 2 * width
+
+
+def test_a_passage_is_of_whole_sentences():
+    content = "Of other things. " * 20 + "The port of docker is open. " + "Of other things. " * 20
+
+    begin, end = passage(content, Needles.of({"port": 1.0}), width=60)
+
+    assert content[begin:end].startswith(("Of other things. ", "The port of docker"))
+    assert content[begin:end].rstrip().endswith(("Of other things.", "is open."))
