@@ -5,7 +5,6 @@ from __future__ import annotations
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
-from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
 from compaction.history import history_jobs
 from compaction.history.history_worker import HistoryWorker
@@ -36,7 +35,7 @@ def sweep_compaction_jobs() -> None:
 
 
 @db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
-def remove_finished_jobs() -> None:
-    """Remove jobs that ended a month ago, but for the newest of each kind."""
-    jobs.QUEUE.remove_finished(of=("conversation", "reason"))
+def remove_finished_history_jobs() -> None:
+    """Remove jobs of session summaries that ended a month ago, but for the newest of each kind."""
+    # Those of compactions stay: a run's row names its job, and is sealed.
     history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

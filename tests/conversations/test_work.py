@@ -12,7 +12,8 @@ from django.db import connection
 from django.utils import timezone
 
 from compaction.background import jobs
-from compaction.models import CompactionJob
+from compaction.history import history_jobs
+from compaction.history.models import HistoryJob
 from compaction.types import Reason
 from conversations.scope import Scope
 from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue
@@ -20,6 +21,7 @@ from integrity.scans import scan_rows as scans
 from integrity.types import ScanMode
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
+from tests.pasts import a_project
 
 
 def a_job() -> int:
@@ -106,37 +108,37 @@ def test_a_row_that_kills_every_worker_is_set_aside_unless_each_has_got_on(queue
     assert (row.state, row.last_error) == (("leased", "") if gets_on else ("failed", "worker_lost"))
 
 
+def an_ended_job(*, days: int, reason: str = "quiet", **about: int) -> HistoryJob:
+    return HistoryJob.objects.create(
+        workspace=a_workspace(),
+        reason=reason,
+        state="failed" if days % 3 else "done",
+        finished_at=timezone.now() - timedelta(days=days, hours=1),
+        **about,
+    )
+
+
 @pytest.mark.django_db
 def test_rows_that_ended_long_ago_are_removed_but_for_the_newest_of_each_kind():
-    one, other = (a_conversation("hello").conversation_id for _ in range(2))
-    ended = {
-        (conversation_id, days): timezone.now() - timedelta(days=days, hours=1)
-        for conversation_id, upto in ((one, 60), (other, 38))
-        for days in range(25, upto)
-    }
-    for (conversation_id, days), at in ended.items():
-        state = "failed" if days % 3 else "done"
-        CompactionJob.objects.create(conversation_id=conversation_id, reason="manual", state=state, finished_at=at)
-    at = ended[one, 59]
-    CompactionJob.objects.create(conversation_id=one, reason="redo", state="done", finished_at=at)
-    CompactionJob.objects.create(conversation_id=one, reason="redo", requested_at=at, run_after=at)
+    one, other = ({"conversation_id": a_conversation("hello").conversation_id} for _ in range(2))
+    project = {"project_id": a_project().pk}
+    kept = [an_ended_job(days=days, **about) for about in (one, project) for days in range(25, 40)]
+    kept += [an_ended_job(days=90, reason="redo", **one), *(an_ended_job(days=days, **other) for days in range(28, 36))]
+    kept.append(HistoryJob.objects.create(workspace=a_workspace(), reason="redo", **one))
+    removed = [an_ended_job(days=days, **about) for about in (one, project) for days in range(40, 60)]
 
-    removed = jobs.QUEUE.remove_finished(of=("conversation", "reason"))
+    assert history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason")) == len(removed)
 
-    kept = CompactionJob.objects.filter(reason="manual").values_list("conversation_id", "finished_at")
-    assert removed == 60 - 40
-    assert set(kept) == {(key[0], at) for key, at in ended.items() if key[0] == other or key[1] < 40}
-    assert CompactionJob.objects.filter(reason="redo").count() == 2
+    assert set(HistoryJob.objects.all()) == set(kept)
 
 
 @pytest.mark.django_db
 def test_rows_that_ended_not_long_ago_are_kept_however_many():
     conversation_id = a_conversation("hello").conversation_id
     for days in range(25):
-        ended = timezone.now() - timedelta(days=days)
-        CompactionJob.objects.create(conversation_id=conversation_id, reason="redo", state="done", finished_at=ended)
+        an_ended_job(days=days, conversation_id=conversation_id)
 
-    assert jobs.QUEUE.remove_finished(of=("conversation", "reason")) == 0
+    assert history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason")) == 0
 
 
 @both
