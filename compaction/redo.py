@@ -1,11 +1,11 @@
-"""Make degraded, erased and damaged summaries again.
+"""Make degraded, erased, damaged and outdated summaries again.
 
 The new rows supersede the old ones, which are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,16 @@ from django.db.models import Exists, OuterRef, Subquery
 from compaction.background.jobs import has_open_job
 from compaction.models import CompactionRun
 from compaction.run import Made, Run
-from compaction.sources import is_erased, read_cost, read_sources_again, remains_of, sources_to_redo, text_of, to_redo
+from compaction.sources import (
+    is_erased,
+    outdated_summaries,
+    read_cost,
+    read_sources_again,
+    remains_of,
+    sources_to_redo,
+    text_of,
+    to_redo,
+)
 from compaction.summarizing.escalation import Lack
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
@@ -38,16 +47,17 @@ def redo(run: Run) -> Outcome:
 
     A model without an answer to one summary may have one to the next; without any model there, the run ends. A summary
     whose texts were rejected is superseded all the same, by a row that says so, and waits no longer. A worker makes
-    what waits; a person also gets the rejected ones, for another model may have been configured since. An erased
-    summary waits for no model: what can be made now is better than nothing.
+    what waits; a person also gets the rejected ones, for another model may have been configured since. An erased or
+    outdated summary waits for no model: what can be made now is better than nothing.
     """
     waiting = ""
     lack = Lack.UNANSWERED
     only_waiting = run.lease is not None and run.lease.row.reason != Reason.REDO_ALL
-    for summary_id, tokens in _read(run, only_waiting=only_waiting):
+    outdated = outdated_summaries(run.conversation_id)
+    for summary_id, tokens in _read(run, only_waiting=only_waiting, outdated=outdated):
         if run.is_out_of_bounds:
             return Outcome.STOPPED
-        made = _made_again(run, summary_id, only_waiting=only_waiting)
+        made = _made_again(run, summary_id, only_waiting=only_waiting, outdated=outdated)
         if isinstance(made, Lack):
             waiting, lack = waiting or summary_id, made
             if made is Lack.UNAVAILABLE:
@@ -98,13 +108,15 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
             yield conversation
 
 
-def _read(run: Run, *, only_waiting: bool) -> list[tuple[str, int]]:
+def _read(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tuple[str, int]]:
     """The summaries to make again; the run starts from this cost of the context."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
         shown = list(
             ContextItem.objects.filter(
-                to_redo("summary__", only_waiting=only_waiting), conversation=run.conversation, summary__isnull=False
+                to_redo("summary__", only_waiting=only_waiting, outdated=outdated),
+                conversation=run.conversation,
+                summary__isnull=False,
             )
             .order_by("ordinal")
             .values_list("summary_id", "token_count", "summary__erased_by_id")
@@ -113,22 +125,23 @@ def _read(run: Run, *, only_waiting: bool) -> list[tuple[str, int]]:
     return [(summary_id, tokens) for summary_id, tokens, erased in shown if erased is None or remains_of(summary_id)]
 
 
-def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] | Lack:
+def _made_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
     """The new summaries, sources first; or why one of them still waits."""
     all_made: list[Made] = []
-    for source_id in sources_to_redo(summary_id, only_waiting=only_waiting):
-        below = _made_again(run, source_id, only_waiting=only_waiting)
+    for source_id in sources_to_redo(summary_id, only_waiting=only_waiting, outdated=outdated):
+        below = _made_again(run, source_id, only_waiting=only_waiting, outdated=outdated)
         if isinstance(below, Lack):
             return below
         all_made += below
     instead = {made.summary.supersedes_id or "": made.summary for made in all_made}
-    sources = read_sources_again(summary_id, instead=instead)
+    sources = read_sources_again(summary_id, instead=instead, withheld=run.withheld)
     target = run.policy.target_of(sum(run.store.tokens.count(text.text) for text in sources.texts), depth=sources.depth)
     made = run.make(sources, target_tokens=target, supersedes_id=summary_id)
     if made is None:
         return Lack.UNANSWERED
     lack = made.summary.quality.get("lack")
-    if lack is not None and Lack(str(lack)).may_pass and not is_erased(summary_id):
+    is_shown = summary_id not in outdated and not is_erased(summary_id)
+    if lack is not None and Lack(str(lack)).may_pass and is_shown:
         return Lack(str(lack))
     return [*all_made, made]
 

@@ -23,6 +23,8 @@ _LONG_WORD = re.compile(rf"(?<!\S)\S{{{_SHORTEST_LINE}}}")
 
 # What replaces a text that was erased for good.
 ERASED = "[erased]"
+# What replaces a text that is quarantined.
+WITHHELD = "[withheld]"
 
 # In this id no tokenizer merges two characters into one token, so no other id costs more.
 _DEAREST_ID = "sum_" + 8 * "1a"

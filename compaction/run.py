@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pglock
@@ -33,6 +33,7 @@ from compaction.sources import (
     read_summary_texts,
     read_turns,
     text_of,
+    withheld_items,
 )
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
@@ -212,6 +213,11 @@ class Run:
             self.details = {"significance": asdict(found)}
         return is_insignificant
 
+    @cached_property
+    def withheld(self) -> frozenset[str]:
+        """What no model may read; what is quarantined after the run began counts as later."""
+        return withheld_items(self.conversation_id)
+
     def read_context(self) -> list[Slot]:
         """Read the slots that the run plans on; its figures are about these slots."""
         slots = read_slots(self.conversation_id)
@@ -226,7 +232,8 @@ class Run:
     def _summarize(self, step: Step) -> Slot | None:
         """The slot of the new summary, or None if it would not be cheaper."""
         previous_id = step.previous.summary_id if step.previous else None
-        made = self.make(read_sources(step.chunk), target_tokens=step.target_tokens, previous_id=previous_id)
+        sources = read_sources(step.chunk, withheld=self.withheld)
+        made = self.make(sources, target_tokens=step.target_tokens, previous_id=previous_id)
         tokens = planner.sum_tokens(step.chunk)
         if made is None or made.item_tokens >= tokens:
             return None
@@ -255,7 +262,7 @@ class Run:
                 count_tokens=self.store.tokens.count,
                 depth=sources.depth,
                 # Only a language model can leave out what is known already.
-                previous=text_of(previous_id) if previous_id and self.escalation.models else "",
+                previous=self._previous_text(previous_id) if self.escalation.models else "",
                 instructions=self.policy.summary_instructions,
                 target_factor=self.policy.target_factor,
                 deadline=self.deadline,
@@ -272,6 +279,9 @@ class Run:
             supersedes_id=supersedes_id,
         )
         return Made(summary, sources, item_tokens=context_cost_of(self.store.tokens)(summary))
+
+    def _previous_text(self, previous_id: str | None) -> str:
+        return "" if previous_id is None or previous_id in self.withheld else text_of(previous_id)
 
     def write(self, all_made: Sequence[Made], *, instead_of_tokens: int) -> list[int | None]:
         """Write summaries, context, counters and the run's row, in one transaction.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, F, Q, QuerySet
 
 from compaction.planning.planner import Slot
-from compaction.rendering import ERASED, readable_source
+from compaction.rendering import ERASED, WITHHELD, readable_source
 from compaction.summarizing.escalation import Accepted
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 from conversations import sql
@@ -21,6 +22,7 @@ from conversations.models import Quarantine, Summary
 from conversations.types import NewSummary, Role, SummaryKind, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
+_QUARANTINES = sql.load("compaction/quarantines.sql")
 # The most that the significance gate reads.
 _MOST_TURNS = 200
 _MOST_SUMMARIES = 20
@@ -105,20 +107,54 @@ def _first_seq(read: _Read) -> int:
     return read.first_seq
 
 
-def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
-    """The rows behind a chunk's slots, in the order of the context."""
+def withheld_items(conversation_id: int) -> frozenset[str]:
+    """The ids of what is quarantined, and of the summaries that carry its words."""
+    return frozenset(id for (id,) in sql.rows(_QUARANTINES["withheld_items"], {"id": conversation_id}))
+
+
+def outdated_summaries(conversation_id: int) -> frozenset[str]:
+    """The summaries of a conversation that a quarantine or a release has overtaken."""
+    found = sql.rows(_QUARANTINES["outdated_summaries"], {"id": conversation_id})
+    return frozenset(summary_id for summary_id, _, _ in found)
+
+
+def conversations_to_redo(*, limit: int) -> list[int]:
+    """Conversations that show an outdated summary."""
+    statement = _QUARANTINES["conversations_to_redo"].format(outdated=_QUARANTINES["outdated_summaries"])
+    return [conversation_id for (conversation_id,) in sql.rows(statement, {"id": None, "limit": limit})]
+
+
+def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> ChunkSources:
+    """The rows behind a chunk's slots, in the order of the context.
+
+    What is `withheld` is a source without its text, so that all messages stay reachable.
+    """
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
-    return ChunkSources(_read_messages(message_ids), _read_summaries(summary_ids))
+    return ChunkSources(
+        _without(_read_messages(message_ids), withheld), _without(_read_summaries(summary_ids), withheld)
+    )
 
 
-def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) -> ChunkSources:
+def read_sources_again(
+    summary_id: str, *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
+) -> ChunkSources:
     """The sources of a summary, with replacements for some in `instead`."""
     message_ids = [message_id for (message_id,) in sql.rows(_STATEMENTS["message_sources"], [summary_id])]
     source_ids = [source_id for (source_id,) in sql.rows(_STATEMENTS["summary_sources"], [summary_id])]
     kept = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
     made = [_of_summary(instead[source_id]) for source_id in source_ids if source_id in instead]
-    return ChunkSources(_read_messages(message_ids), [*kept, *made])
+    return ChunkSources(_without(_read_messages(message_ids), withheld), [*_without(kept, withheld), *made])
+
+
+def _without(read: Sequence[_Read], withheld: Collection[str]) -> Sequence[_Read]:
+    """The sources, without the texts of those that are withheld."""
+    if not withheld:
+        return read
+    return [
+        each._replace(source=replace(each.source, text=WITHHELD)) if each.source.source_id in withheld else each
+        for each in read
+    ]
 
 
 def text_of(summary_id: str) -> str:
@@ -126,22 +162,24 @@ def text_of(summary_id: str) -> str:
     return Summary.objects.values_list("content", flat=True).get(pk=summary_id)
 
 
-def sources_to_redo(summary_id: str, *, only_waiting: bool) -> list[str]:
+def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[str]:
     """The sources of this summary that must be made again: see `to_redo`."""
-    found = Summary.objects.filter(to_redo("", only_waiting=only_waiting), derived_links__summary_id=summary_id)
+    wanted = to_redo("", only_waiting=only_waiting, outdated=outdated)
+    found = Summary.objects.filter(wanted, derived_links__summary_id=summary_id)
     ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
     return [source_id for source_id, erased in ordered if erased is None or remains_of(source_id)]
 
 
-def to_redo(prefix: str, *, only_waiting: bool) -> Q:
-    """The condition for summaries to make again: degraded, erased, quarantined.
+def to_redo(prefix: str, *, only_waiting: bool, outdated: Collection[str]) -> Q:
+    """The condition for summaries to make again: degraded, erased, quarantined, outdated.
 
     `prefix` is the way to the summary. With `only_waiting`, of the first only those that wait for a model.
     """
     degraded = Q(**{f"{prefix}is_degraded": True})
     if only_waiting:
         degraded &= Q(**{f"{prefix}quality__waits": True})
-    return degraded | Q(**{f"{prefix}erased_by__isnull": False}) | Q(**{f"{prefix}pk__in": _damaged_texts()})
+    without_text = Q(**{f"{prefix}erased_by__isnull": False}) | Q(**{f"{prefix}pk__in": _damaged_texts()})
+    return degraded | without_text | Q(**{f"{prefix}pk__in": outdated})
 
 
 def _damaged_texts() -> QuerySet[Summary, Any]:

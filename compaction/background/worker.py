@@ -15,10 +15,11 @@ from compaction.llm.configuration import chain_of
 from compaction.llm.guards import callable_models
 from compaction.models import CompactionJob
 from compaction.redo import waiting_for_a_model
+from compaction.sources import conversations_to_redo
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.errors import ConversationBusy, NotFound
 from conversations.models import Conversation
-from conversations.work.queue import Lease
+from conversations.work.queue import MOST_WOKEN_AT_ONCE, Lease
 
 BUSY_DELAY_SECONDS = 2.0
 
@@ -80,6 +81,8 @@ class CompactionWorker:
         jobs.QUEUE.wake_due()
         for conversation in self._pressed():
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MAINTENANCE)
+        for conversation_id in conversations_to_redo(limit=MOST_WOKEN_AT_ONCE):
+            jobs.request(conversation_id=conversation_id, reason=Reason.REDO)
         for conversation in self._to_redo():
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
 

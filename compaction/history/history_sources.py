@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from compaction.history.models import SessionSummary
-from compaction.rendering import ERASED
-from compaction.sources import read_slots, read_sources
+from compaction.rendering import ERASED, WITHHELD
+from compaction.sources import read_slots, read_sources, withheld_items
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 from conversations import sql
 from conversations.sql import snapshot
 
 _STATEMENTS = sql.load("compaction/history.sql")
-# In place of what is quarantined.
-WITHHELD = "[withheld]"
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,11 @@ def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
         slots = read_slots(conversation_id)
         if not slots:
             return []
-        read = read_sources(slots).read
-        withheld = {target for (target,) in sql.rows(_STATEMENTS["withheld_items"], [conversation_id])}
+        read = read_sources(slots, withheld=withheld_items(conversation_id)).read
     return [
         HistorySource(
             id=each.source.source_id,
-            source=replace(each.source, text=WITHHELD) if each.source.source_id in withheld else each.source,
+            source=each.source,
             hash=each.hash,
             earliest_at=each.earliest_at,
             latest_at=each.latest_at,

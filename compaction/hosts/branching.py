@@ -14,6 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
 from compaction.rendering import context_cost_of
+from compaction.sources import withheld_items
 from conversations.audit import Act, AuditLog
 from conversations.content.large_texts.moving import whole
 from conversations.errors import Conflict, Invalid, StaleHead
@@ -39,7 +40,6 @@ from conversations.types import (
 )
 
 _SQL = load("conversations/branches/paths.sql")
-_WITHHELD = load("compaction/history.sql")["withheld_items"]
 # So many messages are copied by one append of a fork.
 COPIED_AT_ONCE = 200
 
@@ -177,7 +177,7 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
     """The messages on the path to a seq, with the texts that were appended."""
     files = LargeFileService.from_settings()
     after = 0
-    withheld = {id for (id,) in rows(_WITHHELD, [source.pk])} if source.quarantined else set()
+    withheld = withheld_items(source.pk) if source.quarantined else ()
     while found := rows(_SQL["messages_on_path"], {"id": source.pk, "seq": last, "after": after, "limit": 100}):
         ids = [message_id for message_id, _ in found]
         needed = files_of(ids)

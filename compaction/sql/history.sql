@@ -18,26 +18,6 @@ SELECT line.summary_id, (
     FROM session_summary_memories l LEFT JOIN messages m USING (message_id) WHERE l.summary_id = line.summary_id
 ) FROM line ORDER BY place
 
--- name: withheld_items
--- The quarantined messages and summaries of a conversation, and the summaries that were made from them before; a message
--- is withheld with any of its parts.
-WITH RECURSIVE hidden AS (
-    SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at,
-           coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
-    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
-    WHERE q.conversation_id = %s AND q.released_at IS NULL
-), holding AS (
-    SELECT target AS summary_id, created_at FROM hidden WHERE message_id IS NULL
-    UNION
-    SELECT l.summary_id, hidden.created_at FROM hidden JOIN summary_messages l ON l.message_id = hidden.message_id
-    UNION
-    SELECT p.summary_id, holding.created_at
-    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.summary_id
-)
-SELECT target FROM hidden
-UNION
-SELECT s.summary_id FROM holding JOIN summaries s USING (summary_id) WHERE s.created_at < holding.created_at
-
 -- name: damaged_history
 -- Those of some summaries whose hash is not that of their text and sources, whose sources are not numbered from 0, or
 -- whose range or times are not those of their sources.

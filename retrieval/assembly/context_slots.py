@@ -36,6 +36,7 @@ LARGEST_TYPICAL_ITEM = 500
 END = 2**63 - 1
 
 _SQL = load("retrieval/assembly.sql")
+WITHHELD = _SQL["withheld"].format(withheld_items=load("compaction/quarantines.sql")["withheld_items"])
 _STORED = _SQL["stored_context"].format(roles_and_parts=_SQL["roles_and_parts"])
 _NOTHING: Sequence[Sequence[Any]] = ((),) * 6
 
@@ -96,7 +97,7 @@ class StoredContext:
             "overhead": MESSAGE_OVERHEAD_TOKENS,
             "has_summaries": self.counters.active_messages < self.counters.message_count,
         }
-        statement = f"{_STORED} UNION ALL {_SQL['withheld']}" if self.conversation.quarantined else _STORED
+        statement = f"{_STORED} UNION ALL {WITHHELD}" if self.conversation.quarantined else _STORED
         return page_in(rows(statement, values, binary=True))
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
@@ -116,10 +117,10 @@ def messages_around(conversation_id: int, seqs: Iterable[int], *, off_path: str)
 
 
 def withheld_ids(conversation: Conversation) -> frozenset[str]:
-    """The ids of the quarantined messages and summaries, which no model sees."""
+    """The ids of what is quarantined, and of summaries made from it, which no model sees."""
     if not conversation.quarantined:
         return frozenset()
-    return page_in(rows(_SQL["withheld"], {"id": conversation.conversation_id})).withheld
+    return page_in(rows(WITHHELD, {"id": conversation.conversation_id})).withheld
 
 
 def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:

@@ -28,10 +28,8 @@ GUIDE = (
 )
 # What is considered: the newest entries of the time line, and this many epochs and matches.
 MOST_RECENT, MOST_EPOCHS, MOST_MATCHES = 80, 40, 20
-# The newest sessions take this share of the room, or the matches of a query; the rest is for what lies before them.
-SHARE_IN_DETAIL, SHARE_OF_MATCHES = 0.6, 0.75
-# Less room than this is no share of its own: an element with a sentence or two.
-LEAST_SHARE = 120
+# What lies before the newest sessions has room for so many elements with a sentence or two, and at most this share.
+BEFORE, LEAST_SHARE, MOST_OF_ROOM = 2, 120, 0.4
 # Of what has no room, and of sessions without a summary, so many are named.
 NAMED, NAMED_PENDING = 5, 3
 
@@ -135,20 +133,19 @@ def _matches(
 def _choose(
     choice: Choice, sessions: Sequence[TimelineEntry], past: Sequence[TimelineEntry], matches: Sequence[TimelineEntry]
 ) -> None:
-    """Take the newest session, matches or more sessions, arcs and epochs, the rest."""
+    """Take the newest session, those that match or more of them, what lies before, the rest."""
     arcs = [each for each in past if each.kind is HistoryKind.ARC]
     epochs = [each for each in past if each.kind is HistoryKind.EPOCH]
-    whole = choice.room
-    before = 0 if whole < 2 * LEAST_SHARE else int(whole * (1 - SHARE_IN_DETAIL))
-    choice.share(sessions[:1], keep_free=before)
-    if matches:
-        choice.take(matches, keep_free=int(whole * (1 - SHARE_OF_MATCHES)))
-    else:
-        choice.take(sessions, keep_free=before)
-    choice.share([*(each for each in arcs if each.part_of is None), *epochs])
-    choice.take(matches)
-    choice.take(sessions)
-    choice.take(arcs)
+    answers = [each for each in matches if each.kind is HistoryKind.SESSION]
+    # An arc matches many words, and would take the place of the sessions that it is of.
+    others = [each for each in matches if each.kind is not HistoryKind.SESSION]
+    before = list(dict.fromkeys([*others, *(each for each in arcs if each.part_of is None), *epochs]))
+    kept = min(LEAST_SHARE * min(BEFORE, len(before)), int(choice.room * MOST_OF_ROOM))
+    choice.share(sessions[:1], keep_free=kept)
+    choice.take(answers if matches else sessions, keep_free=kept)
+    choice.share(before)
+    for rest in (matches, sessions, arcs):
+        choice.take(rest)
     choice.share(each for each in sessions if each.part_of is None)
 
 

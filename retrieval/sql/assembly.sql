@@ -95,11 +95,9 @@ FROM message_parts
 WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
 
 -- name: withheld
--- The quarantined messages and summaries; a message is withheld with any of its parts.
-SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[],
-       array_agg(coalesce('msg_' || p.message_id, q.target)), NULL::bigint[], NULL::boolean[]
-FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
-WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
+-- A template: the ids of what is quarantined, and of the summaries that carry its words.
+SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[], array_agg(target), NULL::bigint[], NULL::boolean[]
+FROM ({withheld_items}) AS withheld
 
 -- name: messages_around
 -- The messages near some seqs, each marked if the context does not show it itself; `roles_and_parts` follows.

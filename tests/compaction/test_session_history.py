@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from compaction.engine import CompactionEngine
 from compaction.history.history_maker import VERBATIM
-from compaction.history.history_sources import WITHHELD
 from compaction.history.history_worker import HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.history.types import HistoryKind, HistoryReason
 from compaction.llm.types import Unreachable
+from compaction.rendering import WITHHELD
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.output_checks import Refusal, Rejected

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
-from conversations.models import Conversation, Summary
+from compaction.models import CompactionRun
+from conversations.models import Conversation, Quarantine, Summary
 from integrity.repairs.quarantines import Quarantines
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext, AssemblyReason
@@ -141,3 +145,71 @@ def test_a_damaged_summary_with_foreign_links_is_not_made_again(compacted_id):
     CompactionEngine.from_settings().redo(conversation_id=compacted_id)
 
     assert not Summary.objects.filter(supersedes_id=summary.pk).exists()
+
+
+SECRET = "The door code is 7751-lighthouse"
+
+
+@pytest.fixture
+def secret_id(db: None) -> int:
+    """A compacted conversation whose third message holds the secret, in two depths of summaries."""
+    texts = [f"Message {n} about harbour {n} and the boats that lie there. " * 30 for n in range(24)]
+    texts[2] = f"{SECRET}. " * 30
+    return a_conversation(*texts).conversation_id
+
+
+def shown_to_models(conversation_id: int) -> str:
+    assembler = ContextAssembler.from_settings()
+    context = assembler.assemble(conversation_id=conversation_id)
+    past = assembler.assemble(conversation_id=conversation_id, as_of=24)
+    recalled = assembler.recall(conversation_id=conversation_id, budget=9000, share=1)
+    return "\n".join([*(item.text for item in (*context.items, *past.items)), recalled.text])
+
+
+def test_a_summary_of_what_was_quarantined_later_is_withheld_until_it_is_made_again(secret_id):
+    conversation_id = secret_id
+    engine = CompactionEngine.from_settings()
+    leaf = a_summary_of(a_store(), conversation_id, seqs=range(1, 7), content=f"{SECRET}.")
+    above = a_summary_of(a_store(), conversation_id, summaries=[leaf], content=f"As was said: {SECRET}.")
+    assert SECRET in shown_to_models(conversation_id)
+
+    quarantine_id = quarantined(message_ids(conversation_id)[2])
+
+    receipt = assembled(conversation_id).receipt
+    assert SECRET not in shown_to_models(conversation_id)
+    assert [line.id for line in receipt if line.reason is AssemblyReason.QUARANTINED] == [above.summary_id]
+
+    CompactionWorker.from_settings().sweep()
+    while CompactionWorker.from_settings().work():
+        pass
+
+    [again] = Summary.objects.filter(supersedes_id=above.summary_id)
+    assert again.pk in {item.id for item in assembled(conversation_id).items}
+    assert "7751" not in again.content and "harbour 0" in again.content
+    assert "7751" not in shown_to_models(conversation_id)
+    assert not Summary.objects.filter(content__contains="7751").exclude(pk__in=[leaf.summary_id, above.summary_id])
+
+    Quarantines.from_settings().release(quarantine_id=quarantine_id)
+    engine.redo(conversation_id=conversation_id)
+
+    assert "7751" in Summary.objects.get(supersedes_id=again.pk).content
+
+
+def test_what_is_quarantined_goes_into_no_summary(secret_id):
+    quarantined(message_ids(secret_id)[2])
+
+    CompactionEngine.from_settings().compact(conversation_id=secret_id)
+
+    assert Summary.objects.filter(conversation_id=secret_id).exists()
+    assert not Summary.objects.filter(content__contains="7751").exists()
+    assert "7751" not in shown_to_models(secret_id)
+
+
+def test_a_quarantine_during_a_run_overtakes_its_summaries(secret_id):
+    engine = CompactionEngine.from_settings()
+    engine.compact(conversation_id=secret_id)
+    run = CompactionRun.objects.get(conversation_id=secret_id)
+    quarantined(message_ids(secret_id)[2])
+    Quarantine.objects.update(created_at=run.started_at + timedelta(microseconds=1))
+
+    assert "7751" not in shown_to_models(secret_id)

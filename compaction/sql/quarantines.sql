@@ -1,0 +1,61 @@
+-- What quarantines keep from models: a summary carries the words of what it was made from. Of a summary that a run made, it
+-- counts when that run began, as it reads its sources before a model is called.
+
+-- name: withheld_items
+-- The quarantined messages and summaries of a conversation, and the summaries that were made from them before; a message
+-- is withheld with any of its parts.
+WITH RECURSIVE hidden AS (
+    SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at,
+           coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
+    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
+), holding AS (
+    SELECT target AS summary_id, created_at FROM hidden WHERE message_id IS NULL
+    UNION
+    SELECT l.summary_id, hidden.created_at FROM hidden JOIN summary_messages l ON l.message_id = hidden.message_id
+    UNION
+    SELECT p.summary_id, holding.created_at
+    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.summary_id
+)
+SELECT target FROM hidden
+UNION
+SELECT s.summary_id FROM holding JOIN summaries s USING (summary_id)
+LEFT JOIN compaction_runs r ON r.run_id = s.run_id
+WHERE coalesce(r.started_at, s.created_at) < holding.created_at
+
+-- name: outdated_summaries
+-- The newest summaries, of one conversation or of all, that were made from something which was quarantined since, or which
+-- was quarantined then and is released; with the time of that.
+WITH RECURSIVE changed AS MATERIALIZED (
+    SELECT coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
+           substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
+    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    WHERE %(id)s::bigint IS NULL OR q.conversation_id = %(id)s
+), made_from AS (
+    SELECT l.summary_id, changed.created_at, changed.released_at
+    FROM changed JOIN summary_messages l ON l.message_id = changed.message_id
+    UNION
+    SELECT p.summary_id, changed.created_at, changed.released_at
+    FROM changed JOIN summary_parents p ON p.parent_summary_id = changed.summary_id
+    UNION
+    SELECT p.summary_id, made_from.created_at, made_from.released_at
+    FROM made_from JOIN summary_parents p ON p.parent_summary_id = made_from.summary_id
+)
+SELECT s.summary_id, s.conversation_id, max(coalesce(made_from.released_at, made_from.created_at)) AS since
+FROM made_from JOIN summaries s USING (summary_id)
+LEFT JOIN compaction_runs r ON r.run_id = s.run_id
+WHERE s.erased_by_id IS NULL AND NOT EXISTS (SELECT FROM summaries newer WHERE newer.supersedes_id = s.summary_id)
+  AND CASE WHEN made_from.released_at IS NULL THEN coalesce(r.started_at, s.created_at) < made_from.created_at
+           ELSE coalesce(r.started_at, s.created_at) BETWEEN made_from.created_at AND made_from.released_at END
+GROUP BY s.summary_id, s.conversation_id
+
+-- name: conversations_to_redo
+-- A template: the conversations that show one of them, and for which no worker has tried to make it again since, within the
+-- last hour.
+SELECT DISTINCT conversation_id FROM ({outdated}) AS outdated JOIN context_items c USING (conversation_id, summary_id)
+WHERE NOT EXISTS (
+    SELECT FROM compaction_jobs j WHERE j.conversation_id = outdated.conversation_id
+      AND (j.state IN ('queued', 'leased')
+           OR j.reason = 'redo' AND j.finished_at > greatest(now() - interval '1 hour', since))
+)
+ORDER BY conversation_id LIMIT %(limit)s
