@@ -47,7 +47,7 @@ def lines(pieces: Iterable[str | None]) -> str:
 
 def going_on(cursor: str | None) -> str:
     """How to get the next page, if there is one."""
-    return f"More: the same again with cursor {cursor}" if cursor else ""
+    return f"More: the same with cursor {cursor}" if cursor else ""
 
 
 @singledispatch

@@ -26,7 +26,7 @@ from retrieval.types import (
 )
 
 # A shorter message that comes whole is named by its place alone, as an id would make it much dearer.
-SHORT_TOKENS = 100
+SHORT_TOKENS = 200
 # A model that wants more of them opens one; structured content has all that LCM gives.
 MOST_OUTLINES = 8
 # Shown in a form of their own, or no help to who reads.
@@ -35,7 +35,7 @@ _OF_A_DESCRIPTION = frozenset({
     "latest_at", "summary_kind", "depth", "level", "confidence", "confidence_reason", "opening_tokens", "source_tokens",
     "message_count", "sources", "source_messages", "manifest", "manifest_complete", "quality", "role", "author",
     "held_by", "content", "tokens", "complete", "content_offset", "content_total", "parts", "parts_json",
-    "parts_offset", "parts_total", "cursor", "erased", "is_degraded",
+    "parts_offset", "parts_total", "cursor", "erased", "is_degraded", "derived", "run_id",
 })  # fmt: skip
 
 
@@ -90,17 +90,20 @@ def _(described: Description) -> str:
         )
     )
     sure = described.confidence is not None and f"confidence {described.confidence:.2f}: {described.confidence_reason}"
-    opening = described.opening_tokens is not None and f"opens for {counted(described.opening_tokens, 'token')}"
+    opening = described.opening_tokens is not None and f"opens for {described.opening_tokens:,}"
     made_of = described.message_count is not None and f"of {counted(described.message_count, 'message')}"
     costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
+    held = {outline.summary_id for outline in described.held_by}
+    derived = ", ".join(each for each in described.derived if each not in held)
     text = ERASED if described.erased else described.content or described.parts_json
     return lines(
         (
             named,
             joined((made_of or None, costing or None, opening or None, sure or None)),
             as_fields(described, without=_OF_A_DESCRIPTION),
-            _outlines("below", described.manifest, is_complete=described.manifest_complete),
-            _outlines("held by", described.held_by),
+            f"derived: {derived}" if derived else None,
+            _outlines("below", map(_below, described.manifest), is_complete=described.manifest_complete),
+            _outlines("held by", map(_above, described.held_by)),
             text,
             going_on(described.cursor),
         )
@@ -117,20 +120,33 @@ def _when(first: datetime | None, last: datetime | None) -> str | None:
     return period(first, last) if first is not None and last is not None else None
 
 
-def _outlines(name: str, outlines: Sequence[SummaryOutline], *, is_complete: bool = True) -> str:
-    if not outlines:
+def _outlines(name: str, outlines: Iterable[str], *, is_complete: bool = True) -> str:
+    shown = list(outlines)
+    if not shown:
         return ""
-    more = len(outlines) - MOST_OUTLINES
+    more = len(shown) - MOST_OUTLINES
     behind = [f"- and {more:,}{'' if is_complete else ' or more'} others"] if more > 0 else []
-    return lines((f"{name}:", *map(text_of, outlines[:MOST_OUTLINES]), *behind))
+    return lines((f"{name}:", *shown[:MOST_OUTLINES], *behind))
 
 
 @text_of.register
 def _(outline: SummaryOutline) -> str:
-    active = ", in the context" if outline.active else ""
-    again = f", superseded by {outline.superseded_by}" if outline.superseded_by else ""
     cost = f"{outline.token_count:,} tokens, opens for {outline.opening_tokens:,}"
-    return f"- {outline.summary_id} [{span(outline)}] depth {outline.depth}, {cost}{active}{again}"
+    return f"- {outline.summary_id} [{span(outline)}] depth {outline.depth}, {cost}{_state(outline)}"
+
+
+def _below(outline: SummaryOutline) -> str:
+    """A summary that may be opened next."""
+    return f"- {outline.summary_id} [{span(outline)}] opens for {outline.opening_tokens:,}{_state(outline)}"
+
+
+def _above(outline: SummaryOutline) -> str:
+    return f"- {outline.summary_id} [{span(outline)}]{_state(outline)}"
+
+
+def _state(outline: SummaryOutline) -> str:
+    again = f", superseded by {outline.superseded_by}" if outline.superseded_by else ""
+    return f"{', in the context' if outline.active else ''}{again}"
 
 
 @text_of.register
@@ -143,7 +159,7 @@ def _(described: RangeDescription) -> str:
             f"not summarized: {', '.join(map(span, described.raw_messages))}" if described.raw_messages else None,
         )
     )
-    below = _outlines("below", described.manifest, is_complete=described.manifest_complete)
+    below = _outlines("below", map(_below, described.manifest), is_complete=described.manifest_complete)
     return lines((f"{size}.", *map(text_of, described.nodes), below, described.note))
 
 

@@ -13,6 +13,8 @@ from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
 WIDTH = 200
+# About as many characters as the passages have that long messages are ranked by (`relevance_search.HALF_A_PASSAGE`).
+RANKED_BY = 360
 # The end of a sentence or of a line, with the blanks behind it.
 _BETWEEN_SENTENCES = re.compile(r"(?:[.!?]\s|\n)\s*")
 # What is in the index of a text is in its first characters.
@@ -53,13 +55,16 @@ Spot = tuple[int, int, int]
 
 
 def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
-    """The `width` characters of a text whose different needles are worth most.
+    """The `width` characters worth most of the passage that a text is ranked by.
 
     Without any of them, the beginning of the text.
     """
     spots = _spots(content[:SEARCHED], needles)
     if not spots:
         return Snippet(content[:width], 0)
+    if width < RANKED_BY:
+        first, last = _cluster(spots, needles.worths, RANKED_BY)
+        spots = spots[first : last + 1]
     first, last = _cluster(spots, needles.worths, width)
     start = _start(content, spots[first][0], spots[last][1], width)
     shown = ((begin - start, min(end - start, width)) for begin, end, _ in spots if start <= begin < start + width)

@@ -17,7 +17,7 @@ from tests.conversations.real_data import DATA
 from tests.scratch_database import scratch_database
 from tests.tables import in_columns, met
 
-CHAPTERS = ("retrieval", "contexts", "long_messages", "summaries", "tokens", "sessions")
+CHAPTERS = ("retrieval", "contexts", "long_messages", "summaries", "tokens", "sessions", "answer_costs")
 HEADINGS = ("goal", "measure", "method", "value", "95 of 100", "wanted", "")
 
 
@@ -30,11 +30,11 @@ def main() -> None:
         return
     with scratch_database():
         # Not imported above: models want a Django that is set up.
-        from tests.evaluation import contexts, long_messages, retrieval, sessions, summaries, tokens
+        from tests.evaluation import answer_costs, contexts, long_messages, retrieval, sessions, summaries, tokens
 
         # Retrieval first: it searches everything that is there.
         for name, chapter in zip(
-            CHAPTERS, (retrieval, contexts, long_messages, summaries, tokens, sessions), strict=True
+            CHAPTERS, (retrieval, contexts, long_messages, summaries, tokens, sessions, answer_costs), strict=True
         ):
             if name not in chosen:
                 continue

@@ -107,7 +107,7 @@ def test_a_described_summary_costs_less_than_nine_hundred_tokens(talk, ask, kind
         answer, _ = ask("lcm_describe", {"id": summary.pk})
 
         assert summary.content in text_in(answer)
-        assert count(text_in(answer)) <= max(900, summary.token_count + 300)
+        assert count(text_in(answer)) <= max(900, summary.token_count + 230)
 
 
 def test_an_expanded_leaf_costs_its_text_and_a_tenth(talk, ask):

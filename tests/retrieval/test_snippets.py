@@ -118,6 +118,16 @@ def test_folding_in_place_moves_nothing(text):
     assert len(folded_in_place(text)) == len(text)
 
 
+def test_of_a_long_text_the_passage_is_shown_that_it_is_ranked_by():
+    filler = " of no interest" * 40
+    apart = "port " + "filler " * 20 + "docker " + "filler " * 20 + "is open"
+    content = f"the port of docker{filler}. {apart}{filler}"
+
+    shown = snippet(content, Needles.of({"port": 1.0, "docker": 1.0, "open": 1.0}))
+
+    assert content.index(apart) <= shown.offset + shown.highlights[0][0] < content.index(apart) + len(apart)
+
+
 @given(st.text(st.sampled_from("ab. \n"), max_size=600), st.integers(10, 100))
 def test_a_passage_holds_what_a_snippet_shows_and_is_not_much_longer(content, width):
     needles = Needles.of({"ab": 1.0})
