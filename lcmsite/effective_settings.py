@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 
 from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.embeddings import EmbedderPolicy
 from conversations.policy import Policy
 from lcmsite.environment import TITLES, Deployment, Variable, declared
 
@@ -57,7 +58,7 @@ class EffectiveSettings:
 
 
 # Addresses, processes, models, their prices and limits: what only whoever runs the site needs to know.
-_OF_THE_SITE = frozenset({ModelsPolicy, Deployment})
+_OF_THE_SITE = frozenset({ModelsPolicy, EmbedderPolicy, Deployment})
 
 
 def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[SettingGroup, ...]:

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.core.checks import Error
 
 from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.embeddings import EmbedderPolicy
 from compaction.policy import CompactionPolicy, HistoryPolicy
 from conversations.errors import Invalid
 from conversations.policy import (
@@ -328,6 +329,7 @@ TITLES: Mapping[type, str] = {
     CompactionPolicy: "Making room",
     HistoryPolicy: "Memory across conversations",
     ModelsPolicy: "Language models",
+    EmbedderPolicy: "Semantic search",
     RetrievalPolicy: "Searching and reading",
     RetentionPolicy: "Retention",
     IntegrityPolicy: "Integrity",

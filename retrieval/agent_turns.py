@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from django.db import transaction
 
@@ -39,7 +39,6 @@ class Turns:
     def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
         return cls(Branches.from_settings(scope), ContextAssembler.from_settings(scope))
 
-    @transaction.atomic
     def turn(
         self,
         *,
@@ -62,8 +61,30 @@ class Turns:
         assembly raise; of an error nothing is left.
         """
         require_names(idempotency_key=idempotency_key)
+        self.assembler.prepare(query)
+        with transaction.atomic():
+            return self._turn(
+                conversation_id=conversation_id,
+                new=[_keyed(message, idempotency_key, place) for place, message in enumerate(messages, start=1)],
+                expected_seq=expected_seq,
+                head_seq=head_seq,
+                budget=budget,
+                query=query,
+                format=context_format,
+                reserve=reserve,
+                keep_receipt=keep_receipt,
+            )
+
+    def _turn(
+        self,
+        *,
+        conversation_id: int,
+        new: Sequence[NewMessage],
+        expected_seq: int | None,
+        head_seq: int | None,
+        **context_options: Any,
+    ) -> Turn:
         store = self.branches.store
-        new = [_keyed(message, idempotency_key, place) for place, message in enumerate(messages, start=1)]
         conversation = store.scope.conversation(conversation_id, locked=True)
         appended = None
         if not self._is_stored(conversation_id, new):
@@ -77,14 +98,7 @@ class Turns:
                 self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
         if new:
             appended = store.append_messages(conversation_id=conversation_id, messages=new)
-        context = self.assembler.assemble(
-            conversation_id=conversation_id,
-            budget=budget,
-            query=query,
-            format=context_format,
-            reserve=reserve,
-            keep_receipt=keep_receipt,
-        )
+        context = self.assembler.assemble(conversation_id=conversation_id, **context_options)
         head = store.get_conversation(conversation_id=conversation_id).head_seq
         return Turn(conversation_id, head, appended, context)
 

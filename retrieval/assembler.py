@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from compaction.llm.embeddings import EmbedderPolicy
 from compaction.policy import CompactionPolicy
 from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
@@ -40,6 +41,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.page import FoundRow
 from retrieval.search.snippets import Needles
+from retrieval.semantic import questions
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 
@@ -95,6 +97,11 @@ class ContextAssembler:
         if keep_receipt:
             context = keep(context, last_seq=slots.counters.message_count, most=self.limits.kept_receipts)
         return context if format is None else _in_format(context, MessageFormat(format))
+
+    def prepare(self, query: str | None) -> None:
+        """Have the vector of a query made, for an assembly within a transaction."""
+        if query is not None and EmbedderPolicy.from_settings().embedder_url:
+            questions.ready(storable(query[: self.limits.max_query_length]))
 
     def list_receipts(
         self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20

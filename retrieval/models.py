@@ -1,4 +1,4 @@
-"""Receipts of what models were shown, grants to read, and map runs."""
+"""Receipts of what models were shown, grants to read, map runs, and embedders."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from conversations.models import Conversation, Workspace
 from retrieval.map.models import MapEvent as MapEvent
 from retrieval.map.models import MapItem as MapItem
 from retrieval.map.models import MapRun as MapRun
+from retrieval.semantic.models import EmbeddedConversation as EmbeddedConversation
+from retrieval.semantic.models import Embedder as Embedder
 
 
 class AssemblyReceipt(models.Model):

@@ -52,7 +52,10 @@ FEW = Field(max_length=MOST_NAMED)
 class GrepParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     query: Query = Field(description="What to look for.")
-    mode: Literal["full_text", "regex"] = optional("Words in websearch syntax, or a regular expression.")
+    mode: Literal["full_text", "regex", "semantic", "hybrid"] = optional(
+        "Words in websearch syntax, or a regular expression; where the operator has set up an embedder, semantic finds "
+        "messages by what they mean, and hybrid by words and meaning."
+    )
     scope: Annotated[GrepScope, OneOf] = optional("Where to look; both is messages and summaries.")
     conversation_ids: Annotated[list[ConversationId], FEW] = optional("Several conversations instead of one.")
     since: Moment = optional("Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")

@@ -1,4 +1,4 @@
-"""Tasks of map runs. The rows are the work; a task only starts a worker."""
+"""Tasks of map runs and embedding. Rows are the work; a task starts a worker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from huey import crontab
 from conversations.work.queue import wake
 from retrieval.map.item_queue import map_due
 from retrieval.map.map_worker import MapWorker
+from retrieval.semantic.embedders import embedding_due
+from retrieval.semantic.embedding_worker import EmbeddingWorker
 
 
 @db_task(queue="maintenance")
@@ -25,3 +27,19 @@ def sweep_map_runs() -> None:
 @receiver(map_due)
 def wake_a_worker_for_map_runs(*, delay_seconds: float, **_: object) -> None:
     wake(work_on_map_runs, delay_seconds=delay_seconds)
+
+
+@db_task(queue="maintenance")
+def embed_messages() -> None:
+    EmbeddingWorker.from_settings().work()
+
+
+@db_periodic_task(crontab(minute="*"), queue="maintenance")
+def sweep_embeddings() -> None:
+    """Embed new messages, where an embedder is set up."""
+    EmbeddingWorker.from_settings().sweep()
+
+
+@receiver(embedding_due)
+def wake_a_worker_for_embedding(*, delay_seconds: float, **_: object) -> None:
+    wake(embed_messages, delay_seconds=delay_seconds)

@@ -19,6 +19,9 @@ from retrieval.slices import PartView
 class GrepMode(StrEnum):
     FULL_TEXT = "full_text"
     REGEX = "regex"
+    # By what a message means, and by both: where an embedder is set up.
+    SEMANTIC = "semantic"
+    HYBRID = "hybrid"
 
 
 class GrepScope(StrEnum):
@@ -230,6 +233,8 @@ class Description:
     conversation: ConversationRecord | None = None
     raw_messages: tuple[MessageSpan, ...] = ()
     summary_count: int | None = None
+    # Of a conversation: how many of its messages search by meaning knows; None where no embedder is set up.
+    embedded_messages: int | None = None
     # Its text, or a file's bytes, had to be erased for good; what is left are its place and its hashes.
     erased: bool = False
     # Why it is shown to no model until it is put right; None for what is not quarantined.

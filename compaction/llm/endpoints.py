@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.db import transaction
 from django.utils import timezone
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, cost_of
+from compaction.llm.embeddings import EMBEDDER, EmbedderPolicy
 from compaction.llm.types import BreakerState, EndpointRecord, Protocol
 from compaction.models import ModelEndpoint
 from conversations.audit import Act, AuditLog
@@ -34,23 +36,29 @@ class ModelEndpoints:
     policy: ModelsPolicy
     scope: Scope = EVERYTHING
     now: Callable[[], datetime] = timezone.now
+    embedder: EmbedderPolicy = EmbedderPolicy()
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> ModelEndpoints:
-        return cls(policy=ModelsPolicy.from_settings(), scope=scope)
+        return cls(policy=ModelsPolicy.from_settings(), scope=scope, embedder=EmbedderPolicy.from_settings())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models there are; the embedder is one where it is configured."""
+        return (*MODELS, EMBEDDER) if self.embedder.is_configured else MODELS
 
     def list_endpoints(self) -> list[EndpointRecord]:
         """List the language models: circuit breaker, calls and cost of each."""
-        rows = ModelEndpoint.objects.in_bulk(MODELS)
-        return [self._record(rows.get(name) or self._untried(name)) for name in MODELS]
+        rows = ModelEndpoint.objects.in_bulk(self.names)
+        return [self._record(rows.get(name) or self._untried(name)) for name in self.names]
 
     def reset_endpoint(self, *, name: str) -> EndpointRecord:
         """Close a model's breaker and reset its window; NotFound if unknown.
 
         It is sent a temperature again, too. What it has cost in all stays counted.
         """
-        if name not in MODELS:
-            raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(MODELS)}.")
+        if name not in self.names:
+            raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(self.names)}.")
         with transaction.atomic():
             # One statement, as all that change the row; it makes the row of a model that was never called.
             ModelEndpoint.objects.bulk_create(
@@ -68,20 +76,38 @@ class ModelEndpoints:
         return record_of(
             EndpointRecord,
             row,
-            protocol=Protocol(row.name).value,
             # No more of the address: a path may tell more than a page should show.
-            host=_host_of(self.policy.url(row.name)),
-            model=self.policy.model(row.name),
-            is_configured=not self.policy.missing(row.name),
+            host=_host_of(self._url(row.name)),
             state=self._state(row),
-            refuses_temperature=row.temperature_refused_by == (self.policy.model(row.name) or None),
+            **self._settings(row),
             window_ends_at=window_ends_at if is_running else None,
             window_calls=row.window_calls if is_running else 0,
             window_calls_limit=self.policy.spend_max_calls or None,
             window_tokens=row.window_tokens if is_running else 0,
             window_tokens_limit=self.policy.spend_max_tokens or None,
-            cost=cost_of(row.tokens_in, row.tokens_out, prices=self.policy.prices(row.name)),
         )
+
+    def _url(self, name: str) -> str:
+        return self.embedder.embedder_url if name == EMBEDDER else self.policy.url(name)
+
+    def _settings(self, row: ModelEndpoint) -> dict[str, Any]:
+        """What the settings say of a model, and its cost by them."""
+        if row.name == EMBEDDER:
+            found: dict[str, Any] = {
+                "protocol": "embeddings",
+                "model": self.embedder.embedder_model,
+                "is_configured": self.embedder.is_configured,
+            }
+            prices = self.embedder.prices
+        else:
+            found = {
+                "protocol": Protocol(row.name).value,
+                "model": self.policy.model(row.name),
+                "is_configured": not self.policy.missing(row.name),
+            }
+            prices = self.policy.prices(row.name)
+        refuses = row.temperature_refused_by == (found["model"] or None)
+        return {**found, "refuses_temperature": refuses, "cost": cost_of(row.tokens_in, row.tokens_out, prices=prices)}
 
     def _state(self, row: ModelEndpoint) -> BreakerState:
         if row.open_until is None:

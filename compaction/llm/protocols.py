@@ -79,7 +79,7 @@ def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
 
 def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
     """The answer's reply without thinking; BadAnswer if it is cut off or missing."""
-    payload = _read_json(body)
+    payload = read_json(body)
     read = _anthropic_reply if endpoint.protocol is Protocol.ANTHROPIC else _chat_reply
     content, stop, usage = read(payload)
     if content is _NO_REPLY:
@@ -121,8 +121,8 @@ def _temperature(prompt: Prompt) -> dict[str, float]:
 
 def _chat_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
     usage = Usage(
-        tokens_in=_count_in(payload.get("usage"), "prompt_tokens", "input_tokens"),
-        tokens_out=_count_in(payload.get("usage"), "completion_tokens", "output_tokens"),
+        tokens_in=count_in(payload.get("usage"), "prompt_tokens", "input_tokens"),
+        tokens_out=count_in(payload.get("usage"), "completion_tokens", "output_tokens"),
     )
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -152,7 +152,7 @@ def _anthropic_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
     counts = payload.get("usage")
     # What came from, or went into, the vendor's cache was read too.
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    usage = Usage(sum(_count_in(counts, name) for name in read), _count_in(counts, "output_tokens"))
+    usage = Usage(sum(count_in(counts, name) for name in read), count_in(counts, "output_tokens"))
     blocks = payload.get("content")
     return blocks if isinstance(blocks, list) else _NO_REPLY, payload.get("stop_reason"), usage
 
@@ -166,7 +166,7 @@ def _text(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _read_json(body: bytes) -> dict[str, Any]:
+def read_json(body: bytes) -> dict[str, Any]:
     """The object that an answer consists of; BadAnswer if it is none."""
     if not body.strip():
         raise BadAnswer("the answer is empty")
@@ -241,7 +241,7 @@ def _moment(written: str) -> float | None:
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _count_in(usage: object, *names: str) -> int:
+def count_in(usage: object, *names: str) -> int:
     """The first of these counts that a vendor reports, or 0."""
     if not isinstance(usage, Mapping):
         return 0

@@ -1,4 +1,4 @@
-"""Verbs for the operator: settings, backups, trigram index, MCP over stdio."""
+"""Verbs for the operator: settings, backups, optional indexes, MCP over stdio."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lcmsite.effective_settings import EffectiveSettings, settings_in_force
 from lcmsite.ops.backup.backups import back_up, restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
+from retrieval.semantic.embedders import Embedders
 
 TRIGRAMS = "Working on the trigram index ..."
 
@@ -110,3 +111,25 @@ def drop_trigram_index(session: Session, arguments: Namespace) -> Any:
 @verb("trigram-index status", for_operator=True)
 def show_trigram_index(session: Session, arguments: Namespace) -> Any:
     return trigrams.status(RetrievalPolicy.from_settings())
+
+
+@verb("embed setup", for_operator=True, description=Embedders.set_up.__doc__)
+def set_up_embedder(session: Session, arguments: Namespace) -> Any:
+    with waiting("Asking the embedder ..."):
+        return Embedders.from_settings().set_up()
+
+
+@verb("embed status", for_operator=True)
+def show_embedders(session: Session, arguments: Namespace) -> Any:
+    """Show whether search by meaning is ready, and how far each embedder is."""
+    return Embedders.from_settings().status()
+
+
+@verb(
+    "embed drop",
+    argument("embedder_id", type=int, metavar="ID", help="The embedder, as `lcm embed status` lists it."),
+    for_operator=True,
+    description=Embedders.drop.__doc__,
+)
+def drop_embedder(session: Session, arguments: Namespace) -> Any:
+    return Embedders.from_settings().drop(embedder_id=arguments.embedder_id)

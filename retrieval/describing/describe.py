@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from compaction.llm.embeddings import EmbedderPolicy
 from compaction.models import CompactionRun
 from conversations.content.lossless_values import is_storable
 from conversations.errors import NotFound
@@ -15,6 +16,7 @@ from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.session_outlines import described_session
 from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
+from retrieval.semantic.embedders import PROGRESS
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_IN_MANIFEST = 50
@@ -199,4 +201,10 @@ def _conversation(conversation: Conversation) -> Description:
         run=last_run.as_record() if last_run is not None else None,
         raw_messages=tuple(MessageSpan(*row) for row in raw),
         summary_count=summary_count,
+        embedded_messages=_embedded_messages(conversation) if EmbedderPolicy.from_settings().embedder_url else None,
     )
+
+
+def _embedded_messages(conversation: Conversation) -> int | None:
+    found = rows(PROGRESS["embedded_of_conversation"], {"conversation_id": conversation.conversation_id})
+    return found[0][0] if found else None

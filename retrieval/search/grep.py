@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
+from compaction.llm.embeddings import EmbedderPolicy
 from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, LcmError, Unavailable
@@ -23,8 +24,11 @@ from retrieval.search.prepare import Deadline, Prepared, bounded, prepare
 from retrieval.search.query.parser import interpretations, parse
 from retrieval.search.recency import RecencySearch
 from retrieval.search.relevance.relevance_search import RelevanceSearch
-from retrieval.search.request import SearchRequest, wrong
+from retrieval.search.request import BY_MEANING, SearchRequest, wrong
+from retrieval.search.semantic_search import SemanticSearch
 from retrieval.search.snippets import Needles
+from retrieval.semantic import questions
+from retrieval.semantic.questions import Question
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
 # What is stripped from a text that is searched literally.
@@ -55,8 +59,9 @@ class Grep:
         request = request.validated(self.policy)
         fingerprint = request.fingerprint(self.scope.workspace_id)
         position = read_position(request.cursor, fingerprint) if request.cursor is not None else BEGINNING
+        question = questions.asked(request.query) if request.mode in BY_MEANING else None
         with self._bounded(is_pattern=request.mode is GrepMode.REGEX) as deadline:
-            found, cold_messages = self._found(request, position, deadline)
+            found, cold_messages = self._found(request, position, deadline, question)
             shown = matches(found.rows[: request.limit], Needles.of(found.lexemes))
         most = self.policy.max_grep_tokens
         max_tokens = most if request.max_tokens is None else min(request.max_tokens, most)
@@ -95,8 +100,13 @@ class Grep:
         query = storable(query[: self.policy.max_query_length])
         request = SearchRequest(query, scope=GrepScope.MESSAGES, conversation_id=conversation_id)
         queries = interpretations(query)
+        question = questions.ready(query) if EmbedderPolicy.from_settings().embedder_url else None
         with self._bounded():
-            found = RelevanceSearch(prepare(request, self.scope, queries), limit, wanted=limit).first(queries)
+            prepared = prepare(request, self.scope, queries)
+            if question is None:
+                found = RelevanceSearch(prepared, limit, wanted=limit).first(queries)
+            else:
+                found = SemanticSearch(prepared, question, limit, with_words=True).ranked(queries)
             conversation = self.scope.conversation(conversation_id)
             yield (conversation, found.rows, found.lexemes) if found is not None else (conversation, (), {})
 
@@ -110,7 +120,9 @@ class Grep:
 
         return bounded(milliseconds=timeout, refusal=too_slow)
 
-    def _found(self, request: SearchRequest, position: Position, deadline: Deadline) -> tuple[Found, int]:
+    def _found(
+        self, request: SearchRequest, position: Position, deadline: Deadline, question: Question | LcmError | None
+    ) -> tuple[Found, int]:
         """What the search finds behind a position, and the number of cold messages."""
         is_pattern = request.mode is GrepMode.REGEX
         queries = () if is_pattern else interpretations(request.query)
@@ -125,6 +137,9 @@ class Grep:
             found = self._in_cold_storage(request, prepared, ColdSearch(prepared.filters, most, deadline, position))
         elif is_pattern:
             found = by_pattern(translated(request.query))
+        elif question is not None:
+            with_words = request.mode is GrepMode.HYBRID
+            found = SemanticSearch(prepared, question, most, position, with_words=with_words).first(queries)
         elif request.order is GrepSort.RECENCY:
             found = RecencySearch(prepared, most, position).first(queries)
         else:

@@ -31,6 +31,7 @@ _HAD_BY = {
     "depth": frozenset({SUMMARY}),
     **dict.fromkeys(("from_seq", "to_seq", "under"), frozenset({MESSAGE, SUMMARY})),
 }
+BY_MEANING = frozenset({GrepMode.SEMANTIC, GrepMode.HYBRID})
 # What may change from page to page of the same search.
 _OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})
 
@@ -79,11 +80,15 @@ class SearchRequest:
                     raise wrong(name, "Messages are numbered within their conversation: name one conversation.")
         if MESSAGE not in self.kinds and self.cold:
             raise wrong("cold", "Only messages go cold: summaries and files are found without it.")
+        if self.mode in BY_MEANING and self.cold:
+            raise wrong("mode", "Cold texts have no vectors: search them for words or by a regular expression.")
         if self.order is not GrepSort.RECENCY and self.cold:
             raise wrong("sort", "Cold texts are not indexed, so nothing is known to rank them by: sort by recency.")
         if self.order is not GrepSort.RECENCY and self.mode is GrepMode.REGEX:
             raise wrong("sort", "A regular expression matches or does not: its matches are sorted by recency only.")
-        return replace(self, conversation_id=self.named[0]) if len(self.named) == 1 else self
+        if self.order is not GrepSort.RELEVANCE and self.mode in BY_MEANING:
+            raise wrong("sort", "What is found by meaning is sorted by relevance only.")
+        return replace(self, conversation_id=self.named[0], conversation_ids=()) if len(self.named) == 1 else self
 
     def _check_query(self, policy: RetrievalPolicy) -> None:
         is_regex = self.mode is GrepMode.REGEX
@@ -113,6 +118,10 @@ class SearchRequest:
             if not kinds & having:
                 raise wrong(name, f"Nothing answers to this among what else is asked for ({', '.join(sorted(kinds))}).")
             kinds &= having
+        if self.mode is GrepMode.SEMANTIC:
+            if MESSAGE not in kinds:
+                raise wrong("mode", "Only messages are found by what they mean; search summaries and files for words.")
+            kinds &= {MESSAGE}
         return kinds
 
     @property

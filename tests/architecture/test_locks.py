@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.house.sources import PROJECT, ROOMS, trees
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-embedder.lock")
 
 TOOLS = {"pytest", "hypothesis", "mypy", "playwright", "ruff", "schemathesis", "setuptools", "uv"}
 

@@ -26,8 +26,11 @@ def main() -> None:
         "--only",
         nargs="*",
         default=(),
-        choices=("ingest", "http", "history", "check", "memory"),
+        choices=("ingest", "http", "history", "check", "vectors", "memory"),
         help="these chapters alone",
+    )
+    parser.add_argument(
+        "--passages", type=int, default=10_000, help="so many passages with vectors; 1,000,000 take an hour"
     )
     arguments = parser.parse_args()
     # Calm: conversations of any length are compacted when it is their turn to be measured, and not before. What is
@@ -41,7 +44,7 @@ def main() -> None:
         # Not imported above: models want a Django that is set up.
         from tests.benchmarks.course import run
 
-        run(QUICK if arguments.quick else FULL, only=arguments.only)
+        run(QUICK if arguments.quick else FULL, only=arguments.only, passages=arguments.passages)
     print(f"{time.monotonic() - started:.0f} s in all.")
 
 

@@ -25,19 +25,21 @@ from tests.benchmarks import (
     resident,
     search,
     sqlite,
+    vectors,
 )
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
 from tests.benchmarks.weather import weather
 
 
-def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
+def run(sizes: Sequence[int], *, only: Sequence[str] = (), passages: int = 10_000) -> None:
     """Measure everything, or the chapters named, and print the table."""
     chapters: dict[str, Callable[[Sequence[int]], list[Line]]] = {
         "ingest": _ingest,
         "http": _over_http,
         "history": _histories,
         "check": checking.checked,
+        "vectors": lambda _: vectors.searched(passages),
         "memory": lambda _: resident.resident(),
     }
     names = only or list(chapters)

@@ -168,6 +168,22 @@ ALTER TABLE ONLY public.django_migrations
 ALTER TABLE ONLY public.django_session
     ADD CONSTRAINT django_session_pkey PRIMARY KEY (session_key);
 
+-- CONSTRAINT embedded_conversations embedded_conversations_are_listed_once
+ALTER TABLE ONLY public.embedded_conversations
+    ADD CONSTRAINT embedded_conversations_are_listed_once UNIQUE (conversation_id, embedder_id);
+
+-- CONSTRAINT embedded_conversations embedded_conversations_pkey
+ALTER TABLE ONLY public.embedded_conversations
+    ADD CONSTRAINT embedded_conversations_pkey PRIMARY KEY (job_id);
+
+-- CONSTRAINT embedders embedders_are_listed_once
+ALTER TABLE ONLY public.embedders
+    ADD CONSTRAINT embedders_are_listed_once UNIQUE (url, model, question_model);
+
+-- CONSTRAINT embedders embedders_pkey
+ALTER TABLE ONLY public.embedders
+    ADD CONSTRAINT embedders_pkey PRIMARY KEY (embedder_id);
+
 -- CONSTRAINT erasures erasures_pkey
 ALTER TABLE ONLY public.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (erasure_id);
@@ -505,6 +521,14 @@ ALTER TABLE ONLY public.django_admin_log
 -- FK CONSTRAINT django_admin_log django_admin_log_user_id_c564eba6_fk_auth_user_id
 ALTER TABLE ONLY public.django_admin_log
     ADD CONSTRAINT django_admin_log_user_id_c564eba6_fk_auth_user_id FOREIGN KEY (user_id) REFERENCES public.auth_user(id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT embedded_conversations embedded_conversatio_conversation_id_d7330252_fk_conversat
+ALTER TABLE ONLY public.embedded_conversations
+    ADD CONSTRAINT embedded_conversatio_conversation_id_d7330252_fk_conversat FOREIGN KEY (conversation_id) REFERENCES public.conversations(conversation_id) DEFERRABLE INITIALLY DEFERRED;
+
+-- FK CONSTRAINT embedded_conversations embedded_conversatio_embedder_id_d2a13e05_fk_embedders
+ALTER TABLE ONLY public.embedded_conversations
+    ADD CONSTRAINT embedded_conversatio_embedder_id_d2a13e05_fk_embedders FOREIGN KEY (embedder_id) REFERENCES public.embedders(embedder_id) DEFERRABLE INITIALLY DEFERRED;
 
 -- FK CONSTRAINT erasures erasures_act_id_39cf8756_fk_audit_log_audit_id
 ALTER TABLE ONLY public.erasures
@@ -944,6 +968,65 @@ BEGIN
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
+END
+$$;
+
+-- FUNCTION lcm_forget_vectors(bigint[])
+CREATE FUNCTION public.lcm_forget_vectors(p_messages bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+  vectors regclass;
+BEGIN
+  PERFORM FROM messages WHERE message_id = ANY(p_messages) ORDER BY message_id FOR UPDATE;
+  FOR vectors IN SELECT to_regclass('embedding_vectors_' || embedder_id) FROM embedders LOOP
+    IF vectors IS NOT NULL THEN
+      EXECUTE format('DELETE FROM %s WHERE message_id = ANY($1)', vectors) USING p_messages;
+    END IF;
+  END LOOP;
+END
+$_$;
+
+-- FUNCTION lcm_forget_vectors_of_quarantined()
+CREATE FUNCTION public.lcm_forget_vectors_of_quarantined() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+  held bigint := CASE
+    WHEN NEW.target ~ '^msg_[0-9]{1,18}$' THEN substr(NEW.target, 5)::bigint
+    ELSE (SELECT message_id FROM message_parts WHERE part_id = NEW.target)
+  END;
+BEGIN
+  IF held IS NULL OR NOT EXISTS (SELECT FROM embedders) THEN
+    RETURN NULL;
+  END IF;
+  IF NEW.released_at IS NULL THEN
+    PERFORM lcm_forget_vectors(ARRAY[held]);
+  ELSE
+    UPDATE embedded_conversations e SET upto_seq = m.seq - 1 FROM messages m
+    WHERE m.message_id = held AND e.conversation_id = m.conversation_id AND e.upto_seq >= m.seq;
+  END IF;
+  RETURN NULL;
+END
+$_$;
+
+-- FUNCTION lcm_forget_vectors_of_texts()
+CREATE FUNCTION public.lcm_forget_vectors_of_texts() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF EXISTS (SELECT FROM embedders) THEN
+    PERFORM lcm_forget_vectors(ARRAY(
+      SELECT message_id FROM changed WHERE erased_by_id IS NOT NULL OR cold_block_id IS NOT NULL
+    ));
+    UPDATE embedded_conversations e SET upto_seq = least(e.upto_seq, again.first_seq - 1)
+    FROM (
+      SELECT conversation_id, min(seq) AS first_seq FROM changed
+      WHERE erased_by_id IS NULL AND cold_block_id IS NULL GROUP BY conversation_id
+    ) AS again
+    WHERE e.conversation_id = again.conversation_id AND e.upto_seq >= again.first_seq;
+  END IF;
+  RETURN NULL;
 END
 $$;
 
@@ -1604,6 +1687,18 @@ CREATE INDEX django_session_expire_date_a5c62663 ON public.django_session USING 
 -- INDEX django_session_session_key_c0390e0f_like
 CREATE INDEX django_session_session_key_c0390e0f_like ON public.django_session USING btree (session_key varchar_pattern_ops);
 
+-- INDEX embedded_conv_open_idx
+CREATE INDEX embedded_conv_open_idx ON public.embedded_conversations USING btree (run_after) WHERE (state = ANY (ARRAY['queued'::text, 'leased'::text]));
+
+-- INDEX embedded_conversations_conversation_id_d7330252
+CREATE INDEX embedded_conversations_conversation_id_d7330252 ON public.embedded_conversations USING btree (conversation_id);
+
+-- INDEX embedded_conversations_embedder_id_d2a13e05
+CREATE INDEX embedded_conversations_embedder_id_d2a13e05 ON public.embedded_conversations USING btree (embedder_id);
+
+-- INDEX embedders_build_and_serve_once
+CREATE UNIQUE INDEX embedders_build_and_serve_once ON public.embedders USING btree (state) WHERE (state = ANY (ARRAY['building'::text, 'current'::text]));
+
 -- INDEX erasures_act_id_39cf8756
 CREATE INDEX erasures_act_id_39cf8756 ON public.erasures USING btree (act_id);
 
@@ -2136,6 +2231,26 @@ ALTER TABLE public.django_migrations ALTER COLUMN id ADD GENERATED BY DEFAULT AS
     CACHE 1
 );
 
+-- SEQUENCE embedded_conversations_job_id_seq
+ALTER TABLE public.embedded_conversations ALTER COLUMN job_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.embedded_conversations_job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- SEQUENCE embedders_embedder_id_seq
+ALTER TABLE public.embedders ALTER COLUMN embedder_id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.embedders_embedder_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- SEQUENCE file_references_reference_id_seq
 ALTER TABLE public.file_references ALTER COLUMN reference_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.file_references_reference_id_seq
@@ -2637,6 +2752,36 @@ CREATE TABLE public.django_session (
     expire_date timestamp with time zone NOT NULL,
     session_data text NOT NULL,
     session_key character varying(40) NOT NULL
+);
+
+-- TABLE embedded_conversations
+CREATE TABLE public.embedded_conversations (
+    attempts integer DEFAULT 0 NOT NULL,
+    conversation_id bigint NOT NULL,
+    embedder_id bigint NOT NULL,
+    fence integer DEFAULT 0 NOT NULL,
+    finished_at timestamp with time zone,
+    job_id bigint NOT NULL,
+    last_error text DEFAULT ''::text NOT NULL,
+    leased_until timestamp with time zone,
+    passages bigint DEFAULT 0 NOT NULL,
+    passages_refused bigint DEFAULT 0 NOT NULL,
+    run_after timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    upto_seq bigint DEFAULT 0 NOT NULL
+);
+
+-- TABLE embedders
+CREATE TABLE public.embedders (
+    CONSTRAINT embedders_have_a_dimension CHECK ((dimension >= 1)),
+    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    dimension integer NOT NULL,
+    embedder_id bigint NOT NULL,
+    model text NOT NULL,
+    question_model text NOT NULL,
+    state text NOT NULL,
+    switched_at timestamp with time zone,
+    url text NOT NULL
 );
 
 -- TABLE erasures
@@ -3397,11 +3542,17 @@ CREATE TRIGGER messages_are_kept BEFORE TRUNCATE ON public.messages FOR EACH STA
 -- TRIGGER messages messages_are_not_removed
 CREATE TRIGGER messages_are_not_removed BEFORE DELETE ON public.messages FOR EACH ROW EXECUTE FUNCTION public.lcm_refuse_change();
 
+-- TRIGGER messages messages_take_their_vectors_along
+CREATE TRIGGER messages_take_their_vectors_along AFTER UPDATE ON public.messages REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.lcm_forget_vectors_of_texts();
+
 -- TRIGGER projects projects_are_sealed
 CREATE TRIGGER projects_are_sealed BEFORE INSERT OR UPDATE OF project_id, workspace_id, name, created_at, row_seal ON public.projects FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('project_id', 'workspace_id', 'name', 'created_at');
 
 -- TRIGGER quarantines quarantines_are_sealed
 CREATE TRIGGER quarantines_are_sealed BEFORE INSERT OR UPDATE OF quarantine_id, conversation_id, target, reason, created_at, released_at, row_seal ON public.quarantines FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('quarantine_id', 'conversation_id', 'target', 'reason', 'created_at', 'released_at');
+
+-- TRIGGER quarantines quarantines_take_vectors_along
+CREATE TRIGGER quarantines_take_vectors_along AFTER INSERT OR UPDATE OF released_at ON public.quarantines FOR EACH ROW EXECUTE FUNCTION public.lcm_forget_vectors_of_quarantined();
 
 -- TRIGGER repair_plans repair_plans_are_sealed
 CREATE TRIGGER repair_plans_are_sealed BEFORE INSERT OR UPDATE OF plan_id, report_id, created_at, state, applied_at, undone_at, ledger_file_id, unplanned, outcome, row_seal ON public.repair_plans FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('plan_id', 'report_id', 'created_at', 'state', 'applied_at', 'undone_at', 'ledger_file_id', 'unplanned', 'outcome');

@@ -1,0 +1,177 @@
+"""Call an embedder: a server that speaks the OpenAI embeddings API.
+
+A call is made once, within its time: whoever makes it waits or does without. It passes the guard of the model named
+`embedder`, with a breaker and a bound on spending like those of language models.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from compaction.llm.protocols import count_in, failure_of, read_json
+from compaction.llm.transport import send
+from compaction.llm.types import BadAnswer, CallOutcome, HttpRequest, Misconfigured, ModelFailed, Usage
+from compaction.summarizing.extractive.clean_text import estimate_tokens
+from conversations.policy import Policy, Secret, knob
+
+EMBEDDER = "embedder"
+# The most texts of one call, and the longest answer to one: so many vectors of the widest models, as decimal numbers.
+MOST_TEXTS = 16
+LONGEST_ANSWER = 8_000_000
+# How long a question may wait for its vector, and passages for theirs, in seconds.
+QUESTION_SECONDS, PASSAGES_SECONDS = 3.0, 120.0
+_PATH = "/embeddings"
+
+
+@dataclass(frozen=True)
+class EmbedderPolicy(Policy):
+    """The settings of semantic search: the server that makes vectors of texts."""
+
+    embedder_url: str = knob(
+        "",
+        "A server that speaks the OpenAI embeddings API: its base URL, such as https://host/v1; without one, search "
+        "is by words alone. `lcm embed setup` then makes the index.",
+        schemes=("http", "https"),
+    )
+    embedder_model: str = knob(
+        "",
+        "The model that makes vectors there; two with a comma, such as e5-passage,e5-query, where texts and questions "
+        "have one each.",
+    )
+    embedder_key: str = knob("", "The key for that server, if it wants one.", secret=True)
+    embedder_price: float = knob(
+        0.0, "What a million tokens cost there; 0 if that is not known.", low=0.0, high=1_000_000.0
+    )
+
+    @property
+    def is_configured(self) -> bool:
+        return bool(self.embedder_url and self.embedder_model)
+
+    @property
+    def passage_model(self) -> str:
+        """The model that makes vectors of texts."""
+        return self.embedder_model.partition(",")[0].strip()
+
+    @property
+    def question_model(self) -> str:
+        """The model that makes vectors of questions; mostly the same."""
+        return self.embedder_model.rpartition(",")[2].strip()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The settings without which nothing can be embedded."""
+        return tuple(f"LCM_{name.upper()}" for name in ("embedder_url", "embedder_model") if not getattr(self, name))
+
+    @property
+    def prices(self) -> tuple[float, float] | None:
+        """The cost of a million tokens, read and written; None if it is not known."""
+        return (self.embedder_price, 0.0) if self.embedder_price else None
+
+    def key_for(self, url: str) -> Secret:
+        """The key, for the configured server alone; no other gets to see it."""
+        return Secret(self.embedder_key if url == self.embedder_url else "")
+
+    def require_usable(self) -> None:
+        """Raise Misconfigured, with the setting, if no call could be made."""
+        if self.missing:
+            raise Misconfigured(f"no embedder is configured: set {' and '.join(self.missing)}")
+        url = urlsplit(self.embedder_url)
+        if not url.hostname or url.username is not None or url.password is not None or url.query or url.fragment:
+            raise Misconfigured("LCM_EMBEDDER_URL must name a host, and no user, password, query or fragment")
+        if not self.passage_model or not self.question_model or self.embedder_model.count(",") > 1:
+            raise Misconfigured("LCM_EMBEDDER_MODEL must be the name of a model, or two with a comma")
+        if any(not "!" <= character <= "~" for character in self.embedder_key):
+            # As a header it would fail later, with an error of the HTTP library that quotes it.
+            raise Misconfigured("LCM_EMBEDDER_KEY holds a blank, a line break or a character beyond ASCII")
+
+
+class WrongDimension(BadAnswer):
+    """The embedder gives vectors of another length than the index has."""
+
+    def __init__(self, found: int, wanted: int, *, usage: Usage) -> None:
+        super().__init__(f"its vectors have {found} numbers, and those of the index {wanted}", usage=usage)
+
+
+@dataclass(frozen=True)
+class EmbeddingClient:
+    """Makes vectors with one model at one place; `dimension`: how long they must be.
+
+    Every call is announced by `before_call`, which forbids it by raising, and reported to `after_call`.
+    """
+
+    url: str
+    model: str
+    dimension: int | None = None
+    key: Secret = field(default=Secret(), repr=False)
+    timeout_seconds: float = PASSAGES_SECONDS
+    before_call: Callable[[], None] = lambda: None
+    after_call: Callable[[CallOutcome, Usage], None] = lambda outcome, usage: None
+    time_of_day: Callable[[], float] = time.time
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of some texts, at most `MOST_TEXTS`; ModelFailed if there are none."""
+        self.before_call()
+        try:
+            vectors, usage = self._vectors(texts)
+        except ModelFailed as failed:
+            self.after_call(CallOutcome(failed.reason), failed.usage)
+            raise
+        self.after_call(CallOutcome.ANSWERED, usage)
+        return vectors
+
+    def _vectors(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+        estimate = Usage(round(sum(map(estimate_tokens, texts))))
+        answer = send(self._request(texts), self.timeout_seconds, cost=estimate, longest=LONGEST_ANSWER)
+        if isinstance(answer, ModelFailed):
+            raise answer
+        failure = failure_of(
+            status=answer.status_code, body=answer.content, headers=answer.headers, now=self.time_of_day()
+        )
+        if failure is not None:
+            raise failure
+        payload = read_json(answer.content)
+        usage = Usage(count_in(payload.get("usage"), "prompt_tokens", "total_tokens") or estimate.tokens_in)
+        vectors = _vectors_in(payload, len(texts), usage)
+        found = len(vectors[0])
+        if self.dimension is not None and found != self.dimension:
+            raise WrongDimension(found, self.dimension, usage=usage)
+        return vectors, usage
+
+    def _request(self, texts: Sequence[str]) -> HttpRequest:
+        """The base URL usually ends in /v1."""
+        base = self.url.rstrip("/")
+        headers = {"content-type": "application/json"}
+        if self.key:
+            headers["authorization"] = f"Bearer {self.key}"
+        body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        return HttpRequest(base if base.endswith(_PATH) else base + _PATH, headers, json.dumps(body).encode())
+
+
+def _vectors_in(payload: Mapping[str, Any], wanted: int, usage: Usage) -> list[list[float]]:
+    """The vectors of an answer in the order of the texts; BadAnswer if it is not one."""
+    data = payload.get("data")
+    found: dict[int, list[float]] = {}
+    for place, row in enumerate(data if isinstance(data, list) else []):
+        vector = row.get("embedding") if isinstance(row, Mapping) else None
+        index = row.get("index", place) if isinstance(row, Mapping) else None
+        if isinstance(index, int) and isinstance(vector, list) and all(map(_is_number, vector)) and any(vector):
+            found[index] = _of_length_one(vector)
+    if found.keys() != set(range(wanted)) or len(set(map(len, found.values()))) != 1:
+        raise BadAnswer("the answer is not one vector for each text", usage=usage)
+    return [found[place] for place in range(wanted)]
+
+
+def _of_length_one(vector: Sequence[float]) -> list[float]:
+    """The same direction; what is compared are directions."""
+    length = math.hypot(*vector)
+    return [each / length for each in vector]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,226 @@
+"""Search messages by meaning, alone or together with words, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import psycopg
+from django.db import DatabaseError, transaction
+
+from conversations.errors import LcmError, Unavailable
+from conversations.sql import array, load, rows
+from retrieval.search.filters import MESSAGES
+from retrieval.search.page import BEGINNING, Found, FoundRow, Position
+from retrieval.search.prepare import Prepared
+from retrieval.search.query.parser import ParsedQuery
+from retrieval.search.rank_fusion import Fused, fused, weight_of_meaning
+from retrieval.search.relevance.hits import Hit
+from retrieval.search.relevance.ranking import PLACE_SQL, conversation_of, speakers_of
+from retrieval.search.relevance.relevance_search import RelevanceSearch
+from retrieval.search.snippets import Needles, snippet
+from retrieval.semantic.embedders import PROGRESS
+from retrieval.semantic.questions import Question
+from retrieval.types import Snippet
+
+_SQL = load("retrieval/search/semantic.sql")
+# So many of the best are put in order, of either kind; of long messages several passages are found.
+DEPTH, PASSAGES = 200, 400
+# Of conversations with no more passages than these, every one is compared; of others, those that the index finds.
+FEW_PASSAGES = 20_000
+# How many the index keeps in view: more find more of the nearest, and take longer.
+BREADTH = 100
+_LOST = "The vectors cannot be read, or pgvector is gone: run `lcm embed setup`."
+_BY_WORDS = "Found by words alone. {}"
+
+
+class NearMessage(NamedTuple):
+    """A message, the passage of it that is nearest to the question, and how near."""
+
+    message_id: int
+    starts_at: int
+    ends_at: int
+    distance: float
+    order_place: int
+    place: int
+    role: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class SemanticSearch:
+    """Messages by meaning, and with `with_words` whatever words find, too.
+
+    Use it within `prepare.bounded`. `question` is what there is to compare, or why there is nothing: then words alone
+    are searched. The list is the same for every page, but for what was embedded meanwhile.
+    """
+
+    prepared: Prepared
+    question: Question | LcmError
+    limit: int
+    position: Position = BEGINNING
+    with_words: bool = False
+
+    def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
+        """The first matches behind the position; None if there is nothing to search."""
+        before, filters = self.position, self.prepared.filters
+        if before.at is not None:
+            filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
+        here = replace(self, prepared=replace(self.prepared, filters=filters))
+        note = ""
+        try:
+            near = here.nearest()
+        except LcmError as refusal:
+            if not self.with_words:
+                raise
+            near, note = [], _BY_WORDS.format(refusal.detail)
+        found = here.by_words(queries) if self.with_words else None
+        if found is None and note:
+            return None
+        best = self._in_order(near, found)
+        given = _places_given(best, before)
+        behind = best[given:]
+        then = Position(newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
+        shown = here._rows(behind[: self.limit], near, found)
+        last = found or Found((), lambda place: then)
+        return replace(
+            last,
+            rows=shown,
+            position_of=lambda place: then._replace(key=(given + place + 1, behind[place].mark)),
+            note=" ".join(filter(None, (note, last.note))) or None,
+        )
+
+    def ranked(self, queries: Sequence[ParsedQuery]) -> Found | None:
+        """The best messages alone, with their worths and without snippets."""
+        found = self.by_words(queries)
+        try:
+            near = self.nearest()
+        except LcmError:
+            return found
+        places = {each.message_id: each.order_place for each in near}
+        places |= {row.id: row.order_place for row in found.rows if isinstance(row.id, int)} if found else {}
+        best = self._in_order(near, found)[: self.limit]
+        shown = [FoundRow(each.id, places[each.id], worth=each.worth) for each in best if isinstance(each.id, int)]
+        return replace(found or Found((), lambda place: BEGINNING), rows=shown)
+
+    def by_words(self, queries: Sequence[ParsedQuery]) -> Found | None:
+        """The best that words find, as of the first page."""
+        return RelevanceSearch(self.prepared, DEPTH, self.position._replace(key=None)).first(queries)
+
+    def nearest(self) -> list[NearMessage]:
+        """The messages nearest in meaning, each by its best passage.
+
+        Raises Unavailable if there is no vector of the question, or none to compare it with.
+        """
+        if isinstance(self.question, LcmError):
+            raise self.question
+        if MESSAGES not in self.prepared.filters.tables:
+            return []
+        with _readable():
+            found = [NearMessage(*row) for row in self._nearest(self.question)]
+        best: dict[int, NearMessage] = {}
+        for each in sorted(found, key=lambda each: (each.distance, each.message_id)):
+            best.setdefault(each.message_id, each)
+        return [*best.values()][:DEPTH]
+
+    def _nearest(self, question: Question) -> list[tuple[Any, ...]]:
+        filters, table = self.prepared.filters, question.table
+        distance = f"embedding <=> %(question)s::halfvec({table.dimension})"
+        within = "workspace_id = %(workspace_id)s" if filters.scope.workspace_id is not None else "true"
+        named = filters.request.named
+        if named:
+            within = "conversation_id = ANY(%(named)s::bigint[])"
+        if self._is_exact(question):
+            # As it is written, no index gives this order.
+            distance = f"({distance}) + 0"
+        else:
+            # As it is written, no other index serves it.
+            within = f"({within}) IS TRUE"
+            rows(_SQL["settings"], {"breadth": str(BREADTH)})
+        statement = _SQL["nearest_passages"].format(
+            table=table.name,
+            distance=distance,
+            within=within,
+            order_place=filters.place(MESSAGES),
+            one_place=PLACE_SQL,
+            has_text=MESSAGES.has_text,
+            where=filters.where(MESSAGES, by_words=False),
+        )
+        values = {**filters.values, "question": question.vector, "named": array(named), "most": PASSAGES}
+        return rows(statement, values)
+
+    def _is_exact(self, question: Question) -> bool:
+        """Whether these conversations have few enough passages to compare them all."""
+        named = self.prepared.filters.request.named
+        if not named:
+            return False
+        values = {"embedder_id": question.table.embedder_id, "conversation_ids": array(named)}
+        return bool(rows(PROGRESS["passages_of_conversations"], values)[0][0] <= FEW_PASSAGES)
+
+    def _in_order(self, near: Sequence[NearMessage], found: Found | None) -> list[Fused]:
+        if not self.with_words:
+            return [Fused(each.message_id, 1 - each.distance) for each in near]
+        weight = weight_of_meaning([each.tokens for each in near])
+        by_words = [row.id for row in found.rows] if found is not None else []
+        return fused(by_words, [each.message_id for each in near], weight=weight, speech=_speech(near))
+
+    def _rows(self, best: Sequence[Fused], near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
+        """The rows of a page; those that meaning alone has found show their passage."""
+        by_words = {row.id: row for row in found.rows} if found is not None else {}
+        passages = {each.message_id: each for each in near}
+        alone = [passages[each.id] for each in best if isinstance(each.id, int) and each.id not in by_words]
+        snippets = _snippets(alone, Needles.of(found.lexemes if found is not None else {}))
+        shown = []
+        for each in best:
+            if each.id in by_words:
+                shown.append(by_words[each.id]._replace(worth=each.worth))
+            elif isinstance(each.id, int):
+                place = passages[each.id].order_place
+                shown.append(FoundRow(each.id, place, snippet=snippets.get(each.id), worth=each.worth))
+        return shown
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Refuse, and leave the snapshot as it was, if the vectors cannot be read."""
+    try:
+        with transaction.atomic():
+            yield
+    except DatabaseError as error:
+        if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+            raise
+        raise Unavailable(_LOST, code="semantic_not_ready") from error
+
+
+def _speech(near: Sequence[NearMessage]) -> dict[int | str, float]:
+    """By how much each message is marked up or down for who says it."""
+    speakers = speakers_of(Hit(str(each.message_id), each.place, (), each.tokens, role=each.role) for each in near)
+    return {each.message_id: speakers.get((conversation_of(each.place), each.role), 1.0) for each in near}
+
+
+def _places_given(best: Sequence[Fused], before: Position) -> int:
+    """How many of the matches come before the page behind a position."""
+    if before.key is None:
+        return 0
+    given, mark = before.key
+    marked = [place for place, each in enumerate(best, start=1) if each.mark == mark]
+    return min(marked, key=lambda place: abs(place - given), default=max(0, given - 1))
+
+
+def _snippets(near: Sequence[NearMessage], needles: Needles) -> dict[int, Snippet]:
+    """The passages of some messages as snippets, with the words of the query marked."""
+    if not near:
+        return {}
+    values = {
+        "messages": array(each.message_id for each in near),
+        "starts": array(each.starts_at for each in near),
+        "ends": array(each.ends_at for each in near),
+    }
+    begins = {each.message_id: each.starts_at for each in near}
+    found = rows(_SQL["passage_texts"], values)
+    pieces = {message_id: snippet(text, needles) for message_id, text in found}
+    return {
+        message_id: replace(piece, offset=piece.offset + begins[message_id]) for message_id, piece in pieces.items()
+    }

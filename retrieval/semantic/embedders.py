@@ -1,0 +1,243 @@
+"""Set up, watch and remove embedders.
+
+A model is set up beside the one that is searched, and takes its place when it has embedded everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.dispatch import Signal
+
+from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.embeddings import (
+    EMBEDDER,
+    PASSAGES_SECONDS,
+    QUESTION_SECONDS,
+    EmbedderPolicy,
+    EmbeddingClient,
+)
+from compaction.llm.guards import Guard
+from compaction.llm.types import Misconfigured, ModelFailed
+from conversations.errors import Invalid, NotFound, Unavailable
+from conversations.sql import load, rows
+from conversations.work.queue import WorkState
+from retrieval.semantic.models import Embedder
+from retrieval.semantic.types import EmbedderRecord, EmbedderState, IndexState, SemanticStatus
+from retrieval.semantic.vector_table import WIDEST, VectorTable, pgvector_version, require_pgvector
+
+logger = structlog.get_logger(__name__)
+
+# Some conversation is to be embedded. sender=None, delay_seconds: float
+embedding_due = Signal()
+
+PROGRESS = load("retrieval/semantic/progress.sql")
+# Of what may be spent in a window, work in the background leaves the rest to questions.
+SHARE_OF_BACKGROUND = 0.8
+_PROBE = "What was said about the port of the database?"
+
+
+@dataclass(frozen=True)
+class Embedders:
+    """The embedders of the site; vectors belong to messages, and so to workspaces."""
+
+    policy: EmbedderPolicy
+    models: ModelsPolicy
+
+    @classmethod
+    def from_settings(cls) -> Embedders:
+        return cls(EmbedderPolicy.from_settings(), ModelsPolicy.from_settings())
+
+    def set_up(self) -> SemanticStatus:
+        """Make a table for the vectors of the configured model, and begin to fill it.
+
+        Nothing else waits for it or changes: the model that is searched so far is searched until this one has embedded
+        everything. Raises Invalid for settings, Conflict without pgvector, Unavailable if the model does not answer.
+        """
+        try:
+            self.policy.require_usable()
+        except Misconfigured as wrong:
+            raise Invalid(f"{wrong.detail[:1].upper()}{wrong.detail[1:]}.", code="no_embedder") from wrong
+        require_pgvector()
+        dimension = self._dimension()
+        with transaction.atomic():
+            embedder = Embedder.objects.select_for_update().filter(**self._configured).first()
+            if embedder is not None and (embedder.dimension != dimension or self._is_lost(embedder)):
+                # Of no use any more: its model has changed under its name, or its vectors are gone.
+                self._remove(embedder)
+                embedder = None
+            if embedder is None or embedder.state == EmbedderState.OLD:
+                for other in Embedder.objects.filter(state=EmbedderState.BUILDING):
+                    self._remove(other)
+            if embedder is None:
+                embedder = Embedder.objects.create(**self._configured, dimension=dimension)
+                table = VectorTable.of(embedder)
+                table.drop()
+                table.create()
+            elif embedder.state == EmbedderState.OLD:
+                Embedder.objects.filter(pk=embedder.pk).update(state=EmbedderState.BUILDING)
+            # What was set aside is tried again.
+            embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
+            rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
+        embedding_due.send(sender=None, delay_seconds=0.0)
+        return self.status()
+
+    def drop(self, *, embedder_id: int) -> SemanticStatus:
+        """Remove an embedder with all of its vectors; NotFound if there is none."""
+        with transaction.atomic():
+            embedder = Embedder.objects.select_for_update().filter(pk=embedder_id).first()
+            if embedder is None:
+                raise NotFound(f"There is no embedder {embedder_id}; `lcm embed status` lists them.")
+            self._remove(embedder)
+        return self.status()
+
+    def status(self) -> SemanticStatus:
+        """Whether search by meaning can be had, and how far each embedder is."""
+        embedders = tuple(self._record(each) for each in Embedder.objects.order_by("embedder_id"))
+        current = next((each for each in embedders if each.state is EmbedderState.CURRENT), None)
+        is_ready = self.policy.is_configured and current is not None and current.index is not IndexState.LOST
+        return SemanticStatus(
+            is_configured=self.policy.is_configured,
+            missing_settings=self.policy.missing,
+            pgvector=pgvector_version(),
+            is_ready=is_ready,
+            note=self._note(embedders, current),
+            embedders=embedders,
+        )
+
+    def at_work(self) -> QuerySet[Embedder]:
+        """The embedders that embed: the one that is searched, and the configured one."""
+        if not self.policy.is_configured:
+            return Embedder.objects.none()
+        is_next = Q(state=EmbedderState.BUILDING, **self._configured)
+        return Embedder.objects.filter(Q(state=EmbedderState.CURRENT) | is_next)
+
+    @property
+    def _configured(self) -> dict[str, str]:
+        return {
+            "url": self.policy.embedder_url,
+            "model": self.policy.passage_model,
+            "question_model": self.policy.question_model,
+        }
+
+    def switch_if_complete(self) -> None:
+        """Search the embedder under way from now on, if it has embedded everything."""
+        building = self.at_work().filter(state=EmbedderState.BUILDING).first()
+        if building is None or not rows(PROGRESS["is_complete"], {"embedder_id": building.pk})[0][0]:
+            return
+        table = VectorTable.of(building)
+        if table.state()[0] is not IndexState.BUILT:
+            table.build_index()
+        with transaction.atomic():
+            if not Embedder.objects.select_for_update().filter(pk=building.pk, state=EmbedderState.BUILDING).exists():
+                return
+            Embedder.objects.filter(state=EmbedderState.CURRENT).update(state=EmbedderState.OLD)
+            Embedder.objects.filter(pk=building.pk).update(state=EmbedderState.CURRENT, switched_at=Now())
+        logger.info("embedder_switched", embedder_id=building.pk, model=building.model)
+
+    def _dimension(self) -> int:
+        """How long the vectors of the configured model are, by asking it."""
+        clients = [
+            passages_client(self.policy.embedder_url, self.policy.passage_model, None, self.policy, self.models),
+            question_client(self.policy.embedder_url, self.policy.question_model, None, self.policy, self.models),
+        ]
+        try:
+            found = {len(client.embed([_PROBE])[0]) for client in clients}
+        except ModelFailed as failed:
+            raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
+        if len(found) > 1:
+            raise Invalid(
+                "LCM_EMBEDDER_MODEL: the two models give vectors of different lengths, which cannot be compared."
+            )
+        [dimension] = found
+        if dimension > WIDEST:
+            raise Invalid(
+                f"Vectors of this model have {dimension:,} numbers; the most that an index takes are {WIDEST:,}.",
+                code="wrong_dimension",
+            )
+        return dimension
+
+    def _is_lost(self, embedder: Embedder) -> bool:
+        return VectorTable.of(embedder).state()[0] is IndexState.LOST
+
+    def _remove(self, embedder: Embedder) -> None:
+        VectorTable.of(embedder).drop()
+        embedder.delete()
+
+    def _record(self, embedder: Embedder) -> EmbedderRecord:
+        [progress] = rows(PROGRESS["progress"], {"embedder_id": embedder.pk})
+        messages, embedded, passages, refused, waiting, failed, last_error = progress
+        index, size = VectorTable.of(embedder).state()
+        is_configured = all(getattr(embedder, name) == value for name, value in self._configured.items())
+        return EmbedderRecord(
+            embedder_id=embedder.pk,
+            model=embedder.model,
+            host=urlsplit(embedder.url).hostname or "",
+            dimension=embedder.dimension,
+            state=EmbedderState(embedder.state),
+            created_at=embedder.created_at,
+            switched_at=embedder.switched_at,
+            messages=messages,
+            messages_embedded=embedded,
+            passages=passages,
+            passages_refused=refused,
+            conversations_waiting=waiting,
+            conversations_failed=failed,
+            index=index,
+            size_bytes=size,
+            last_error=last_error,
+            is_configured=is_configured,
+        )
+
+    def _note(self, embedders: tuple[EmbedderRecord, ...], current: EmbedderRecord | None) -> str:
+        """What to do next, or how things are."""
+        if not self.policy.is_configured:
+            return f"Search is by words alone: {' and '.join(self.policy.missing)} not set."
+        building = next(
+            (each for each in embedders if each.is_configured and each.state is EmbedderState.BUILDING), None
+        )
+        if not any(each.is_configured and each.state is not EmbedderState.OLD for each in embedders):
+            return "The configured model has no index: run `lcm embed setup`."
+        if current is not None and current.index is IndexState.LOST:
+            return "The vectors are gone, or pgvector is: run `lcm embed setup`. Search goes on by words."
+        if building is not None:
+            share = 100 * building.messages_embedded // max(1, building.messages)
+            until = "search goes on with the model before it" if current is not None else "search is by words"
+            return f"{share} % of all messages are embedded by {building.model}; until it is done, {until}."
+        return "Search by meaning is ready."
+
+
+def passages_client(
+    url: str, model: str, dimension: int | None, policy: EmbedderPolicy, models: ModelsPolicy
+) -> EmbeddingClient:
+    """A client for texts, which leaves some of what may be spent to questions."""
+    share = SHARE_OF_BACKGROUND
+    spending = replace(
+        models,
+        spend_max_calls=int(models.spend_max_calls * share),
+        spend_max_tokens=int(models.spend_max_tokens * share),
+    )
+    return _client(url, model, dimension, policy, Guard(EMBEDDER, spending), PASSAGES_SECONDS)
+
+
+def question_client(
+    url: str, model: str, dimension: int | None, policy: EmbedderPolicy, models: ModelsPolicy
+) -> EmbeddingClient:
+    """A client for questions, which somebody waits for."""
+    return _client(url, model, dimension, policy, Guard(EMBEDDER, models), QUESTION_SECONDS)
+
+
+def _client(
+    url: str, model: str, dimension: int | None, policy: EmbedderPolicy, guard: Guard, seconds: float
+) -> EmbeddingClient:
+    hooks: dict[str, Callable[..., Any]] = {"before_call": guard.before_call, "after_call": guard.after_call}
+    return EmbeddingClient(
+        url=url, model=model, dimension=dimension, key=policy.key_for(url), timeout_seconds=seconds, **hooks
+    )

@@ -1,0 +1,214 @@
+"""Embed what messages say, in the background: conversation by conversation, a batch at a time.
+
+A process has one worker at a time, which ends after a while in favour of other tasks. What a batch gave is stored
+before the next one is begun, so that a worker that dies loses no more than one. No transaction is open during a call.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import structlog
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.embeddings import MOST_TEXTS, EmbedderPolicy, EmbeddingClient
+from compaction.llm.types import ContextLength, Denied, ModelFailed, Refused
+from conversations.sql import array, rows
+from conversations.work.queue import Lease, LeaseLost, WorkQueue
+from retrieval.semantic.embedders import PROGRESS, Embedders, embedding_due, passages_client
+from retrieval.semantic.models import EmbeddedConversation, Embedder
+from retrieval.semantic.passages import passages_of
+from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, VectorTable
+
+logger = structlog.get_logger(__name__)
+
+# So many messages are read at once, and so long a worker goes on before other tasks have their turn.
+MESSAGES_AT_ONCE = 64
+SLICE_SECONDS, LEASE_SECONDS = 20.0, 300.0
+# How long the embedder is left alone after a fault that it does not say the end of.
+PAUSE_SECONDS = 30.0
+
+_at_work = threading.Lock()
+
+
+@dataclass(frozen=True)
+class EmbeddingWorker:
+    """Works on the conversations of all embedders in turn."""
+
+    policy: EmbedderPolicy
+    models: ModelsPolicy
+    slice_seconds: float = SLICE_SECONDS
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def from_settings(cls) -> EmbeddingWorker:
+        return cls(EmbedderPolicy.from_settings(), ModelsPolicy.from_settings())
+
+    def sweep(self) -> None:
+        """Queue conversations with new messages, and work on what is due."""
+        if not self.policy.embedder_url:
+            return
+        for embedder_id in self._embedders.at_work().values_list("pk", flat=True):
+            rows(PROGRESS["queue_conversations"], {"embedder_id": embedder_id})
+        self.work()
+
+    def work(self) -> None:
+        """Embed until nothing is due or the slice is over; then wake the next.
+
+        Does nothing where this process is at it already.
+        """
+        if not self.policy.embedder_url or not _at_work.acquire(blocking=False):
+            return
+        try:
+            paused = self._work()
+            if paused is None:
+                self._embedders.switch_if_complete()
+        finally:
+            _at_work.release()
+        delay = self._seconds_to_next() if paused is None else paused
+        if delay is not None:
+            embedding_due.send(sender=None, delay_seconds=delay)
+
+    @property
+    def _embedders(self) -> Embedders:
+        return Embedders(self.policy, self.models)
+
+    def _work(self) -> float | None:
+        """Work for a slice; the seconds to wait for the embedder, if it cannot be called."""
+        until = self.clock() + self.slice_seconds
+        embedders = self._embedders.at_work()
+        queue = queue_of(embedders)
+        while self.clock() < until and (lease := queue.claim(lease_seconds=LEASE_SECONDS)) is not None:
+            embedder = embedders.filter(pk=lease.row.embedder_id).first()
+            if embedder is None:
+                continue
+            client = passages_client(embedder.url, embedder.model, embedder.dimension, self.policy, self.models)
+            work = ConversationEmbedding(lease=lease, table=VectorTable.of(embedder), client=client)
+            with lease.attempt():
+                pause = work.carry_out(is_over=lambda: self.clock() >= until)
+                if pause is not None:
+                    return pause
+        return None
+
+    def _seconds_to_next(self) -> float | None:
+        at_work = array(self._embedders.at_work().values_list("pk", flat=True))
+        [(seconds,)] = rows(PROGRESS["seconds_to_next"], {"embedders": at_work})
+        return None if seconds is None else max(1.0, seconds)
+
+
+def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
+    """The conversations of these embedders as work."""
+    return WorkQueue(
+        rows=lambda: EmbeddedConversation.objects.filter(embedder__in=embedders.values("pk")),
+        wake=_no_wake_up,
+        first_backoff_seconds=2.0,
+        longest_backoff_seconds=300.0,
+    )
+
+
+def _no_wake_up(job_id: int, delay_seconds: float) -> None:
+    """A worker takes many conversations, and is woken for all of them at once."""
+
+
+@dataclass(frozen=True)
+class ConversationEmbedding:
+    """Embeds one conversation, from where it stopped."""
+
+    lease: Lease[EmbeddedConversation]
+    table: VectorTable
+    client: EmbeddingClient
+
+    def carry_out(self, *, is_over: Callable[[], bool]) -> float | None:
+        """Embed the rest of the conversation, or as much as there is time for.
+
+        Returns how many seconds the embedder is to be left alone, if it cannot be called.
+        """
+        after, conversation_id = self.lease.row.upto_seq, self.lease.row.conversation_id
+        while found := self.table.next_texts(conversation_id=conversation_id, after=after, most=MESSAGES_AT_ONCE):
+            for upto, passages in _batches(found):
+                if is_over():
+                    self.lease.release()
+                    return None
+                try:
+                    stored, refused = self._vectors(passages)
+                except ModelFailed as failed:
+                    return self._put_off(failed)
+                self._store(stored, after=after, upto=upto, refused=refused)
+                after = upto
+        self.lease.finish()
+        return None
+
+    def _store(self, passages: Sequence[StoredPassage], *, after: int, upto: int, refused: int) -> None:
+        with transaction.atomic():
+            stored = self.table.store(passages, conversation_id=self.lease.row.conversation_id) if passages else 0
+            values = {
+                "job_id": self.lease.row.pk,
+                "fence": self.lease.fence,
+                "after": after,
+                "upto": upto,
+                "passages": stored,
+                "refused": refused,
+            }
+            if not rows(PROGRESS["advance"], values):
+                raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
+        self.lease.renew()
+
+    def _vectors(self, passages: Sequence[tuple[StoredPassage, str]]) -> tuple[list[StoredPassage], int]:
+        """The passages with their vectors, and how many of them the embedder refuses."""
+        found: list[StoredPassage] = []
+        for first in range(0, len(passages), MOST_TEXTS):
+            if first:
+                self.lease.renew()
+            found += self._vectors_of_some(passages[first : first + MOST_TEXTS])
+        return found, len(passages) - len(found)
+
+    def _vectors_of_some(self, passages: Sequence[tuple[StoredPassage, str]]) -> list[StoredPassage]:
+        try:
+            vectors = self.client.embed([text for _, text in passages])
+        except (Refused, ContextLength) as refusal:
+            if isinstance(refusal, Denied):
+                raise
+            # One of them may be what it does not take.
+            return [] if len(passages) == 1 else [each for one in passages for each in self._vectors_of_some([one])]
+        return [passage._replace(vector=vector) for (passage, _), vector in zip(passages, vectors, strict=True)]
+
+    def _put_off(self, failed: ModelFailed) -> float:
+        """Let the conversation rest until the embedder can be called again.
+
+        It was not the conversation's fault, so it does not count as an attempt.
+        """
+        seconds = failed.retry_after or PAUSE_SECONDS
+        if failed.retry_at is not None:
+            seconds = max(1.0, (failed.retry_at - timezone.now()).total_seconds())
+        logger.warning("embedding_put_off", reason=failed.reason.value, seconds=round(seconds))
+        self.lease.release(error=str(failed), delay_seconds=seconds)
+        return seconds
+
+
+def _batches(found: Sequence[TextOfMessage]) -> Iterator[tuple[int, list[tuple[StoredPassage, str]]]]:
+    """The passages of some messages in batches, each with the seq that it ends with.
+
+    A batch is one call, but for that of a message which is longer: a message is stored with all of its passages.
+    """
+    batch: list[tuple[StoredPassage, str]] = []
+    last_seq = found[0].seq - 1
+    for message in found:
+        own = list(_passages_of(message))
+        if batch and len(batch) + len(own) > MOST_TEXTS:
+            yield last_seq, batch
+            batch = []
+        batch += own
+        last_seq = message.seq
+    yield last_seq, batch
+
+
+def _passages_of(message: TextOfMessage) -> Iterator[tuple[StoredPassage, str]]:
+    if message.text:
+        for number, place in enumerate(passages_of(message.text)):
+            yield StoredPassage(message.message_id, number, place, ()), message.text[place.start : place.end]

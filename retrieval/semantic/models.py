@@ -1,0 +1,84 @@
+"""The tables of semantic search: embedders, and how far each has come.
+
+The vectors of an embedder are in a table of its own (`vector_table.py`), made when it is set up.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from conversations.models import Conversation
+from conversations.work.queue import WorkState
+from retrieval.semantic.types import EmbedderState
+
+
+class Embedder(models.Model):
+    """A model that makes vectors, and what its index is for. No key is stored here."""
+
+    embedder_id = models.BigAutoField(primary_key=True)
+    url = models.TextField()
+    model = models.TextField()
+    # The model that makes vectors of questions.
+    question_model = models.TextField()
+    dimension = models.IntegerField()
+    state = models.TextField(
+        choices=[(state.value, state.value) for state in EmbedderState], default=EmbedderState.BUILDING
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    switched_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "embedders"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["state"], condition=Q(state__in=["building", "current"]), name="embedders_build_and_serve_once"
+            ),
+            models.UniqueConstraint(fields=["url", "model", "question_model"], name="embedders_are_listed_once"),
+            models.CheckConstraint(condition=Q(dimension__gte=1), name="embedders_have_a_dimension"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} ({self.state})"
+
+
+class EmbeddedConversation(models.Model):
+    """How far a conversation is embedded by one embedder; the row is the work."""
+
+    job_id = models.BigAutoField(primary_key=True)
+    embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="conversations")
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="+")
+    # All messages up to here are embedded, or have nothing to embed.
+    upto_seq = models.BigIntegerField(default=0, db_default=0)
+    passages = models.BigIntegerField(default=0, db_default=0)
+    passages_refused = models.BigIntegerField(default=0, db_default=0)
+    state = models.TextField(
+        choices=[(state.value, state.value) for state in WorkState],
+        default=WorkState.QUEUED,
+        db_default=WorkState.QUEUED.value,
+    )
+    run_after = models.DateTimeField(db_default=Now())
+    leased_until = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    fence = models.IntegerField(default=0, db_default=0)
+    attempts = models.IntegerField(default=0, db_default=0)
+    last_error = models.TextField(default="", db_default="")
+
+    class Meta:
+        db_table = "embedded_conversations"
+        indexes: ClassVar = [
+            models.Index(
+                fields=["run_after"],
+                condition=Q(state__in=["queued", "leased"]),
+                name="embedded_conv_open_idx",
+            ),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["conversation", "embedder"], name="embedded_conversations_are_listed_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"conversation {self.conversation_id} up to {self.upto_seq}"

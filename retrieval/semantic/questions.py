@@ -1,0 +1,85 @@
+"""The vector of a question, in the index that is searched.
+
+It is made before the snapshot of a search begins: no transaction is open during a call.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+from django.db import connection
+
+from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.embeddings import EmbedderPolicy, WrongDimension
+from compaction.llm.types import ModelFailed, Unreachable
+from conversations.errors import Conflict, LcmError, Unavailable
+from retrieval.semantic.embedders import Embedders, question_client
+from retrieval.semantic.models import Embedder
+from retrieval.semantic.types import EmbedderState
+from retrieval.semantic.vector_table import VectorTable, as_text
+
+# The same question is asked again for its next page, and by other tools. In characters, no question is longer.
+_MOST_KEPT, _LONGEST = 500, 2000
+_kept: LRUCache[tuple[object, ...], str] = LRUCache(_MOST_KEPT)
+_keeping = threading.Lock()
+
+
+class NotReady(Conflict):
+    """No embedder is set up, or none has embedded everything yet."""
+
+    code = "semantic_not_ready"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as a vector, written as pgvector reads it, and where to look."""
+
+    table: VectorTable
+    vector: str
+
+
+def asked(query: str) -> Question | LcmError:
+    """The question as a vector, or why there is none: what to do about it."""
+    policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
+    embedder = _current() if policy.is_configured else None
+    if embedder is None:
+        return NotReady(Embedders(policy, models).status().note)
+    try:
+        return Question(VectorTable.of(embedder), _vector(query[:_LONGEST], embedder, policy, models))
+    except WrongDimension as wrong:
+        sentence = f"The embedder does not fit its index: {wrong.detail}. Run `lcm embed setup`."
+        return Unavailable(sentence, code="wrong_dimension")
+    except ModelFailed as failed:
+        return Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable")
+
+
+def ready(query: str) -> Question | None:
+    """The same for whoever does without, if there is none."""
+    if not query.strip() or _current() is None:
+        return None
+    question = asked(query)
+    return None if isinstance(question, LcmError) else question
+
+
+def _vector(text: str, embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> str:
+    """The vector of a text; ModelFailed if there is none.
+
+    In a transaction no model is called: then it is one that was made before.
+    """
+    key = (embedder.pk, embedder.created_at, text)
+    with _keeping:
+        vector = _kept.get(key)
+    if vector is None:
+        if connection.in_atomic_block:
+            raise Unreachable("it is not called within a transaction")
+        client = question_client(embedder.url, embedder.question_model, embedder.dimension, policy, models)
+        vector = as_text(client.embed([text])[0])
+        with _keeping:
+            _kept[key] = vector
+    return vector
+
+
+def _current() -> Embedder | None:
+    return Embedder.objects.filter(state=EmbedderState.CURRENT).first()

@@ -1,0 +1,177 @@
+"""The table of one embedder's vectors, and its index, made when it is set up.
+
+It needs pgvector, which migrations do not: without it, everything but semantic search is as ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db import DatabaseError, OperationalError, connection
+
+from conversations.errors import Conflict
+from conversations.sql import array, load, rows, texts
+from retrieval.semantic.models import Embedder
+from retrieval.semantic.passages import MOST_CHARACTERS, Passage
+from retrieval.semantic.types import IndexState
+
+# Older ones cannot go on searching where a filter leaves too little.
+OLDEST_PGVECTOR = (0, 8)
+# The widest vectors that an index of half precision takes.
+WIDEST = 4000
+# What making the index may use, beside what the server uses anyway. Of more vectors than fit, it takes much longer.
+INDEX_MEMORY = "512MB"
+
+_SQL = load("retrieval/semantic/vectors.sql")
+_OF_LCM = load("retrieval/search/relevance.sql")["of_lcm"].format(id="m.message_id", of="m")
+
+
+class StoredPassage(NamedTuple):
+    """A passage with its vector, as it is stored."""
+
+    message_id: int
+    number: int
+    place: Passage
+    vector: Sequence[float]
+
+
+class TextOfMessage(NamedTuple):
+    """A message that was looked at; its text, if it is to be embedded."""
+
+    seq: int
+    message_id: int
+    text: str | None
+
+
+def pgvector_version() -> str | None:
+    """The version that the server has, or could have; None for none."""
+    found = rows(_SQL["pgvector"])
+    return str(found[0][0]) if found else None
+
+
+def require_pgvector() -> None:
+    """Create the extension if it is not there; Conflict if that is not possible."""
+    version = pgvector_version()
+    if version is None:
+        raise Conflict(
+            "This PostgreSQL has no pgvector, without which no vector can be stored. The server that LCM brings along "
+            "has it; on another, its administrator installs the package (such as postgresql-16-pgvector). Until then, "
+            "search is by words, as before.",
+            code="no_pgvector",
+        )
+    if _numbers(version) < OLDEST_PGVECTOR:
+        raise Conflict(
+            f"This PostgreSQL has pgvector {version}, and 0.8 or newer is needed: have it updated.", code="no_pgvector"
+        )
+    _run("CREATE EXTENSION IF NOT EXISTS vector")
+
+
+def as_text(vector: Sequence[float]) -> str:
+    """A vector as pgvector reads it."""
+    return "[" + ",".join(f"{each:.6g}" for each in vector) + "]"
+
+
+@dataclass(frozen=True)
+class VectorTable:
+    """The vectors of one embedder."""
+
+    embedder_id: int
+    dimension: int
+
+    @classmethod
+    def of(cls, embedder: Embedder) -> VectorTable:
+        return cls(embedder.pk, embedder.dimension)
+
+    @property
+    def name(self) -> str:
+        return f"embedding_vectors_{self.embedder_id}"
+
+    def create(self) -> None:
+        """Make the table; the index of all its vectors comes when they are there."""
+        _run(self._sql("create_table"))
+        _run(self._sql("create_conversation_index"))
+
+    def drop(self) -> None:
+        _run(f"DROP TABLE IF EXISTS {self.name}")
+
+    def build_index(self) -> None:
+        """Build the index, or build it again if that was broken off; nobody waits."""
+        _run(f"SET maintenance_work_mem = '{INDEX_MEMORY}'")
+        try:
+            self._build_index()
+        except Conflict as refusal:
+            if not isinstance(refusal.__cause__, OperationalError):
+                raise
+            # Its workers share memory that a container may not have; without them it takes longer.
+            _run("SET max_parallel_maintenance_workers = 0")
+            self._build_index()
+        finally:
+            _run("RESET maintenance_work_mem")
+            _run("RESET max_parallel_maintenance_workers")
+
+    def _build_index(self) -> None:
+        if self.state()[0] is IndexState.INCOMPLETE:
+            _run(f"DROP INDEX CONCURRENTLY IF EXISTS {self.name}_hnsw_idx")
+        _run(self._sql("create_index"))
+
+    def state(self) -> tuple[IndexState, int]:
+        """How things are with the index, and the bytes of all of it."""
+        found = rows(self._sql("table_state"))
+        if not found or not found[0][0]:
+            return IndexState.LOST, 0
+        _, is_valid, size = found[0]
+        if is_valid is None:
+            return IndexState.ABSENT, size
+        return IndexState.BUILT if is_valid else IndexState.INCOMPLETE, size
+
+    def next_texts(self, *, conversation_id: int, after: int, most: int) -> list[TextOfMessage]:
+        """The messages behind a seq, with the texts of those to embed."""
+        values = {
+            "conversation_id": conversation_id,
+            "after": after,
+            "most": most,
+            "most_characters": MOST_CHARACTERS,
+        }
+        return [TextOfMessage(*row) for row in rows(self._sql("next_texts"), values)]
+
+    def store(self, passages: Sequence[StoredPassage], *, conversation_id: int) -> int:
+        """Store the vectors of messages that may have some; how many passages.
+
+        Call it within a transaction: until its end, none of these texts can be taken away.
+        """
+        messages = array(sorted({each.message_id for each in passages}))
+        held = {message_id for (message_id,) in rows(self._sql("hold_messages"), {"messages": messages})}
+        kept = [each for each in passages if each.message_id in held]
+        values = {
+            "conversation_id": conversation_id,
+            "messages": array(each.message_id for each in kept),
+            "passages": array(each.number for each in kept),
+            "starts": array(each.place.start for each in kept),
+            "ends": array(each.place.end for each in kept),
+            "embeddings": texts(as_text(each.vector) for each in kept),
+        }
+        return len(rows(self._sql("store_vectors"), values)) if kept else 0
+
+    def _sql(self, name: str) -> str:
+        parts: Mapping[str, Any] = {
+            "table": self.name,
+            "dimension": self.dimension,
+            "is_open": _SQL["is_open"].format(of_lcm=_OF_LCM),
+        }
+        return _SQL[name].format(**parts)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
+def _run(statement: str) -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+    except DatabaseError as error:
+        reason = str(error).splitlines()[0]
+        raise Conflict(f"PostgreSQL refuses it: {reason}.", code="semantic_index") from error

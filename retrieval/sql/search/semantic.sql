@@ -1,0 +1,26 @@
+-- Searches by meaning.
+
+-- name: nearest_passages
+-- The passages nearest to a question whose messages meet all filters, nearest first. Filters are looked up for one passage
+-- after the other, so that the index goes on until there are enough; with the offsets, it is this plan and no other.
+SELECT near.message_id, near.starts_at, near.ends_at, near.distance,
+       found.order_place, found.place, found.role, found.token_count
+FROM (
+    SELECT message_id, starts_at, ends_at, {distance} AS distance
+    FROM {table} WHERE {within} ORDER BY {distance} OFFSET 0
+) AS near,
+LATERAL (
+    SELECT {order_place} AS order_place, {one_place} AS place, role::text, token_count
+    FROM messages WHERE messages.message_id = near.message_id AND {has_text} AND {where} OFFSET 0
+) AS found
+LIMIT %(most)s
+
+-- name: settings
+-- How the index searches: it goes on where filters leave too little, and sorts what it has found.
+SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(breadth)s, true)
+
+-- name: passage_texts
+-- The texts of passages.
+SELECT m.message_id, substr(m.content, given.starts_at + 1, given.ends_at - given.starts_at)
+FROM unnest(%(messages)s::bigint[], %(starts)s::integer[], %(ends)s::integer[]) AS given(message_id, starts_at, ends_at)
+JOIN messages m USING (message_id)

@@ -1,0 +1,62 @@
+-- How far embedders have come.
+
+-- name: queue_conversations
+-- Queue conversations that an embedder does not know yet, and those with more messages than it knows.
+WITH new AS (
+    INSERT INTO embedded_conversations (embedder_id, conversation_id)
+    SELECT %(embedder_id)s, c.conversation_id FROM conversations c
+    WHERE c.next_seq > 1 AND NOT EXISTS (
+        SELECT FROM embedded_conversations e
+        WHERE e.conversation_id = c.conversation_id AND e.embedder_id = %(embedder_id)s
+    )
+    ON CONFLICT DO NOTHING
+)
+UPDATE embedded_conversations e
+SET state = 'queued', run_after = statement_timestamp(), finished_at = NULL, attempts = 0
+FROM conversations c
+WHERE e.embedder_id = %(embedder_id)s AND e.state = 'done'
+  AND c.conversation_id = e.conversation_id AND e.upto_seq < c.next_seq - 1
+RETURNING e.job_id
+
+-- name: advance
+-- Record that a stretch of a conversation is embedded, unless the claim is lost or a part of it is to be embedded again.
+UPDATE embedded_conversations
+SET upto_seq = %(upto)s, passages = passages + %(passages)s, passages_refused = passages_refused + %(refused)s,
+    attempts = 0, last_error = ''
+WHERE job_id = %(job_id)s AND fence = %(fence)s AND state = 'leased' AND upto_seq = %(after)s
+RETURNING job_id
+
+-- name: is_complete
+-- Whether an embedder knows all messages but one in a hundred, as some are always new; those of conversations that are set
+-- aside do not count.
+SELECT coalesce(sum(coalesce(e.upto_seq, 0)) >= 0.99 * sum(c.next_seq - 1), true)
+FROM conversations c
+LEFT JOIN embedded_conversations e ON e.conversation_id = c.conversation_id AND e.embedder_id = %(embedder_id)s
+WHERE c.next_seq > 1 AND e.state IS DISTINCT FROM 'failed'
+
+-- name: progress
+-- How much of everything an embedder knows, and what is left to do.
+SELECT coalesce(sum(c.next_seq - 1), 0)::bigint, coalesce(sum(e.upto_seq), 0)::bigint,
+       coalesce(sum(e.passages), 0)::bigint, coalesce(sum(e.passages_refused), 0)::bigint,
+       count(*) FILTER (WHERE e.state IS DISTINCT FROM 'failed' AND coalesce(e.upto_seq, 0) < c.next_seq - 1),
+       count(*) FILTER (WHERE e.state = 'failed'),
+       coalesce(max(e.last_error) FILTER (WHERE e.state <> 'done'), '')
+FROM conversations c
+LEFT JOIN embedded_conversations e ON e.conversation_id = c.conversation_id AND e.embedder_id = %(embedder_id)s
+WHERE c.next_seq > 1
+
+-- name: seconds_to_next
+-- When the next conversation can be worked on, in seconds from now; NULL if there is none.
+SELECT extract(epoch FROM min(greatest(e.run_after, coalesce(e.leased_until, e.run_after))) - statement_timestamp())::float8
+FROM embedded_conversations e WHERE e.state IN ('queued', 'leased') AND e.embedder_id = ANY(%(embedders)s::bigint[])
+
+-- name: embedded_of_conversation
+-- How many messages of a conversation the embedder that is searched knows, or else the one under way.
+SELECT e.upto_seq FROM embedders b JOIN embedded_conversations e USING (embedder_id)
+WHERE e.conversation_id = %(conversation_id)s AND b.state IN ('building', 'current')
+ORDER BY b.state DESC LIMIT 1
+
+-- name: passages_of_conversations
+-- How many passages some conversations have.
+SELECT coalesce(sum(passages), 0)::bigint FROM embedded_conversations
+WHERE embedder_id = %(embedder_id)s AND conversation_id = ANY(%(conversation_ids)s::bigint[])

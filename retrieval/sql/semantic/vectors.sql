@@ -1,0 +1,70 @@
+-- The table of one embedder's vectors, `{table}`, and what is asked of it. pgvector is not needed before it is made.
+
+-- name: pgvector
+-- The version of pgvector in this database, or that could be created in it.
+SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
+
+-- name: create_table
+-- Half precision takes half of the room, and makes indexes for twice as many dimensions possible.
+CREATE TABLE IF NOT EXISTS {table} (
+    message_id bigint NOT NULL,
+    passage integer NOT NULL,
+    starts_at integer NOT NULL,
+    ends_at integer NOT NULL,
+    conversation_id bigint NOT NULL,
+    workspace_id bigint NOT NULL,
+    embedding halfvec({dimension}) NOT NULL,
+    PRIMARY KEY (message_id, passage)
+)
+
+-- name: create_conversation_index
+-- For searches of a conversation, which compare all of its vectors.
+CREATE INDEX IF NOT EXISTS {table}_conv_idx ON {table} (conversation_id)
+
+-- name: create_index
+-- For all others. Nobody waits for it.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw_idx ON {table} USING hnsw (embedding halfvec_cosine_ops)
+
+-- name: table_state
+-- Whether the table has its vectors, whether their index is there and valid, and what all of it takes.
+SELECT EXISTS (
+           SELECT FROM pg_attribute WHERE attrelid = t.oid AND attname = 'embedding' AND NOT attisdropped
+       ), i.indisvalid, pg_total_relation_size(t.oid)
+FROM pg_class t LEFT JOIN pg_index i ON i.indexrelid = to_regclass('{table}_hnsw_idx')
+WHERE t.oid = to_regclass('{table}')
+
+-- name: next_texts
+-- Messages of a conversation behind a seq that have a text and no vectors yet, and the last seq that was looked at.
+SELECT m.seq, m.message_id, CASE WHEN {is_open} AND NOT EXISTS (
+           SELECT FROM {table} v WHERE v.message_id = m.message_id
+       ) THEN left(m.content, %(most_characters)s) END
+FROM messages m
+WHERE m.conversation_id = %(conversation_id)s AND m.seq > %(after)s
+ORDER BY m.seq LIMIT %(most)s
+
+-- name: is_open
+-- Whether a message may be embedded. What an agent did with LCM itself is found by its words alone.
+NOT {of_lcm} AND m.erased_by_id IS NULL AND m.cold_block_id IS NULL AND NOT EXISTS (
+    SELECT FROM quarantines q
+    WHERE q.conversation_id = m.conversation_id AND q.released_at IS NULL AND (
+        q.target = 'msg_' || m.message_id
+        OR q.target IN (SELECT part_id FROM message_parts p WHERE p.message_id = m.message_id)
+    )
+)
+
+-- name: hold_messages
+-- The messages of these that may still be embedded, which stay so until the vectors are stored.
+SELECT message_id FROM messages m WHERE message_id = ANY(%(messages)s::bigint[]) AND {is_open}
+ORDER BY message_id FOR SHARE OF m
+
+-- name: store_vectors
+-- The vectors of passages.
+INSERT INTO {table} (message_id, passage, starts_at, ends_at, conversation_id, workspace_id, embedding)
+SELECT given.message_id, given.passage, given.starts_at, given.ends_at, c.conversation_id, c.workspace_id,
+       given.embedding::halfvec({dimension})
+FROM unnest(%(messages)s::bigint[], %(passages)s::integer[], %(starts)s::integer[], %(ends)s::integer[],
+            %(embeddings)s::text[]) AS given(message_id, passage, starts_at, ends_at, embedding),
+     conversations c
+WHERE c.conversation_id = %(conversation_id)s
+ON CONFLICT DO NOTHING
+RETURNING message_id

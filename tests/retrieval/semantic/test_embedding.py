@@ -1,0 +1,238 @@
+"""Embedding goes on in the background: nothing is lost, nothing is kept that may not be, and what fails is told."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from compaction.models import ModelEndpoint
+from conversations.errors import Conflict, Invalid, LcmError, NotFound, Unavailable
+from conversations.scope import Scope
+from conversations.sql import rows
+from conversations.types import NewMessage, Role
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
+from retrieval.semantic import vector_table
+from retrieval.semantic.embedders import Embedders
+from retrieval.semantic.models import EmbeddedConversation, Embedder
+from retrieval.semantic.types import EmbedderState, IndexState
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.retrieval.semantic.embedder_server import EmbedderServer
+
+SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
+
+
+def refusal_of(site, mode: str = "semantic") -> LcmError:
+    with pytest.raises(LcmError) as refused:
+        site.grep("automobile", mode)
+    return refused.value
+
+
+def found_by_words_alone(site) -> str:
+    """What a search by words and meaning says, which finds what words find."""
+    found = site.grep("garden", "hybrid")
+    assert [match.first_seq for match in found.matches] == site.found("garden", "full_text") == [2]
+    assert found.note.startswith("Found by words alone")
+    return found.note
+
+
+@pytest.mark.parametrize("taken", ["erased", "cold", "quarantined"])
+def test_vectors_go_with_their_texts_and_come_back_with_them(site, taken):
+    conversation = a_conversation(*SAID).conversation_id
+    site.set_up()
+    before = site.vectors()
+    scope = Scope(a_workspace().pk, actor="test")
+
+    if taken == "erased":
+        erasures = Erasures.from_settings(scope)
+        preview = erasures.preview_erasure(conversation_id=conversation, from_seq=1, to_seq=1)
+        erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    elif taken == "cold":
+        Retention.from_settings(scope).archive(conversation_id=conversation)
+    else:
+        held = Quarantines.from_settings(scope).quarantine(id=f"msg_{before[0]}", reason="it is wrong")
+    site.embed()
+
+    assert site.vectors() == ([] if taken == "cold" else before[1:])
+    assert 1 not in site.found("automobile")
+    if taken == "cold":
+        Retention.from_settings(scope).thaw(conversation_id=conversation)
+    elif taken == "quarantined":
+        Quarantines.from_settings(scope).release(quarantine_id=held.quarantine_id)
+    site.embed()
+    assert site.vectors() == (before[1:] if taken == "erased" else before)
+
+
+def test_while_the_embedder_is_gone_words_find_everything_and_embedding_goes_on_later(site):
+    conversation = a_conversation(*SAID).conversation_id
+    site.set_up()
+    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "An automobile show")])
+    site.server.refuses = lambda body: 500
+
+    status = site.embed()
+    refusal = refusal_of(site)
+
+    assert refusal.code == "embedder_unavailable" and refusal.retryable and isinstance(refusal, Unavailable)
+    assert "embedder" in found_by_words_alone(site)
+    assert status.embedders[0].messages_embedded == 4 and "fault" in status.embedders[0].last_error
+    site.server.refuses = lambda body: None
+    site.wake_all()
+    assert site.embed().embedders[0].messages_embedded == 5
+    assert 5 in site.found("automobile", limit=3)
+
+
+def test_an_embedder_that_fails_again_and_again_is_left_alone(site):
+    a_conversation(*SAID)
+    site.set_up()
+    site.server.refuses = lambda body: 500
+    for _ in range(5):
+        refusal_of(site)
+    asked = len(site.server.models)
+
+    assert "left alone" in refusal_of(site).detail
+    assert len(site.server.models) == asked
+    assert ModelEndpoint.objects.get(name="embedder").open_until is not None
+
+
+def test_a_worker_that_dies_goes_on_where_it_stopped(site):
+    a_conversation(*(f"Message {n} of a long conversation" for n in range(100)))
+    Embedders.from_settings().set_up()
+    began = len(site.server.texts)
+    site.server.refuses = lambda body: 503 if len(site.server.texts) - began >= 64 else None
+
+    half = site.embed().embedders[0]
+    site.server.refuses = lambda body: None
+    site.wake_all()
+    whole = site.embed().embedders[0]
+
+    assert (half.messages_embedded, half.state) == (64, EmbedderState.BUILDING)
+    assert (whole.messages_embedded, whole.state) == (100, EmbedderState.CURRENT)
+    assert len(site.server.texts) - began == 100
+
+
+def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(site):
+    a_conversation(*SAID)
+    site.server.refuses = lambda body: 400 if any("rain" in text for text in body["input"]) else None
+
+    [embedder] = site.set_up().embedders
+
+    assert (embedder.passages, embedder.passages_refused, embedder.state) == (3, 1, EmbedderState.CURRENT)
+    assert site.found("garden", "full_text") == [2]
+
+
+def test_until_everything_is_embedded_words_are_searched_and_the_share_is_told(site):
+    a_conversation(*SAID)
+    Embedders.from_settings().set_up()
+
+    refusal = refusal_of(site)
+
+    assert (refusal.code, type(refusal).__mro__[1]) == ("semantic_not_ready", Conflict)
+    assert "0 % of all messages" in refusal.detail
+    assert "0 % of all messages" in found_by_words_alone(site)
+
+
+def test_an_index_whose_making_was_broken_off_is_made_again(site):
+    a_conversation(*SAID)
+    Embedders.from_settings().set_up()
+    table = vector_table.VectorTable.of(Embedder.objects.get())
+    table.build_index()
+    rows(
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'embedding_vectors_1_hnsw_idx'::regclass RETURNING 1"
+    )
+    assert table.state()[0] is IndexState.INCOMPLETE
+
+    site.embed()
+
+    assert table.state()[0] is IndexState.BUILT
+    assert site.found("automobile", limit=1)
+
+
+def test_another_model_is_built_beside_the_one_that_is_searched_and_takes_its_place(site):
+    a_conversation(*SAID)
+    site.set_up()
+    with EmbedderServer(dimension=64) as other:
+        site.configure(url=other.url, model="large-texts,large-questions", embedder_key="sk-other")
+        Embedders.from_settings().set_up()
+        beside = site.status
+
+        still = site.found("automobile", limit=1)
+        asked_of_the_first = site.server.models[-1], site.server.keys[-1]
+        after = site.embed()
+
+        assert [each.state for each in beside.embedders] == [EmbedderState.CURRENT, EmbedderState.BUILDING]
+        assert still in ([1], [4])
+        assert asked_of_the_first == ("small", None)
+        assert [each.state for each in after.embedders] == [EmbedderState.OLD, EmbedderState.CURRENT]
+        assert site.found("automobile", limit=1) in ([1], [4])
+        assert {*other.models} == {"large-texts", "large-questions"} and {*other.keys} == {"Bearer sk-other"}
+        [left] = Embedders.from_settings().drop(embedder_id=after.embedders[0].embedder_id).embedders
+        assert left.dimension == 64
+        with pytest.raises(NotFound):
+            Embedders.from_settings().drop(embedder_id=after.embedders[0].embedder_id)
+
+
+def test_vectors_of_another_length_are_refused_until_the_model_is_set_up_again(site):
+    conversation = a_conversation(*SAID).conversation_id
+    site.set_up()
+    site.server.dimension = 128
+    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+
+    status = site.embed()
+
+    assert refusal_of(site).code == "wrong_dimension"
+    assert "128" in found_by_words_alone(site) and "128" in status.embedders[0].last_error
+    assert len(site.vectors()) == 4
+    assert [each.dimension for each in site.set_up().embedders] == [128]
+    assert site.found("automobile", limit=1) in ([1], [4])
+
+
+def test_without_pgvector_nothing_is_set_up_and_the_refusal_says_why(site, monkeypatch):
+    a_conversation(*SAID)
+    monkeypatch.setattr(vector_table, "pgvector_version", lambda: None)
+
+    with pytest.raises(Conflict, match="has no pgvector") as refused:
+        Embedders.from_settings().set_up()
+
+    assert refused.value.code == "no_pgvector"
+    assert not Embedder.objects.exists() and found_by_words_alone(site)
+
+
+def test_where_pgvector_went_away_words_find_everything_and_it_can_be_set_up_again(site):
+    a_conversation(*SAID)
+    site.set_up()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP EXTENSION vector CASCADE")
+
+    assert refusal_of(site).code == "semantic_not_ready"
+    assert "lcm embed setup" in found_by_words_alone(site)
+    assert site.status.embedders[0].index is IndexState.LOST and not site.status.is_ready
+    assert site.set_up().is_ready
+    assert site.found("automobile", limit=1) in ([1], [4])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"embedder_url": "", "embedder_model": "small"}, "LCM_EMBEDDER_URL"),
+        ({"embedder_url": "http://me:secret@host/v1", "embedder_model": "small"}, "no user"),
+        ({"embedder_url": "http://host/v1", "embedder_model": "a,b,c"}, "LCM_EMBEDDER_MODEL"),
+        ({"embedder_url": "http://host/v1", "embedder_model": "a", "embedder_key": "two words"}, "LCM_EMBEDDER_KEY"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(site, wrong, says):
+    site.settings.LCM = wrong
+
+    with pytest.raises(Invalid, match=says) as refused:
+        Embedders.from_settings().set_up()
+
+    assert "secret" not in refused.value.detail
+
+
+def test_where_nobody_answers_nothing_is_set_up(site):
+    site.configure(url="http://127.0.0.1:9/v1")
+
+    with pytest.raises(Unavailable, match="no connection"):
+        Embedders.from_settings().set_up()
+
+    assert not Embedder.objects.exists() and not EmbeddedConversation.objects.exists()

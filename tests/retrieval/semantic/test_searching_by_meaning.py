@@ -1,0 +1,121 @@
+"""Where an embedder is set up, messages are found by what they mean, and contexts and answers with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.errors import Invalid
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from retrieval.agent_turns import Turns
+from retrieval.assembler import ContextAssembler
+from retrieval.engine import RetrievalEngine
+from retrieval.semantic.embedding_worker import EmbeddingWorker
+from retrieval.semantic.types import EmbedderState, IndexState
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.statements import counted_statements
+
+SAID = ("My car was fixed on Monday", "The garden needs rain", "A kitten sleeps here", "Dinner is at eight")
+
+
+def test_a_message_is_found_without_one_of_its_words_and_the_passage_is_shown(site):
+    conversation = a_conversation(*SAID)
+    status = site.set_up()
+
+    [best, *_] = site.grep("automobile repaired", conversation_id=conversation.conversation_id).matches
+
+    assert status.is_ready and status.embedders[0].state is EmbedderState.CURRENT
+    assert status.embedders[0].index is IndexState.BUILT
+    assert (best.first_seq, best.snippet.text, best.snippet.offset) == (1, SAID[0], 0)
+    assert site.grep("automobile repaired", "full_text").matches == ()
+
+
+def test_both_ways_together_find_what_either_finds(site):
+    a_conversation(*SAID, "An automobile show")
+    site.set_up()
+
+    assert set(site.found("automobile", "hybrid", limit=2)) == {1, 5}
+    assert site.found("automobile", "full_text") == [5]
+
+
+def test_pages_follow_each_other(site):
+    a_conversation(*(f"Word number {n} of a car" for n in range(1, 31)))
+    site.set_up()
+
+    for mode in ("semantic", "hybrid"):
+        whole = [match.id for match in site.grep("vehicle word", mode, limit=30).matches]
+        pages, cursor = [], None
+        while len(pages) < len(whole):
+            page = site.grep("vehicle word", mode, limit=7, cursor=cursor)
+            pages += [match.id for match in page.matches]
+            cursor = page.cursor
+
+        assert pages == whole and len(set(whole)) == 30
+
+
+@pytest.mark.parametrize("few_passages", [20_000, 0])
+def test_every_filter_holds_by_comparing_all_and_by_the_index(site, monkeypatch, few_passages):
+    monkeypatch.setattr("retrieval.search.semantic_search.FEW_PASSAGES", few_passages)
+    one = a_conversation(*SAID, "My car is red").conversation_id
+    other = a_conversation("A vehicle of another session").conversation_id
+    a_conversation("A vehicle of other people", workspace=a_workspace("others"))
+    site.set_up()
+
+    assert site.found("automobile", conversation_id=one, limit=2) in ([1, 5], [5, 1])
+    assert site.found("automobile", conversation_id=one, roles=["assistant"], limit=1) == [2]
+    assert site.found("automobile", conversation_id=one, from_seq=2, limit=1) == [5]
+    assert {each.conversation_id for each in site.grep("automobile").matches} == {one, other}
+    assert {each.conversation_id for each in site.grep("automobile", conversation_ids=[other]).matches} == {other}
+    with pytest.raises(Invalid, match="sort"):
+        site.grep("automobile", sort="recency")
+    with pytest.raises(Invalid, match="mode"):
+        site.grep("automobile", scope="summaries")
+
+
+def test_what_an_agent_did_with_lcm_itself_is_not_found_by_meaning(site):
+    conversation = a_conversation("My car was fixed").conversation_id
+    asked = [a_tool_call("c1", "lcm_grep", query="vehicle"), a_tool_result("c1", "vehicle vehicle")]
+    a_store().append_messages(conversation_id=conversation, messages=asked)
+    site.set_up()
+
+    assert site.found("vehicle", conversation_id=conversation) == [1]
+
+
+def test_new_messages_are_embedded_with_the_next_sweep_and_a_description_says_how_many_are(site):
+    conversation = a_conversation(*SAID).conversation_id
+    site.set_up()
+    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "A vehicle")])
+    describe = RetrievalEngine.from_settings(Scope(a_workspace().pk)).describe
+
+    before = describe(id=f"conv_{conversation}").embedded_messages
+    site.embed()
+
+    assert (before, describe(id=f"conv_{conversation}").embedded_messages) == (4, 5)
+    assert site.found("automobile", limit=1) in ([1], [5])
+
+
+def test_a_context_holds_what_a_question_means(site):
+    filler = [f"Something else entirely, number {n}, and much of it " * 3 for n in range(60)]
+    conversation = a_conversation("My car was mended by Ann", *filler).conversation_id
+    site.set_up()
+    ask = {"conversation_id": conversation, "budget": 600, "query": "Who repaired the automobile?"}
+
+    context = ContextAssembler.from_settings(Scope(a_workspace().pk)).assemble(**ask)
+    turn = Turns.from_settings(Scope(a_workspace().pk)).turn(**ask, messages=[NewMessage(Role.USER, "So?")])
+
+    assert 1 in [item.first_seq for item in context.items]
+    assert 1 in [item.first_seq for item in turn.context.items]
+
+
+def test_without_an_embedder_nothing_is_asked_of_the_database(site):
+    conversation = a_conversation(*SAID).conversation_id
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+    site.configure(url="", model="")
+
+    with counted_statements() as sent:
+        EmbeddingWorker.from_settings().sweep()
+        engine.grep(query="car")
+        engine.describe(id=f"conv_{conversation}")
+        ContextAssembler.from_settings(Scope(a_workspace().pk)).assemble(conversation_id=conversation, query="car")
+
+    assert not [statement for statement in sent if "embed" in statement]
