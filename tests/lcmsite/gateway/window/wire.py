@@ -175,4 +175,4 @@ def a_history(seed: int, turns: int) -> list[AgentTurn]:
     ]
 
 
-histories = st.builds(a_history, seed=st.integers(0, 2**32), turns=st.integers(2, 6))
+histories = st.builds(a_history, seed=st.integers(0, 2**32), turns=st.integers(2, 4))
