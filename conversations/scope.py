@@ -47,6 +47,7 @@ _PATHS = {
     "Finding": "report__workspace_id",
     "RepairPlan": "report__workspace_id",
     "RepairStep": "plan__report__workspace_id",
+    "GatewayExchange": "workspace_id",
 }
 
 

@@ -30,6 +30,7 @@ from conversations.policy import (
 )
 from integrity.policy import IntegrityPolicy, RetentionPolicy
 from lcmsite.embedded_postgres.location import make_directory
+from lcmsite.gateway.upstreams import DEFAULT_UPSTREAMS, problem_with_modes, problem_with_upstreams
 from retrieval.policy import RetrievalPolicy
 
 PREFIX = "LCM_"
@@ -46,6 +47,12 @@ def url(help: str, *, schemes: tuple[str, ...], unusable: Callable[[str], str] |
     # It may hold a password.
     made = knob("", help, schemes=schemes, secret=True)
     return field(default="", repr=False, metadata={**made.metadata, "unusable": unusable})
+
+
+def checked_text(default: str, help: str, *, problem_with: Callable[[str], str]) -> Any:
+    """A text with a form of its own; `problem_with` explains a bad one."""
+    made = knob(default, help)
+    return field(default=default, metadata={**made.metadata, "unusable": problem_with})
 
 
 def _unusable_to_redis(address: str) -> str:
@@ -100,6 +107,29 @@ class Deployment:
     port: int = knob(8000, "The port `lcm up` listens on.", low=1, high=65535)
     mcp_port: int = knob(
         8001, "The port `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
+    )
+    gateway_port: int = knob(
+        8002,
+        "The port `lcm up` listens on for agents that reach their models through LCM; 0 for none.",
+        low=0,
+        high=65535,
+    )
+    gateway_upstreams: str = checked_text(
+        DEFAULT_UPSTREAMS,
+        "The vendors that the gateway forwards to, and no others: names and addresses, separated by commas.",
+        problem_with=problem_with_upstreams,
+    )
+    gateway_modes: str = checked_text(
+        "record",
+        "What the gateway does: off, record, dry-run or assemble; after a comma for one upstream, API or key, as in"
+        " `record,anthropic=assemble,key:7=off`. With `+fail_closed` behind it, what cannot be recorded is refused.",
+        problem_with=problem_with_modes,
+    )
+    gateway_spool_bytes: int = knob(
+        1024**3,
+        "The most bytes of exchanges that the gateway keeps on disk while the database does not take them.",
+        low=1024**2,
+        high=1024**4,
     )
     web_workers: int = knob(2, "Web processes.", low=1, high=64)
     web_threads: int = knob(

@@ -1,4 +1,4 @@
-"""The site's own tables: who may come in."""
+"""The site's own tables: who may come in, and what the gateway forwarded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from conversations.models import Workspace
+from conversations.models import Conversation, Workspace
 from lcmsite.types import ApiKeyRecord, KeyScope, MemberRecord, Role
 
 
@@ -83,3 +83,46 @@ class Membership(models.Model):
             last_login=self.user.last_login,
             is_active=self.user.is_active,
         )
+
+
+class GatewayExchange(models.Model):
+    """One request of an agent through the gateway, and what became of it.
+
+    The words are messages of the conversation. Here is what finds them again: the hashes of the chain behind the
+    request and behind the answer, and the vendor's name of the answer.
+    """
+
+    exchange_id = models.BigAutoField(primary_key=True)
+    # Made by the gateway: an exchange that is recorded again, after an outage, is the same one.
+    exchange_key = models.UUIDField(unique=True)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="+")
+    surface = models.TextField()
+    # What a host wanted beside the conversation; "" for a turn of it.
+    side = models.TextField(default="")
+    model = models.TextField(default="")
+    request_chain = models.BinaryField()
+    request_seq = models.BigIntegerField()
+    answer_chain = models.BinaryField(null=True)
+    answer_seq = models.BigIntegerField(null=True)
+    response_id = models.TextField(null=True)  # noqa: DJ001 (absent is not empty)
+    # The vendor's HTTP status; null while the answer is on its way, and where none came.
+    status = models.SmallIntegerField(null=True)
+    is_complete = models.BooleanField(default=False)
+    # The vendor's word for what went wrong, never its sentence.
+    error = models.TextField(default="")
+    tokens_in = models.BigIntegerField(null=True)
+    tokens_out = models.BigIntegerField(null=True)
+    milliseconds = models.IntegerField(null=True)
+    received_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "gateway_exchanges"
+        indexes: ClassVar = [
+            models.Index(fields=["workspace", "request_chain"], name="gateway_request_chain_idx"),
+            models.Index(fields=["workspace", "answer_chain"], name="gateway_answer_chain_idx"),
+            models.Index(fields=["workspace", "response_id"], name="gateway_response_idx"),
+        ]
+
+    def __str__(self) -> str:
+        return f"exchange {self.exchange_key}"

@@ -105,7 +105,11 @@ def caller_of(key: str) -> Caller:
     """
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
         raise Unauthenticated("This is not a valid API key.")
-    key_hash = _hash(key)
+    return caller_of_hash(hash_of_key(key))
+
+
+def caller_of_hash(key_hash: bytes) -> Caller:
+    """The holder of the key with this hash; Unauthenticated as `caller_of`."""
     with _callers_lock:
         cached = _callers.get(key_hash)
     if cached is not None:
@@ -168,7 +172,7 @@ def issue(
             workspace_id=workspace_id,
             name=name,
             prefix=key[:SHOWN_CHARACTERS],
-            key_hash=_hash(key),
+            key_hash=hash_of_key(key),
             scopes=held,
             expires_at=expires_at,
         )
@@ -220,7 +224,8 @@ def _named(key: str) -> Q:
     return Q(prefix__startswith=key[:SHOWN_CHARACTERS])
 
 
-def _hash(key: str) -> bytes:
+def hash_of_key(key: str) -> bytes:
+    """What is stored of a key."""
     # A fast hash is right here: a slow one makes a guess dear, and 256 random bits cannot be guessed at all. Having no
     # salt, it also lets the key be found by its hash, in one look-up.
     return hashlib.sha256(key.encode("ascii")).digest()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import connections
 
 from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE, problem_of
@@ -20,6 +21,7 @@ from lcmsite.ops.backup.backups import back_up, restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 
+DEFAULT_GATEWAY_PORT = 8002
 TRIGRAMS = "Working on the trigram index ..."
 
 
@@ -39,6 +41,29 @@ def show_clock(session: Session, arguments: Namespace) -> Any:
     Times are in UTC. Workers run these tasks; a task that waits only starts a worker on rows, which are the work.
     """
     return read_clock()
+
+
+@verb(
+    "gateway",
+    argument("--host", default=None, help="the address to listen on (LCM_HOST)"),
+    argument("--port", type=int, default=None, help="the port to listen on (LCM_GATEWAY_PORT)"),
+    for_operator=True,
+)
+def serve_gateway(session: Session, arguments: Namespace) -> None:
+    """Serve the gateway alone, until Ctrl-C.
+
+    Agents reach their models through it, and LCM records what passes. `lcm up` serves it, too.
+    """
+    # Not imported above: only this verb needs the server.
+    from lcmsite.gateway.gateway_app import application
+    from lcmsite.management.commands.up import listening
+    from lcmsite.server.serving import serve
+
+    host = arguments.host or settings.DEPLOYMENT.host
+    port = arguments.port or settings.DEPLOYMENT.gateway_port or DEFAULT_GATEWAY_PORT
+    listener = listening(host, port, "--port", "LCM_GATEWAY_PORT")
+    connections.close_all()
+    serve(application(), listener, lifespan="on")
 
 
 @verb("mcp")

@@ -264,7 +264,7 @@ _STATES: Mapping[Surface, type] = {
 def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
     """Add a delta of Chat Completions to what came before."""
     for name, value in delta.items():
-        old = row.get(name)
+        old: Any = row.get(name)
         if name == "role":
             row[name] = value or old
         elif name == "tool_calls" and isinstance(value, list):
@@ -276,7 +276,7 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
                 _merge(calls[index], {key: each for key, each in piece.items() if key != "index"})
         elif name in ("id", "type", "name"):
             row[name] = value or old
-        elif type(old) is type(value) and isinstance(old, str | list):
+        elif type(old) in (str, list) and type(old) is type(value):
             row[name] = old + value
         elif isinstance(old, dict) and isinstance(value, dict):
             _merge(old, value)

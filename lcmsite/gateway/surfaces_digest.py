@@ -83,17 +83,16 @@ def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Lin
             yield Link(chain, f"{PREFIX}{_short(chain)}:{digest.text}")
 
 
-def interrupted_key(chain: bytes) -> str:
-    """The key of a broken answer behind this link."""
-    return f"{PREFIX}{_short(chain)}:interrupted"
+def broken_key(chain: bytes, exchange: str) -> str:
+    """The key of an answer behind this link that was cut off."""
+    return f"{PREFIX}{_short(chain)}:broken-{exchange}"
 
 
 def digest_in(key: str | None) -> str:
-    """The digest in an idempotency key of the gateway; "" for a loose one."""
+    """The digest in an idempotency key of the gateway; "" in others."""
     if key is None or not key.startswith(PREFIX):
         return ""
-    digest = key.rpartition(":")[2]
-    return "" if digest.startswith("~") or digest == "interrupted" else digest
+    return key.rpartition(":")[2].rpartition("~")[2]
 
 
 def _short(chain: bytes) -> str:

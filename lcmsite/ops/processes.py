@@ -1,7 +1,7 @@
 """Run one process of `lcm up`.
 
-`python -m lcmsite.ops.processes PARENT web SOCKET`, `... PARENT mcp SOCKET`, or `... PARENT worker QUEUE`; a socket
-is the number of an open descriptor.
+`python -m lcmsite.ops.processes PARENT web SOCKET`, `... PARENT mcp SOCKET`, `... PARENT gateway SOCKET`, or `...
+PARENT worker QUEUE`; a socket is the number of an open descriptor.
 
 Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
 """
@@ -76,6 +76,18 @@ def serve_agents(listener: socket.socket) -> None:
     serve(application(), listener, lifespan="on")
 
 
+def serve_gateway(listener: socket.socket) -> None:
+    """Forward and record what agents ask their vendors, until it is stopped."""
+    with loading():
+        import django
+
+        django.setup()
+        # Imports models, for which Django must be set up.
+        from lcmsite.gateway.gateway_app import application
+        from lcmsite.server.serving import serve
+    serve(application(), listener, lifespan="on")
+
+
 def work(*, queue: str) -> None:
     """Run the tasks of one queue; at a stop, finish the current one."""
     with loading():
@@ -94,6 +106,8 @@ def main(parent: str, kind: str, argument: str) -> None:
             serve_site(socket.socket(fileno=int(argument)))
         case "mcp":
             serve_agents(socket.socket(fileno=int(argument)))
+        case "gateway":
+            serve_gateway(socket.socket(fileno=int(argument)))
         case "worker":
             work(queue=argument)
         case _:

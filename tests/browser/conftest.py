@@ -61,7 +61,7 @@ def running_site(*options: str) -> Iterator[Site]:
     running = subprocess.Popen(
         [sys.executable, "manage.py", "up", *options],
         cwd=PROJECT,
-        env=environment(data_dir, LCM_PORT=str(port), LCM_MCP_PORT="0", LCM_WEB_WORKERS="1"),
+        env=environment(data_dir, LCM_PORT=str(port), LCM_MCP_PORT="0", LCM_GATEWAY_PORT="0", LCM_WEB_WORKERS="1"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:

@@ -85,7 +85,7 @@ def up(data_dir: Path, port: int) -> Iterator[Callable[..., "subprocess.Popen[st
     def start(*arguments: str, **settings: str) -> "subprocess.Popen[str]":
         names = {"LCM_DATA_DIR": str(data_dir), "LCM_PORT": str(port), "LCM_WEB_WORKERS": "1"}
         # Not at a port that another test may be using.
-        names["LCM_MCP_PORT"] = "0"
+        names |= {"LCM_MCP_PORT": "0", "LCM_GATEWAY_PORT": "0"}
         return subprocess.Popen(
             [sys.executable, "manage.py", "up", *arguments],
             cwd=PROJECT,

@@ -105,7 +105,9 @@ def test_transactions_handed_out_by_a_pooler_are_refused_at_the_start(pooler, tm
     address = pooler("transaction", size=size, round_robin=round_robin)
     busy(address, sessions=sessions)
 
-    started = run_lcm(tmp_path, "up", "--port", str(free_port()), "--no-mcp", LCM_DATABASE_URL=address)
+    started = run_lcm(
+        tmp_path, "up", "--port", str(free_port()), "--no-mcp", LCM_DATABASE_URL=address, LCM_GATEWAY_PORT="0"
+    )
 
     assert started.returncode == 2
     assert "pool_mode=transaction" in started.stderr

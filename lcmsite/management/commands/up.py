@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
@@ -61,6 +61,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--mcp-port", type=int, default=settings.DEPLOYMENT.mcp_port, help="the port for agents (MCP); 0 for none"
         )
+        parser.add_argument(
+            "--gateway-port",
+            type=int,
+            default=settings.DEPLOYMENT.gateway_port,
+            help="the port for agents that reach their models through LCM; 0 for none",
+        )
         parser.add_argument("--no-web", action="store_true", help="serve no requests here, those of agents neither")
         parser.add_argument("--no-mcp", action="store_true", help="serve no agents (MCP) here")
         parser.add_argument("--no-worker", action="store_true", help="work on no background tasks here")
@@ -79,15 +85,20 @@ class Command(BaseCommand):
         database = own_database() if settings.EMBEDDED_DATABASE else None
         processes = []
         if not given.no_web:
-            listener = _listener(host, port, "--port", "LCM_PORT")
+            listener = listening(host, port, "--port", "LCM_PORT")
             processes += [Process("web", ("web",), listener) for _ in range(settings.DEPLOYMENT.web_workers)]
         processes += [] if given.no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
         url = None if given.no_web else _url(host, port)
         for_agents = None
         if mcp_port != 0 and not (given.no_web or given.no_mcp):
-            listener = _listener(host, mcp_port, "--mcp-port", "LCM_MCP_PORT", taken=port)
+            listener = listening(host, mcp_port, "--mcp-port", "LCM_MCP_PORT", taken=(port,))
             processes.append(Process("mcp", ("mcp",), listener))
             for_agents = f"{_url(host, mcp_port)}/mcp"
+        gateway = None
+        if given.gateway_port != 0 and not given.no_web:
+            listener = listening(host, given.gateway_port, "--gateway-port", "LCM_GATEWAY_PORT", taken=(port, mcp_port))
+            processes.append(Process("gateway", ("gateway",), listener))
+            gateway = _url(host, given.gateway_port)
         require_servers()
         # Who asks for a format of the log reads it where it is written.
         is_quiet = not given.verbose and settings.DEPLOYMENT.log_format == "auto"
@@ -99,7 +110,7 @@ class Command(BaseCommand):
                 with database.lease() if database else nullcontext(), held(settings.DATA_DIR):
                     try:
                         self._migrate()
-                        self._run(Supervisor(processes), database, url, for_agents, sample=given.sample)
+                        self._run(Supervisor(processes), database, url, for_agents, gateway, sample=given.sample)
                     finally:
                         connection.close()
             except KeyboardInterrupt:
@@ -128,6 +139,7 @@ class Command(BaseCommand):
         database: EmbeddedPostgres | None,
         url: str | None,
         for_agents: str | None,
+        gateway: str | None,
         *,
         sample: bool,
     ) -> None:
@@ -139,9 +151,10 @@ class Command(BaseCommand):
             self.is_ready = True
             introduction = self._sample(url) if sample and url is not None else []
             agents = f", for agents (MCP) at {for_agents}" if for_agents else ""
+            agents += f", as a gateway to models at {gateway}" if gateway else ""
             ready = f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it."
             self._tell_person(RULE)
-            self._tell(ready, event="ready", url=url, mcp_url=for_agents)
+            self._tell(ready, event="ready", url=url, mcp_url=for_agents, gateway_url=gateway)
             if url is not None:
                 self._tell_person(f"  Admin    {url}/admin/  ({who_may_enter()})")
             if self.log is not None:
@@ -204,10 +217,10 @@ def _alone(name: str) -> Iterator[None]:
         time.sleep(0.1)
 
 
-def _listener(host: str, port: int, option: str, setting: str, *, taken: int | None = None) -> socket.socket:
+def listening(host: str, port: int, option: str, setting: str, *, taken: Sequence[int] = ()) -> socket.socket:
     """Bind the socket of this address; an error names the option to change."""
     try:
-        if port == taken:
+        if port and port in taken:
             raise OSError(errno.EADDRINUSE, "It is the port of the site")
         return bound_socket(host, port)
     except (OSError, OverflowError) as refusal:

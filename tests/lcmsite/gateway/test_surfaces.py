@@ -147,7 +147,7 @@ def test_results_and_system_messages_do_not_move_the_chain():
 
     assert whole[-1] == cleared[-1]
     assert whole[2] != cleared[2]
-    assert digest_in(whole[2]) == ""
+    assert digest_in(whole[2]) not in ("", digest_in(cleared[2]))
 
 
 def test_a_request_is_read_with_its_instructions_apart():

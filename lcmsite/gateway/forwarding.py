@@ -1,0 +1,114 @@
+"""Forward a request to its upstream and the answer to the client, byte for byte as both come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import httpx2
+
+from lcmsite.gateway.decoding import accepted
+from lcmsite.server.incoming import Send
+
+Header = tuple[bytes, bytes]
+
+CONNECT_SECONDS = 10.0
+# Of silence; models think for minutes.
+SILENCE_SECONDS = 600.0
+KEPT_CONNECTIONS = 100
+# They are each connection's own.
+_HOP = frozenset(
+    name.encode()
+    for name in (
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "trailers",
+        "transfer-encoding", "upgrade", "proxy-connection",
+    )
+)  # fmt: skip
+_OWN = b"x-lcm-"
+# The server writes its own.
+_OF_SERVER = frozenset((b"date", b"server"))
+
+
+def a_client() -> httpx2.AsyncClient:
+    """The client for all upstreams; it waits for slow models, and follows nothing."""
+    return httpx2.AsyncClient(
+        trust_env=False,
+        follow_redirects=False,
+        timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=30),
+    )
+
+
+def headers_for_upstream(headers: Iterable[Header], *, host: bytes, is_read: bool) -> list[Header]:
+    """The client's headers without those of the connection and of LCM.
+
+    Where the answer `is_read`, the codings that are accepted are narrowed to those that LCM can read.
+    """
+    found = [(b"host", host)]
+    headers = list(headers)
+    named = {each.strip().lower() for name, value in headers if name == b"connection" for each in value.split(b",")}
+    for name, value in headers:
+        if name == b"host" or name in _HOP or name in named or name.startswith(_OWN):
+            continue
+        if name == b"authorization" and _is_key_of_lcm(value):
+            continue
+        if name == b"accept-encoding" and is_read:
+            value = accepted(value.decode("latin-1")).encode("latin-1")
+        found.append((name, value))
+    return found
+
+
+def _is_key_of_lcm(value: bytes) -> bool:
+    """Whether a credential is LCM's own, which no vendor may see."""
+    return value.partition(b" ")[2].strip().startswith(b"lcm_")
+
+
+@dataclass
+class Watched:
+    """What passes by on the way: `taken` gets every piece once it has been sent."""
+
+    taken: Callable[[bytes], None]
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = False
+
+
+async def forward(
+    client: httpx2.AsyncClient,
+    *,
+    method: str,
+    url: str,
+    query: bytes,
+    headers: Sequence[Header],
+    body: bytes | AsyncIterator[bytes],
+    send: Send,
+    own_headers: Callable[[], Awaitable[Iterable[Header]]],
+    watched: Watched,
+) -> None:
+    """Send the request and stream the answer; httpx2.HTTPError if none came.
+
+    `own_headers` are asked for when the upstream's have come. What breaks after these have been sent ends the answer.
+    """
+    address = httpx2.URL(url)
+    raw_path = address.raw_path + (b"?" + query if query else b"")
+    request = httpx2.Request(method, address.copy_with(raw_path=raw_path), headers=list(headers), content=body)
+    response = await client.send(request, stream=True)
+    try:
+        watched.status = response.status_code
+        watched.headers = {name.lower(): value for name, value in response.headers.items()}
+        passed = [
+            (name, value)
+            for name, value in response.headers.raw
+            if name.lower() not in _HOP and name.lower() not in _OF_SERVER and not name.lower().startswith(_OWN)
+        ]
+        own = await own_headers()
+        await send({"type": "http.response.start", "status": response.status_code, "headers": [*passed, *own]})
+        async for piece in response.aiter_raw():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            watched.taken(piece)
+        watched.is_whole = True
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    finally:
+        # Without this, a vendor goes on for a client that has gone.
+        await asyncio.shield(response.aclose())

@@ -1,0 +1,114 @@
+"""Find or open the conversation that a request belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Q, QuerySet
+
+from conversations.models import Conversation
+from conversations.store.conversations import ConversationStore
+from conversations.types import ParentLink, Role
+from lcmsite.gateway.recording.exchange import Exchange
+from lcmsite.gateway.recording.session_finding import OWN_HEADER, Session, session_of
+from lcmsite.gateway.surfaces import ReadRequest
+from lcmsite.gateway.surfaces_digest import PREFIX, START, links_of
+from lcmsite.models import GatewayExchange
+
+# A first question that is sent again so soon is a retry; later it begins another session.
+RETRIED_WITHIN = timedelta(minutes=10)
+LOOKED_UP = 200
+OF_NO_SESSION = "gateway/side"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The conversation, and where the first message of the request follows."""
+
+    conversation_id: int
+    source: str
+    chain: bytes = START
+    seq: int = 0
+    # It has messages that did not come through the gateway, and none that did.
+    is_foreign: bool = False
+
+
+def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore, *, is_side: bool) -> Place:
+    """The place of a request, in a conversation that is opened if there is none."""
+    session = session_of(exchange.headers, request.body)
+    if request.parent_response is not None:
+        answered = _exchanges(store).filter(response_id=request.parent_response).order_by("-exchange_id").first()
+        if answered is not None and answered.answer_chain is not None:
+            seq = answered.answer_seq or answered.request_seq
+            return Place(answered.conversation_id, "previous_response_id", bytes(answered.answer_chain), seq)
+    if request.vendor_conversation is not None:
+        session = session or Session(f"gateway/{request.vendor_conversation[:400]}", "conversation")
+    if session is not None:
+        conversation_id = _opened(session, store)
+    elif is_side:
+        conversation_id = _by_prefix(exchange, request, store) or _opened(Session(OF_NO_SESSION, "none"), store)
+    else:
+        conversation_id = _by_prefix(exchange, request, store) or _opened(
+            Session(f"gateway/{exchange.exchange_key}", "prefix"), store
+        )
+    source = session.source if session is not None else "prefix"
+    if request.is_delta:
+        return _behind_newest(conversation_id, source, store)
+    return Place(conversation_id, source, is_foreign=source == OWN_HEADER and _is_foreign(conversation_id))
+
+
+def _behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Place:
+    """Behind the newest answer of a conversation, for what names no other that is known."""
+    answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)
+    newest = answered.order_by("-exchange_id").first()
+    if newest is None or newest.answer_chain is None or newest.answer_seq is None:
+        return Place(conversation_id, source, START, Conversation.objects.get(pk=conversation_id).head_seq)
+    return Place(conversation_id, source, bytes(newest.answer_chain), newest.answer_seq)
+
+
+def _opened(session: Session, store: ConversationStore) -> int:
+    """The conversation of a session, below that of its parent."""
+    if session.parent is None or session.parent == session.name:
+        return store.open_conversation(session_id=session.name).conversation_id
+    existing = store.scope.narrow(Conversation.objects.filter(session_id=session.name))
+    if (found := existing.filter(parent__isnull=False).values_list("pk", flat=True).first()) is not None:
+        return int(found)
+    above, _, _ = session.parent.rpartition("/")
+    is_nested = above.count("/") >= 1
+    _opened(Session(session.parent, session.source, above if is_nested else None), store)
+    opened = store.open_conversation(
+        session_id=session.name, parent_session_id=session.parent, parent_link=ParentLink.SUBAGENT
+    )
+    return opened.conversation_id
+
+
+def _by_prefix(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
+    """The conversation in which most of this history is stored, if any."""
+    links = list(links_of(message.digest for message in request.messages))
+    # The newest exchange of the session ends near the end of this history.
+    chains = list(dict.fromkeys(link.chain for link in links))[-LOOKED_UP:]
+    rows = _exchanges(store).filter(Q(request_chain__in=chains) | Q(answer_chain__in=chains), side="")
+    found = rows.values_list("conversation_id", "request_chain", "answer_chain", "received_at", "exchange_key")
+    places = {link.chain: place for place, link in enumerate(links)}
+    answered_at = next(
+        (at for at, each in enumerate(request.messages) if each.message.role is Role.ASSISTANT), len(links)
+    )
+    best: tuple[int, object] | None = None
+    chosen = None
+    for conversation_id, asked, answered, received_at, key in found:
+        place = max(places.get(bytes(chain), -1) for chain in (asked, answered or b""))
+        is_begun = place >= answered_at
+        is_retry = abs(exchange.received_at - received_at) < RETRIED_WITHIN or str(key) == exchange.exchange_key
+        if (is_begun or is_retry) and (best is None or (place, received_at) > best):
+            best, chosen = (place, received_at), conversation_id
+    return chosen
+
+
+def _is_foreign(conversation_id: int) -> bool:
+    messages = Conversation.objects.get(pk=conversation_id).messages
+    return messages.exists() and not messages.filter(idempotency_key__startswith=PREFIX).exists()
+
+
+def _exchanges(store: ConversationStore) -> QuerySet[GatewayExchange]:
+    return store.scope.narrow(GatewayExchange.objects.all())

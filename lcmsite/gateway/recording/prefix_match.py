@@ -1,0 +1,134 @@
+"""Find what is new in a request, whose history is mostly stored already. Pure.
+
+The longest stored chain decides: what follows it is new, and where the stored history goes on in another way, the new
+is another branch. A host that has compacted by itself sends a shorter history with a summary at its head: that is a
+boundary, behind which the rest is appended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conversations.types import PartType, Role
+from lcmsite.gateway.surfaces import WireMessage
+from lcmsite.gateway.surfaces_digest import Link, digest_in
+
+# How summaries begin that hosts make of their own histories.
+_SUMMARIES = re.compile(
+    r"\s*(?:This session is being continued from a previous conversation"
+    r"|Another language model started to solve this problem and produced a summary"
+    r"|The conversation history before this point was compacted into the following summary"
+    r"|What did we do so far\?)"
+)
+_COMPACTED = ("compaction", "compaction_summary", "context_compaction")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is stored of the conversation that a request belongs to."""
+
+    head_seq: int
+    # The seqs of those keys of the request that are stored.
+    seqs: Mapping[str, int]
+    # The keys of the messages on the active path, oldest first; needed only where no chain matches.
+    path: Sequence[str] = ()
+    # By chain, the seqs and texts of answers that were cut off behind it.
+    broken: Mapping[bytes, Sequence[tuple[int, str]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where the new follows, and the places of what is new or altered."""
+
+    seq: int
+    new: tuple[int, ...]
+    # Loose messages of the known part that came back in another form, such as cleared results.
+    altered: tuple[int, ...] = ()
+    is_boundary: bool = False
+
+
+def is_host_summary(message: WireMessage) -> bool:
+    """Whether a host has put this in the place of what came before."""
+    if message.row.get("type") in _COMPACTED:
+        return True
+    parts = message.message.parts
+    if any(part.part_type is PartType.COMPACTION for part in parts):
+        return True
+    texts = [message.message.content or "", *(part.text_content or "" for part in parts)]
+    return any(map(_SUMMARIES.match, texts))
+
+
+def last_known(messages: Sequence[WireMessage], links: Sequence[Link], seqs: Mapping[str, int]) -> int:
+    """The place of the last message that moves the chain and is stored; -1 without one."""
+    known = (
+        place
+        for place in range(len(links) - 1, -1, -1)
+        if not messages[place].digest.is_loose and links[place].key in seqs
+    )
+    return next(known, -1)
+
+
+def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Stored, *, base_seq: int = 0) -> Match:
+    """Match a request with what is stored; `base_seq` is where its first message follows."""
+    last = last_known(messages, links, stored.seqs)
+    seq = stored.seqs[links[last].key] if last >= 0 else base_seq
+    known = set(range(last + 1))
+    for place in range(last + 1, len(links)):
+        if links[place].key in stored.seqs and messages[place].digest.is_loose:
+            seq = stored.seqs[links[place].key]
+        elif (broken := _broken_answer(messages[place], links[place - 1].chain if place else b"", stored)) is not None:
+            seq = broken
+        else:
+            break
+        known.add(place)
+    rest = [place for place in range(len(links)) if place not in known and links[place].key not in stored.seqs]
+    summaries = [place for place in rest if is_host_summary(messages[place])]
+    if rest and stored.head_seq and (summaries or (last < 0 and base_seq == 0)):
+        new = _behind_boundary(messages, rest, summaries, stored.path)
+        # Or the host has dropped the oldest messages: the first that is left is known, and so is an answer.
+        kept = [place for place in rest if place not in new and not messages[place].digest.is_loose]
+        first = next((place for place in rest if not messages[place].digest.is_loose), -1)
+        is_shorter = first in kept and any(messages[place].message.role is Role.ASSISTANT for place in kept)
+        if summaries or is_shorter:
+            return Match(stored.head_seq, new, is_boundary=True)
+    gaps = any(not messages[place].digest.is_loose and links[place].key not in stored.seqs for place in range(last))
+    altered = () if gaps else tuple(place for place in range(last) if links[place].key not in stored.seqs)
+    return Match(seq, tuple(rest), altered)
+
+
+def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | None:
+    """The seq of the answer that was cut off and is this message, if one is."""
+    if message.message.role is not Role.ASSISTANT:
+        return None
+    text = _bare(message)
+    for seq, cut in stored.broken.get(chain, ()):
+        bare = "".join(cut.split())
+        if text and (bare.startswith(text) or text.startswith(bare)):
+            return seq
+    return None
+
+
+def _bare(message: WireMessage) -> str:
+    parts = message.message.parts
+    texts = [part.text_content or "" for part in parts if part.part_type is PartType.TEXT]
+    return "".join("".join(texts or [message.message.content or ""]).split())
+
+
+def _behind_boundary(
+    messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], path: Sequence[str]
+) -> tuple[int, ...]:
+    """Leave out what the host has kept of the history; its newest words are new in any case."""
+    known = Counter(map(digest_in, path))
+    answers = [place for place in rest if messages[place].message.role is Role.ASSISTANT]
+    last_old = max([-1, *answers, *summaries])
+    new = []
+    for place in rest:
+        digest = messages[place].digest.text
+        if place <= last_old and place not in summaries and known[digest] > 0:
+            known[digest] -= 1
+        else:
+            new.append(place)
+    return tuple(new)

@@ -1,0 +1,370 @@
+"""Store what agents send and vendors answer: every message once, on its branch.
+
+Each message has the hash of all that came before it as idempotency key, so a request that is recorded again, or in
+another form, stores nothing twice. Synchronous: it runs in threads, beside the forwarding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+
+from compaction.hosts.branching import Branches
+from compaction.hosts.host_service import HostCompaction
+from conversations.errors import Invalid
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.store.journal import Journal
+from conversations.types import NewMessage, NewPart, PartType
+from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.locating import Place, place_of
+from lcmsite.gateway.recording.prefix_match import Match, Stored, is_host_summary, last_known, match
+from lcmsite.gateway.recording.side_requests import side_of
+from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
+from lcmsite.gateway.surfaces_answer import ReadAnswer
+from lcmsite.gateway.surfaces_digest import PREFIX, Link, broken_key, links_of, without_injected
+from lcmsite.models import GatewayExchange
+
+logger = structlog.get_logger(__name__)
+
+# The newest messages of a request are looked up first: those before them are stored where these are.
+LOOKED_UP_FIRST = 64
+MOST_OF_PATH = 5_000
+MOST_AT_ONCE = 200
+STATEMENT_TIMEOUT = "5s"
+# What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
+INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A request as it was recorded, and where its answer follows."""
+
+    conversation_id: int
+    session: str
+    source: str
+    side: str
+    chain: bytes
+    seq: int
+    stored: int
+    # Of the request's messages, by their place in its list; those that are nothing but injected text have none.
+    seqs: Mapping[int, int]
+    request: ReadRequest
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Records exchanges in one workspace."""
+
+    scope: Scope
+    branches: Branches
+    journal: Journal
+
+    @classmethod
+    def from_settings(cls, scope: Scope) -> Self:
+        return cls(scope, Branches.from_settings(scope), Journal.from_settings(scope))
+
+    def record_request(self, exchange: Exchange, body: Row | None = None, *, with_seqs: bool = False) -> Recorded:
+        """Store what is new in a request; LcmError if that cannot be done now.
+
+        `with_seqs` finds the seqs of all messages, not only of the newest.
+        """
+        request = read_request(exchange.surface, parsed_body(exchange.body) if body is None else body)
+        side = side_of(request, exchange.task, exchange.headers)
+        with transaction.atomic():
+            _bound_time()
+            place = place_of(exchange, request, self.branches.store, is_side=side is not None)
+            conversation = self.scope.conversation(place.conversation_id, locked=True)
+            links = list(links_of((message.digest for message in request.messages), after=place.chain))
+            chain = links[-1].chain if links else place.chain
+            if side is None:
+                seq, stored, seqs = self._store_request(
+                    conversation, place, request.messages, links, first=len(links) if with_seqs else LOOKED_UP_FIRST
+                )
+                self._journal_instructions(conversation, request)
+            else:
+                seq, stored, seqs = conversation.head_seq, 0, {}
+            GatewayExchange.objects.get_or_create(
+                exchange_key=UUID(exchange.exchange_key),
+                defaults={
+                    "workspace_id": conversation.workspace_id,
+                    "conversation": conversation,
+                    "surface": exchange.surface.value,
+                    "side": side or "",
+                    "model": _storable(request.model),
+                    "request_chain": chain,
+                    "request_seq": seq,
+                    "received_at": exchange.received_at,
+                },
+            )
+        return Recorded(
+            conversation.pk, conversation.session_id, place.source, side or "", chain, seq, stored, seqs, request
+        )
+
+    def record_answer(self, exchange: Exchange, recorded: Recorded, outcome: Outcome) -> None:
+        """Store the answer to a recorded request, once; of an error only its name."""
+        answer = outcome.answer
+        with transaction.atomic():
+            _bound_time()
+            conversation = self.scope.conversation(recorded.conversation_id, locked=True)
+            row = GatewayExchange.objects.get(exchange_key=UUID(exchange.exchange_key))
+            row.status, row.error, row.milliseconds = outcome.status, outcome.error[:200], outcome.milliseconds
+            if answer is not None:
+                row.is_complete = answer.is_complete
+                row.response_id = _storable(answer.response_id or "")[:500] or None
+                row.model = _storable(answer.model)[:500] or row.model
+                row.tokens_in, row.tokens_out = answer.tokens_in, answer.tokens_out
+                if recorded.side:
+                    self._journal_side(conversation, exchange, recorded, answer)
+                elif answer.rows:
+                    row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
+            row.save()
+
+    # Requests
+
+    def _store_request(
+        self,
+        conversation: Conversation,
+        place: Place,
+        messages: Sequence[WireMessage],
+        links: Sequence[Link],
+        *,
+        first: int,
+    ) -> tuple[int, int, dict[int, int]]:
+        """Append what is new; the seq that the answer follows, and those of all messages."""
+        stored = self._stored(conversation, messages, links, first=first)
+        base = conversation.head_seq if place.is_foreign else place.seq
+        found = match(messages, links, stored, base_seq=base)
+        known = ((messages[at].place, stored.seqs.get(link.key)) for at, link in enumerate(links))
+        seqs = {at: seq for at, seq in known if seq}
+        if found.altered:
+            self._journal_altered(conversation, [(links[at].key, messages[at]) for at in found.altered])
+        if not found.new:
+            return found.seq, 0, seqs
+        if found.is_boundary:
+            self._record_boundary(conversation, messages, links, found)
+        self._move_head(conversation, found.seq, reason="gateway: another branch")
+        new = [(messages[at].place, messages[at], links[at].key) for at in found.new]
+        seq, appended = self._append(conversation, new)
+        return seq or found.seq, len(appended), seqs | appended
+
+    def _stored(
+        self,
+        conversation: Conversation,
+        messages: Sequence[WireMessage],
+        links: Sequence[Link],
+        *,
+        first: int = LOOKED_UP_FIRST,
+    ) -> Stored:
+        """What is stored of a request, of which the newest messages are looked up first."""
+
+        def seqs_of(some: Sequence[Link]) -> dict[str, int]:
+            rows = conversation.messages.filter(idempotency_key__in=[link.key for link in some])
+            return {str(key): seq for key, seq in rows.values_list("idempotency_key", "seq")}
+
+        if conversation.next_seq == 1 or not links:
+            return Stored(0, {})
+        older, newer = links[:-first], links[-first:]
+        seqs = seqs_of(newer)
+        last = last_known(messages, links, seqs)
+        if last >= 0:
+            # All before it are stored; their seqs are not needed.
+            seqs |= {link.key: 0 for link in older}
+        elif older:
+            seqs |= seqs_of(older)
+            last = last_known(messages, links, seqs)
+        path: list[str] = []
+        if last < 0 or any(map(is_host_summary, messages[last + 1 :])):
+            newest = conversation.messages.filter(idempotency_key__startswith=PREFIX).order_by("-seq")
+            rows = list(newest.values_list("seq", "idempotency_key")[:MOST_OF_PATH])
+            path = [str(key) for seq, key in reversed(rows) if conversation.is_active(seq)]
+        broken = self._broken(conversation, {link.chain for link in links[max(0, last) :]})
+        return Stored(conversation.head_seq, seqs, path, broken)
+
+    def _broken(self, conversation: Conversation, chains: set[bytes]) -> dict[bytes, list[tuple[int, str]]]:
+        """The answers behind these links that were cut off."""
+        rows = GatewayExchange.objects.filter(
+            workspace_id=conversation.workspace_id,
+            conversation=conversation,
+            request_chain__in=chains,
+            is_complete=False,
+            answer_seq__isnull=False,
+        )
+        cut: dict[bytes, list[tuple[int, str]]] = {}
+        for row in rows:
+            text = conversation.messages.filter(seq=row.answer_seq or 0).values_list("content", flat=True).first()
+            cut.setdefault(bytes(row.request_chain), []).append((row.answer_seq or 0, text or ""))
+        return cut
+
+    def _record_boundary(
+        self, conversation: Conversation, messages: Sequence[WireMessage], links: Sequence[Link], found: Match
+    ) -> None:
+        HostCompaction.from_settings(self.scope).record_boundary(
+            conversation_id=conversation.pk, host_reference=links[found.new[0]].key, last_seq=found.seq
+        )
+
+    def _move_head(self, conversation: Conversation, seq: int, *, reason: str) -> None:
+        if conversation.head_seq != seq:
+            self.branches.move_head(conversation_id=conversation.pk, head_seq=seq, reason=reason)
+            conversation.refresh_from_db()
+
+    # Answers
+
+    def _store_answer(
+        self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer
+    ) -> tuple[bytes, int | None]:
+        messages = answer.messages
+        links = list(links_of((message.digest for message in messages), after=recorded.chain))
+        keys = [link.key for link in links]
+        if not answer.is_complete:
+            keys[-1] = broken_key(links[-2].chain if len(links) > 1 else recorded.chain, exchange.exchange_key[:8])
+        known = dict(conversation.messages.filter(idempotency_key__in=keys).values_list("idempotency_key", "seq"))
+        new = [
+            (at, replace(message, message=_with_facts(message.message, answer, is_last=at == len(messages) - 1)), key)
+            for at, (message, key) in enumerate(zip(messages, keys, strict=True))
+            if key not in known
+        ]
+        chain = links[-1].chain if answer.is_complete else recorded.chain
+        if not new:
+            return chain, known.get(keys[-1])
+        if len(new) == len(messages):
+            self._move_head(conversation, recorded.seq, reason="gateway: answered anew")
+        seq, _ = self._append(conversation, new)
+        return chain, seq
+
+    def _append(
+        self, conversation: Conversation, new: Sequence[tuple[int, WireMessage, str]]
+    ) -> tuple[int | None, dict[int, int]]:
+        """Append messages; the last seq, and that of each by its place."""
+        seqs: dict[int, int] = {}
+        last = None
+        for start in range(0, len(new), MOST_AT_ONCE):
+            batch = new[start : start + MOST_AT_ONCE]
+            drafts = [replace(_marked(message.message), idempotency_key=key) for _, message, key in batch]
+            try:
+                with transaction.atomic():
+                    result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=drafts)
+            except Invalid:
+                if len(new) > 1:
+                    # One of them cannot be stored as it is.
+                    for each in batch:
+                        seq, found = self._append(conversation, [each])
+                        last, seqs = seq or last, seqs | found
+                    continue
+                as_text = NewMessage(drafts[0].role, json.dumps(batch[0][1].row), idempotency_key=batch[0][2])
+                result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=[as_text])
+            stored = iter(result.messages)
+            skipped = {each.position for each in result.skipped if each.is_whole}
+            for position, (place, _, _) in enumerate(batch, start=1):
+                if position not in skipped:
+                    last = seqs[place] = next(stored).seq
+        return last, seqs
+
+    # The journal
+
+    def _journal_instructions(self, conversation: Conversation, request: ReadRequest) -> None:
+        entries = []
+        for row in request.instructions:
+            words = without_injected(json.dumps({**row, "cache_control": None}, sort_keys=True))
+            if not str(row.get("text", "")).startswith("x-anthropic-billing-header:"):
+                entries.append({"uuid": _name("system", words), "type": "system", "row": row})
+        if request.tools:
+            words = json.dumps(request.tools, sort_keys=True)
+            entries.append({"uuid": _name("tools", words), "type": "tools", "tools": list(request.tools)})
+        self._keep(conversation, INSTRUCTIONS, entries)
+
+    def _journal_altered(self, conversation: Conversation, messages: Sequence[tuple[str, WireMessage]]) -> None:
+        self._keep(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
+
+    def _journal_side(
+        self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer
+    ) -> None:
+        """Keep a request of the host's own, without the messages that are stored anyway."""
+        messages = recorded.request.messages
+        links = list(links_of(message.digest for message in messages))
+        known = last_known(messages, links, self._stored(conversation, messages, links).seqs) + 1
+        entry = {
+            "uuid": exchange.exchange_key,
+            "type": recorded.side,
+            "instructions": list(recorded.request.instructions),
+            "known_messages": known,
+            "messages": [message.row for message in messages[known:]],
+            "answer": list(answer.rows),
+        }
+        self._keep(conversation, SIDE, [entry])
+
+    def _keep(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Keep entries that are not kept yet; what no journal takes is left out."""
+        known = set(
+            conversation.journal_entries.filter(
+                subpath=subpath, uuid__in=[entry["uuid"] for entry in entries]
+            ).values_list("uuid", flat=True)
+        )
+        fresh = list({entry["uuid"]: entry for entry in entries if entry["uuid"] not in known}.values())
+        if not fresh:
+            return
+        try:
+            self.journal.append_entries(conversation_id=conversation.pk, entries=fresh, subpath=subpath)
+        except Invalid as refusal:
+            logger.warning("gateway_journal_refused", conversation_id=conversation.pk, code=refusal.code)
+
+
+def parsed_body(body: bytes) -> Row:
+    """The JSON object of a request; Invalid if it is none."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Invalid("The body of the request is not a JSON object.", code="malformed_json")
+    return found
+
+
+def _marked(message: NewMessage) -> NewMessage:
+    """Mark what the host put between the words of people."""
+    if not any(_is_injected(part) for part in message.parts):
+        return message
+    parts = tuple(replace(part, is_synthetic=True) if _is_injected(part) else part for part in message.parts)
+    return replace(message, parts=parts)
+
+
+def _is_injected(part: NewPart) -> bool:
+    text = part.text_content
+    return part.part_type is PartType.TEXT and bool(text) and not without_injected(text or "")
+
+
+def _with_facts(message: NewMessage, answer: ReadAnswer, *, is_last: bool) -> NewMessage:
+    """Note what is known of an answer on its last message."""
+    if not is_last:
+        return message
+    facts = {
+        "model": answer.model,
+        "response_id": answer.response_id,
+        "stop_reason": answer.stop_reason,
+        "tokens_in": answer.tokens_in,
+        "tokens_out": answer.tokens_out,
+        "interrupted": None if answer.is_complete else True,
+    }
+    noted = {name: value for name, value in facts.items() if value not in (None, "")}
+    return replace(message, metadata={**message.metadata, "gateway": noted})
+
+
+def _name(kind: str, words: str) -> str:
+    return f"{kind}-{hashlib.sha256(words.encode()).hexdigest()[:32]}"
+
+
+def _storable(text: str) -> str:
+    return text.replace("\x00", "").encode(errors="replace").decode()[:500]
+
+
+def _bound_time() -> None:
+    """Let no statement of this transaction wait for long."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'")

@@ -1,0 +1,145 @@
+"""Which vendor a request goes to, and what the gateway does with it. Pure.
+
+`/v1/...` goes to the upstream of its API, `/gw/NAME/v1/...` to the one of this name; before either, `/k/KEY` names the
+key of LCM for clients that cannot send headers. No header ever chooses an upstream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from lcmsite.gateway.surfaces import Surface, Task, surface_of
+
+DEFAULT_UPSTREAMS = "anthropic=https://api.anthropic.com,openai=https://api.openai.com"
+# The upstream that an API is at, where there is one of this name.
+_USUAL = {Surface.MESSAGES: "anthropic", Surface.CHAT: "openai", Surface.RESPONSES: "openai"}
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
+_PATH = re.compile(r"(?:/k/(?P<key>[^/]+))?(?:/gw/(?P<upstream>[^/]+))?(?P<rest>/.*|)", re.DOTALL)
+_CLOSED = "+fail_closed"
+
+
+class Mode(StrEnum):
+    """What the gateway does with requests of a route."""
+
+    OFF = "off"
+    RECORD = "record"
+    DRY_RUN = "dry-run"
+    ASSEMBLE = "assemble"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A mode, and whether a request is refused that cannot be recorded."""
+
+    mode: Mode = Mode.RECORD
+    is_closed: bool = False
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a request goes; `path` is that at the vendor."""
+
+    upstream: str
+    base_url: str
+    path: str
+    surface: Surface | None
+    task: Task | None
+    key: str = field(default="", repr=False)
+
+    @property
+    def url(self) -> str:
+        base, path = self.base_url, self.path
+        # Clients and operators both write the version.
+        version = re.search(r"/v\d\w*$", base)
+        if version and path.startswith(f"{version[0]}/"):
+            path = path[len(version[0]) :]
+        return base + path
+
+
+def upstreams_in(text: str) -> dict[str, str]:
+    """The upstreams of LCM_GATEWAY_UPSTREAMS; ValueError for what is none."""
+    found: dict[str, str] = {}
+    for given in filter(None, re.split(r"[,\s]+", text)):
+        name, _, address = given.partition("=")
+        parts = urlsplit(address)
+        if not _NAME.fullmatch(name) or parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            raise ValueError("an upstream is a name and an address, such as openai=https://api.openai.com")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError(f"the address of {name} has more than scheme, host, port and path")
+        found[name] = address.rstrip("/")
+    return found
+
+
+def rules_in(text: str) -> dict[str, Rule]:
+    """The rules of LCM_GATEWAY_MODES by what they are for; "" is for the rest."""
+    found: dict[str, Rule] = {"": Rule()}
+    for given in filter(None, re.split(r"[,\s]+", text)):
+        subject, _, word = given.rpartition("=")
+        is_closed = word.endswith(_CLOSED)
+        try:
+            rule = Rule(Mode(word.removesuffix(_CLOSED)), is_closed)
+        except ValueError:
+            raise ValueError(f"{word[:40]!r} is none of {', '.join(Mode)}, with or without {_CLOSED}") from None
+        if subject and not re.fullmatch(r"key:\d+", subject) and not _NAME.fullmatch(subject):
+            raise ValueError(f"{subject[:40]!r} is no upstream, no API and no key such as key:7")
+        found[subject] = rule
+    return found
+
+
+def problem_with_upstreams(text: str) -> str:
+    """What is wrong with LCM_GATEWAY_UPSTREAMS; "" if nothing is."""
+    return _problem(upstreams_in, text)
+
+
+def problem_with_modes(text: str) -> str:
+    """What is wrong with LCM_GATEWAY_MODES; "" if nothing is."""
+    return _problem(rules_in, text)
+
+
+def _problem(read: object, text: str) -> str:
+    try:
+        read(text)  # type: ignore[operator]
+    except ValueError as wrong:
+        return str(wrong)
+    return ""
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The upstreams that there are, and the rule for each request."""
+
+    upstreams: Mapping[str, str]
+    rules: Mapping[str, Rule]
+
+    def route(self, method: str, raw_path: str, headers: Mapping[str, str]) -> Route | None:
+        """Where a request goes; None if it names no upstream that there is."""
+        found = _PATH.fullmatch(raw_path)
+        assert found is not None
+        rest = found["rest"] or "/"
+        surface, task = surface_of(method, rest) or (None, None)
+        name = found["upstream"] or self._usual(surface, headers)
+        if name not in self.upstreams or ".." in rest:
+            return None
+        return Route(name, self.upstreams[name], rest, surface, task, found["key"] or "")
+
+    def _usual(self, surface: Surface | None, headers: Mapping[str, str]) -> str:
+        if surface is None and ("anthropic-version" in headers or "claude" in headers.get("user-agent", "").lower()):
+            surface = Surface.MESSAGES
+        usual = _USUAL.get(surface or Surface.RESPONSES, "")
+        return usual if usual in self.upstreams else next(iter(self.upstreams), "")
+
+    def rule(self, route: Route, *, api_key_id: int | None, headers: Mapping[str, str]) -> Rule:
+        """The rule for a request: its header's, else its key's, its route's, the default."""
+        subjects = (f"key:{api_key_id}", route.upstream, route.surface.value if route.surface else "", "")
+        rule = next(self.rules[subject] for subject in subjects if subject in self.rules)
+        if headers.get("x-lcm-store", "").lower() in ("false", "0", "no"):
+            return Rule(Mode.OFF)
+        mode = headers.get("x-lcm-mode", "")
+        if mode in set(Mode):
+            rule = Rule(Mode(mode), rule.is_closed)
+        closed = headers.get("x-lcm-fail-closed", "").lower()
+        return Rule(rule.mode, closed in ("true", "1", "yes")) if closed else rule

@@ -1,0 +1,105 @@
+"""Agents that send their whole history each time, in the three APIs, and what LCM has of it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.models import Conversation
+from conversations.scope import Scope
+from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.recorder import Recorded, Recorder
+from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
+from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, ResponseObject
+
+TOOL = {"name": "ls", "input_schema": {"type": "object"}}
+RENDERINGS = {
+    Surface.MESSAGES: AnthropicMessage,
+    Surface.CHAT: ChatCompletion,
+    Surface.RESPONSES: ResponseObject,
+}
+CLAUDE = "x-claude-code-session-id"
+SESSION = "0b3f2c1d-aaaa-bbbb-cccc-0123456789ab"
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def results(surface: Surface, rows: list[Any], *texts: str) -> list[dict[str, Any]]:
+    """Results of the calls in the rows of an answer, as an agent sends them."""
+    if surface is Surface.MESSAGES:
+        ids = [block["id"] for block in rows[-1]["content"] if block["type"] == "tool_use"]
+        pairs = zip(ids, texts, strict=True)
+        blocks = [{"type": "tool_result", "tool_use_id": each, "content": text} for each, text in pairs]
+        return [{"role": "user", "content": blocks}]
+    if surface is Surface.CHAT:
+        ids = [call["id"] for call in rows[-1]["tool_calls"]]
+        return [{"role": "tool", "tool_call_id": each, "content": text} for each, text in zip(ids, texts, strict=True)]
+    ids = [item["call_id"] for item in rows if item.get("type") == "function_call"]
+    pairs = zip(ids, texts, strict=True)
+    return [{"type": "function_call_output", "call_id": each, "output": text} for each, text in pairs]
+
+
+def body_of(surface: Surface, rows: list[Any], **more: Any) -> dict[str, Any]:
+    name = "input" if surface is Surface.RESPONSES else "messages"
+    return {"model": "fake", "max_tokens": 1000, "tools": [TOOL], name: rows, **more}
+
+
+def read_answer(surface: Surface, answer: Answer, *, cut: bool = False) -> ReadAnswer:
+    rendering = RENDERINGS[surface](answer, "fake", 400)
+    reader = AnswerReader(surface, is_stream=cut)
+    if not cut:
+        reader.feed(json.dumps(rendering.whole()).encode())
+        return reader.finish()
+    events = [(name, data) for name, data in rendering.events() if not isinstance(data, str)]
+    for name, data in events[: len(events) // 2]:
+        reader.feed(b"data: " + json.dumps({"type": name, **data}).encode() + b"\n\n")
+    return reader.finish()
+
+
+@dataclass
+class Agent:
+    """One session through the recorder, without HTTP."""
+
+    recorder: Recorder
+    surface: Surface
+    headers: dict[str, str] = field(default_factory=lambda: {CLAUDE: SESSION})
+    rows: list[Any] = field(default_factory=list)
+    key: bytes = b"k"
+
+    def ask(
+        self, *rows: Any, answer: Answer | None = None, cut: bool = False, keep: bool = True, **more: Any
+    ) -> Recorded:
+        """Send the history with these rows, and take the answer into it."""
+        sent = [*self.rows, *rows]
+        exchange = Exchange(
+            str(uuid.uuid4()), datetime.now(UTC), self.key, self.surface, Task.GENERATE, self.headers,
+            json.dumps(body_of(self.surface, sent, **more)).encode(),
+        )  # fmt: skip
+        recorded = self.recorder.record_request(exchange)
+        read = None if answer is None else read_answer(self.surface, answer, cut=cut)
+        self.recorder.record_answer(
+            exchange, recorded, Outcome(200 if read else 529, 5, "" if read else "overloaded", read)
+        )
+        if keep:
+            self.rows = [*sent, *(read.rows if read else ())]
+        return recorded
+
+
+def an_agent(workspace: Any, surface: Surface, **more: Any) -> Agent:
+    return Agent(Recorder.from_settings(Scope(workspace.pk)), surface, **more)
+
+
+def conversation(name: str = f"gateway/{SESSION}") -> Conversation:
+    return Conversation.objects.get(session_id=name)
+
+
+def words(found: Conversation, *, active: bool = True) -> list[str]:
+    """What is stored, in order: all of it, or what is on the active path."""
+    rows = found.messages.order_by("seq").values_list("seq", "content")
+    return [content.strip() for seq, content in rows if not active or found.is_active(seq)]

@@ -1,0 +1,300 @@
+"""The gateway forwards every byte as it came, and records beside that."""
+
+import gzip
+import json
+import threading
+import time
+from functools import partial
+
+import anthropic
+import httpx2
+import openai
+import pytest
+import zstandard
+
+from conversations.models import Conversation
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.models import ApiKey, GatewayExchange
+from tests.clients.answers import Answer, ToolCall
+from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.gateway.sessions import RENDERINGS, SESSION, TOOL, body_of, user, words
+from tests.lcmsite.gateway.upstream import answering, streaming
+from tests.lcmsite.operating import eventually
+
+PATHS = {
+    Surface.MESSAGES: "/v1/messages?beta=true",
+    Surface.CHAT: "/v1/chat/completions",
+    Surface.RESPONSES: "/v1/responses",
+}
+# Written as no program of ours would write it.
+ODD = (
+    b'{ "model":"m" , "max_tokens": 9,"x_new":{"b":1.0,"a":"\\u00e4\\/"},\n'
+    b' "%b" : [{"role":"user","content":"Hello \\ud83d\\ude00"}] }'
+)
+EVENTS = {
+    surface: [
+        f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
+        for name, data in rendering(Answer("Good morning to you."), "m", 400).events()
+    ]
+    for surface, rendering in RENDERINGS.items()
+}
+
+
+def odd(surface: Surface) -> bytes:
+    return ODD % (b"input" if surface is Surface.RESPONSES else b"messages")
+
+
+def mine(gateway) -> Conversation | None:
+    workspace = ApiKey.objects.get(prefix=gateway.key[:12]).workspace
+    return Conversation.objects.filter(workspace=workspace).order_by("conversation_id").first()
+
+
+def recorded(gateway, count: int) -> list[str]:
+    """What is stored, once all of it is."""
+    workspace = ApiKey.objects.get(prefix=gateway.key[:12]).workspace
+
+    def is_done():
+        exchanges = GatewayExchange.objects.filter(workspace=workspace)
+        found = mine(gateway)
+        return found and found.messages.count() >= count and not exchanges.filter(milliseconds=None).exists()
+
+    eventually(is_done)
+    return words(mine(gateway))
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_bytes_pass_untouched_both_ways_and_are_recorded(gateway, surface):
+    pieces = [b": a comment\n\n", b'event: ping\ndata: {"type": "ping"}\r\n\r\n', *EVENTS[surface]]
+    gateway.upstream.reply = streaming(*pieces, request_id="req_1", anthropic_ratelimit_requests_limit="7")
+
+    answer = gateway.ask(PATHS[surface], odd(surface), content_type="application/json", anthropic_beta="new-2026-01-01")
+
+    assert answer.content == b"".join(pieces)
+    [(verb, path, headers, body)] = gateway.upstream.requests
+    assert (verb, path, body) == ("POST", PATHS[surface], odd(surface))
+    sent = dict(headers)
+    assert (sent["anthropic-beta"], sent["x-api-key"]) == ("new-2026-01-01", "vendor-secret")
+    assert not any(name.lower().startswith("x-lcm") for name in sent)
+    assert (answer.headers["request-id"], answer.headers["anthropic-ratelimit-requests-limit"]) == ("req_1", "7")
+    assert answer.headers["x-lcm-status"].partition(";")[0] in ("recorded", "recording", "degraded")
+    assert recorded(gateway, 2) == ["Hello 😀", "Good morning to you."]
+    assert mine(gateway).session_id == answer.headers["x-lcm-session-id"] == f"gateway/{SESSION}"
+
+
+def test_the_first_byte_comes_before_the_last(gateway):
+    held = threading.Event()
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT], between=lambda number: number == 1 and held.wait(10))
+
+    with httpx2.stream(
+        "POST", gateway.url + PATHS[Surface.CHAT], headers={"x-lcm-api-key": gateway.key}, content=odd(Surface.CHAT)
+    ) as answer:
+        pieces = answer.iter_raw()
+        assert next(pieces) == EVENTS[Surface.CHAT][0]
+        held.set()
+        assert b"".join(pieces) == b"".join(EVENTS[Surface.CHAT][1:])
+
+
+def test_the_sdks_of_the_vendors_work_through_it(gateway):
+    script = Answer("It is in the file.", calls=(ToolCall("read", {"path": "ä.txt"}),), thinking="Where?")
+
+    def reply(handler):
+        surface = next(each for each in Surface if handler.path.startswith(PATHS[each].partition("?")[0]))
+        answering(json.dumps(RENDERINGS[surface](script, "m", 10).whole()).encode())(handler)
+
+    gateway.upstream.reply = reply
+    named = {"x-lcm-api-key": gateway.key, "x-lcm-session-id": "of the SDKs"}
+    claude = anthropic.Anthropic(base_url=gateway.url, api_key="x", max_retries=0, default_headers=named)
+    gpt = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="x", max_retries=0, default_headers=named)
+
+    message = claude.messages.create(model="m", max_tokens=9, tools=[TOOL], messages=[user("Where?")])
+    completion = gpt.chat.completions.create(model="m", messages=[user("Where?")])
+    response = gpt.responses.create(model="m", input="Where?")
+
+    assert message.content[1].text == completion.choices[0].message.content == response.output_text == script.text
+    # One session, whatever it spoke; the thought came in one of them as an item of its own.
+    found = recorded(gateway, 2)
+    assert found[0] == "Where?" and sum("It is in the file." in each for each in found) == 1
+
+
+@pytest.mark.parametrize("surface", Surface)
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_coded_bodies_pass_as_they_are_and_are_read(gateway, surface, coding):
+    pack = {"gzip": partial(gzip.compress, mtime=0), "zstd": zstandard.ZstdCompressor().compress}[coding]
+    packed = pack(b"".join(EVENTS[surface]))
+    gateway.upstream.reply = streaming(packed[:50], packed[50:], content_encoding=coding)
+    headers = {"x-lcm-api-key": gateway.key, "content-encoding": coding, "accept-encoding": "br, gzip;q=0.5, zstd"}
+
+    with httpx2.stream("POST", gateway.url + PATHS[surface], headers=headers, content=pack(odd(surface))) as answer:
+        came = b"".join(answer.iter_raw())
+
+    assert came == packed
+    [(_, _, sent, body)] = gateway.upstream.requests
+    assert body == pack(odd(surface))
+    assert dict(sent)["accept-encoding"].replace(" ", "") == "gzip;q=0.5,zstd"
+    assert recorded(gateway, 2) == ["Hello 😀", "Good morning to you."]
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [
+        ("GET", "/v1/models?limit=1000"),
+        ("HEAD", "/api/hello"),
+        ("DELETE", "/v1/responses/resp_1"),
+        ("POST", "/v1/messages/count_tokens?beta=true"),
+        ("POST", "/v1/files"),
+    ],
+)
+def test_all_else_is_passed_on(gateway, verb, path):
+    gateway.upstream.reply = answering(b"" if verb == "HEAD" else b'{"input_tokens": 7}', status=202)
+
+    answer = gateway.ask(path, b"{ }" if verb == "POST" else b"", verb=verb)
+
+    assert answer.status_code == 202
+    [(verb_there, path_there, _, body)] = gateway.upstream.requests
+    assert (verb_there, path_there, body) == (verb, path, b"{ }" if verb == "POST" else b"")
+    assert answer.headers["x-lcm-status"] == "passed; reason=not-recorded"
+    assert mine(gateway) is None
+
+
+def test_a_large_body_that_is_only_passed_on_is_not_bounded(gateway):
+    def pieces():
+        for _ in range(40):
+            yield b"x" * 1024**2
+
+    gateway.upstream.reply = answering(b"{}")
+
+    answer = gateway.ask("/v1/files", pieces())
+
+    assert answer.status_code == 200
+    assert len(gateway.upstream.requests[0][3]) == 40 * 1024**2
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_an_error_of_the_upstream_passes_as_it_is(gateway, surface):
+    refusal = b'{"type": "error" , "error":{"type":"overloaded_error","message":"Overloaded"}}'
+    gateway.upstream.reply = answering(refusal, status=529, retry_after="17", request_id="req_9")
+
+    answers = [gateway.ask(PATHS[surface], odd(surface)) for _ in range(2)]
+
+    assert {(each.status_code, each.content, each.headers["retry-after"]) for each in answers} == {(529, refusal, "17")}
+    assert recorded(gateway, 1) == ["Hello 😀"]
+    assert {each.error for each in GatewayExchange.objects.filter(conversation=mine(gateway))} == {"overloaded_error"}
+
+
+def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gateway):
+    gateway.upstream.reply = answering(json.dumps(RENDERINGS[Surface.CHAT](Answer("Hi."), "m", 9).whole()).encode())
+
+    answer = gateway.ask(f"/k/{gateway.key}/gw/test/v1/chat/completions", odd(Surface.CHAT), x_lcm_api_key="")
+    gateway.ask(
+        PATHS[Surface.CHAT], odd(Surface.CHAT), x_lcm_api_key="", authorization=f"Bearer {gateway.key}", cookie="a=b"
+    )
+
+    assert answer.json()["choices"][0]["message"]["content"] == "Hi."
+    assert {path for _, path, _, _ in gateway.upstream.requests} == {"/v1/chat/completions"}
+    assert gateway.key not in str(gateway.upstream.requests)
+    recorded(gateway, 2)
+    kept = [gateway.log.read_text(), *(path.read_text() for path in gateway.spool.rglob("*") if path.is_file())]
+    assert not any(secret in text for text in kept for secret in (gateway.key, "vendor-secret", "Hello"))
+
+
+@pytest.mark.parametrize("surface", [*Surface, None])
+def test_whoever_may_not_record_is_refused_in_the_shape_of_the_api(gateway, surface):
+    path = PATHS[surface] if surface else "/v1/models"
+    read_only = an_api_key(None, "read")
+
+    answers = [
+        gateway.ask(path, odd(surface or Surface.CHAT), x_lcm_api_key=key) for key in ("", "lcm_wrong", read_only)
+    ]
+
+    assert [each.status_code for each in answers] == [401, 401, 403]
+    assert gateway.upstream.requests == []
+    body = answers[0].json()
+    if surface is Surface.MESSAGES:
+        assert body["type"] == "error" and body["error"]["type"] == "authentication_error"
+    elif surface:
+        assert body["error"]["type"] == "authentication_error" and "x-lcm-api-key" in body["error"]["message"]
+    assert {each.headers["x-lcm-status"].partition(";")[0] for each in answers} == {"refused"}
+
+
+def test_upstreams_are_those_of_the_list_alone(gateway):
+    for path in ("/gw/other/v1/messages", "/gw/https:%2F%2Fexample.com/v1/messages", "/gw/test/../x"):
+        answer = gateway.ask(path, odd(Surface.MESSAGES), x_lcm_upstream="http://example.com")
+        assert (answer.status_code, answer.json().get("code", "no_such_upstream")) == (404, "no_such_upstream"), path
+
+    assert gateway.upstream.requests == []
+
+
+def test_a_body_of_over_32_mib_is_refused(gateway):
+    answer = gateway.ask(PATHS[Surface.MESSAGES], b"x" * (32 * 1024**2 + 1))
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
+    assert gateway.upstream.requests == []
+
+
+@pytest.mark.parametrize("headers", [{"x_lcm_store": "false"}, {"x_lcm_mode": "off"}])
+def test_a_request_can_go_unrecorded(gateway, headers):
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT])
+
+    answer = gateway.ask(PATHS[Surface.CHAT], odd(Surface.CHAT), **headers)
+
+    assert answer.content == b"".join(EVENTS[Surface.CHAT])
+    assert answer.headers["x-lcm-status"] == "passed; reason=off"
+    assert mine(gateway) is None
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_an_answer_that_breaks_off_breaks_off_for_the_client_and_is_kept(gateway, surface):
+    middle = len(EVENTS[surface]) // 2
+    gateway.upstream.reply = streaming(*EVENTS[surface][:middle], cut=True)
+
+    with pytest.raises(httpx2.RemoteProtocolError):
+        gateway.ask(PATHS[surface], odd(surface))
+
+    found = recorded(gateway, 2)
+    assert "Good morning to you.".startswith(found[1])
+    assert mine(gateway).messages.get(seq=2).metadata["gateway"]["interrupted"] is True
+
+
+def test_a_client_that_leaves_ends_the_request_upstream(gateway):
+    def slowly(number):
+        time.sleep(0 if number < 4 else 0.05)
+
+    gateway.upstream.reply = streaming(*EVENTS[Surface.MESSAGES][:5], *[b": wait\n\n"] * 500, between=slowly)
+    headers = {"x-lcm-api-key": gateway.key}
+    with httpx2.stream(
+        "POST", gateway.url + PATHS[Surface.MESSAGES], headers=headers, content=odd(Surface.MESSAGES)
+    ) as answer:
+        next(answer.iter_raw())
+
+    assert gateway.upstream.gone.wait(10)
+    assert len(recorded(gateway, 1)) >= 1
+
+
+def test_an_upstream_that_is_away_is_told_in_the_shape_of_the_api(gateway, monkeypatch):
+    def hang_up(handler):
+        handler.close_connection = True
+        handler.connection.close()
+
+    gateway.upstream.reply = hang_up
+
+    answer = gateway.ask(PATHS[Surface.MESSAGES], odd(Surface.MESSAGES))
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (502, "overloaded_error")
+    assert recorded(gateway, 1) == ["Hello 😀"]
+
+
+def test_requests_of_one_session_at_once_are_all_recorded(gateway):
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT])
+    bodies = [body_of(Surface.CHAT, [user("Hello"), user(f"Number {n}")]) for n in range(8)]
+
+    threads = [threading.Thread(target=gateway.ask, args=(PATHS[Surface.CHAT], body)) for body in bodies]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    recorded(gateway, 17)
+    found = words(mine(gateway), active=False)
+    assert len(found) == 17 and sorted(set(found)) == sorted(
+        ["Hello", "Good morning to you.", *(f"Number {n}" for n in range(8))]
+    )

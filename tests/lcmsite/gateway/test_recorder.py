@@ -1,0 +1,329 @@
+"""What agents send and vendors answer is stored once, in order, on its branch."""
+
+import json
+
+import pytest
+
+from compaction.models import CompactionBoundary
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from conversations.store.injected import marked
+from conversations.store.journal import Journal
+from conversations.types import NewMessage, ParentLink, Role
+from lcmsite.gateway.recording.recorder import ALTERED, INSTRUCTIONS, SIDE
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.models import GatewayExchange
+from tests.clients.answers import Answer, ToolCall
+from tests.factories import a_workspace
+from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, results, user, words
+
+pytestmark = pytest.mark.django_db
+EVERY = pytest.mark.parametrize("surface", Surface)
+CALLS = Answer("I look.", calls=(ToolCall("ls", {"path": "a"}), ToolCall("ls", {"path": "b"})))
+
+
+@pytest.fixture
+def workspace():
+    return a_workspace()
+
+
+def journal(subpath: str, name: str = f"gateway/{SESSION}"):
+    return [each.entry for each in Journal().list_entries(conversation_id=conversation(name).pk, subpath=subpath)]
+
+
+@EVERY
+def test_each_message_is_stored_once_however_often_it_is_sent(workspace, surface):
+    agent = an_agent(workspace, surface)
+
+    agent.ask(user("What is there?"), answer=CALLS)
+    agent.ask(*results(surface, agent.rows, "one.txt", "one.txt"), answer=Answer("Two files.", thinking="Hm."))
+    recorded = agent.ask(user("yes"), answer=Answer("Done."))
+    agent.ask(user("yes"), answer=Answer("Done again."))
+
+    found = words(conversation())
+    assert recorded.stored == 1
+    text = " ".join(found)
+    assert [text.count(each) for each in ("What is there?", "I look.", "one.txt", "Two files.", "yes")] == [
+        1,
+        1,
+        2,
+        1,
+        2,
+    ]
+    assert (found[0], found[-4:]) == ("What is there?", ["yes", "Done.", "yes", "Done again."])
+    assert conversation().moves == 0
+
+
+@EVERY
+def test_a_retry_after_an_error_stores_the_question_once_with_its_error(workspace, surface):
+    agent = an_agent(workspace, surface)
+
+    agent.ask(user("Hello"), keep=False)
+    agent.ask(user("Hello"), keep=False)
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+
+    assert words(conversation()) == ["Hello", "Hi."]
+    failed = GatewayExchange.objects.order_by("exchange_id").values_list("status", "error", "answer_seq")
+    assert list(failed) == [(529, "overloaded", None), (529, "overloaded", None), (200, "", 2)]
+
+
+@EVERY
+def test_another_answer_and_an_edit_are_branches(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("One"), answer=Answer("First."))
+    before = list(agent.rows)
+    agent.ask(user("Two"), answer=Answer("Second."))
+
+    agent.rows = before
+    agent.ask(user("Two"), answer=Answer("Second, otherwise."), keep=False)
+    assert words(conversation()) == ["One", "First.", "Two", "Second, otherwise."]
+
+    agent.ask(user("Two and a half"), answer=Answer("Third."))
+    assert words(conversation()) == ["One", "First.", "Two and a half", "Third."]
+    assert len(words(conversation(), active=False)) == 7
+
+    agent.rows = [user("Uno"), *before[1:]]
+    agent.ask(user("Dos"), answer=Answer("Zweitens."))
+    assert words(conversation()) == ["Uno", "First.", "Dos", "Zweitens."]
+
+
+@EVERY
+def test_a_return_to_a_branch_goes_on_there(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("One"), answer=Answer("First."))
+    main = list(agent.rows)
+    agent.ask(user("Left"), answer=Answer("On the left."))
+    left = list(agent.rows)
+    agent.rows = main
+    agent.ask(user("Right"), answer=Answer("On the right."))
+
+    agent.rows = left
+    agent.ask(user("More"), answer=Answer("Further left."))
+
+    assert words(conversation()) == ["One", "First.", "Left", "On the left.", "More", "Further left."]
+    assert len(words(conversation(), active=False)) == 8
+
+
+@EVERY
+def test_a_broken_answer_is_kept_once_and_marked(workspace, surface):
+    agent = an_agent(workspace, surface)
+    long = Answer("A long answer that is cut off somewhere in its middle, as people press Escape.")
+
+    agent.ask(user("Tell me"), answer=long, cut=True)
+    heard = words(conversation())[-1]
+    # The agent has seen a little less of it.
+    agent.rows[-1] = {"role": "assistant", "content": heard[:-3]}
+    agent.ask(user("Go on"), answer=Answer("On."))
+    agent.ask(user("More"), answer=Answer("Further."))
+
+    assert words(conversation()) == ["Tell me", heard, "Go on", "On.", "More", "Further."]
+    assert long.text.startswith(heard) and conversation().moves == 0
+    facts = conversation().messages.get(seq=2).metadata["gateway"]
+    assert facts["interrupted"] is True
+    assert "interrupted" not in conversation().messages.get(seq=4).metadata["gateway"]
+
+
+@EVERY
+def test_an_answer_that_the_agent_never_got_is_not_on_the_path(workspace, surface):
+    agent = an_agent(workspace, surface)
+
+    agent.ask(user("Tell me"), answer=Answer("Half of an answer that was cut off."), cut=True, keep=False)
+    agent.ask(user("Tell me"), answer=Answer("A whole answer."))
+
+    assert words(conversation()) == ["Tell me", "A whole answer."]
+    assert len(words(conversation(), active=False)) == 3
+
+
+@EVERY
+def test_instructions_and_tools_are_kept_once_beside_the_messages(workspace, surface):
+    agent = an_agent(workspace, surface)
+    name = {Surface.MESSAGES: "system", Surface.RESPONSES: "instructions"}.get(surface)
+    more = {name: "You are an agent."} if name else {}
+    agent.rows = [] if name else [{"role": "system", "content": "You are an agent."}]
+
+    agent.ask(user("Hello"), answer=Answer("Hi."), **more)
+    agent.ask(user("And?"), answer=Answer("Yes."), **more)
+
+    assert words(conversation()) == ["Hello", "Hi.", "And?", "Yes."]
+    kept = journal(INSTRUCTIONS)
+    assert [entry["type"] for entry in kept] == ["system", "tools"]
+    assert "You are an agent." in json.dumps(kept)
+
+
+def test_titles_probes_and_compactions_of_the_host_are_kept_apart(workspace):
+    agent = an_agent(workspace, Surface.CHAT, headers={"x-session-id": "ses_0123456789"})
+    name = "gateway/ses_0123456789"
+    title = [{"role": "system", "content": "You are a title generator. Output only a title."}, user("Hello")]
+    agent.rows, mine = title, agent.rows
+
+    agent.ask(answer=Answer("A greeting"), tools=[], keep=False)
+    agent.rows = mine
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+    agent.ask(user("quota"), answer=Answer("."), max_tokens=1, keep=False)
+    agent.ask(user("Provide a detailed summary of our conversation above."), answer=Answer("They met."), keep=False)
+
+    assert words(conversation(name)) == ["Hello", "Hi."]
+    sides = journal(SIDE, name)
+    assert [entry["type"] for entry in sides] == ["title", "probe", "compaction"]
+    assert sides[0]["answer"][0]["content"] == "A greeting"
+    # Of the history before the compaction nothing is kept again.
+    assert (sides[2]["known_messages"], len(sides[2]["messages"])) == (2, 1)
+
+
+def test_subagents_are_children(workspace):
+    main = an_agent(workspace, Surface.MESSAGES)
+    agent = {"x-claude-code-agent-id": "agent-0001"}
+    sub = an_agent(workspace, Surface.MESSAGES, headers={CLAUDE: SESSION, **agent})
+
+    sub.ask(user("Look for it."), answer=Answer("Found."))
+    main.ask(user("Hello"), answer=Answer("Hi."))
+    sub.ask(user("Where?"), answer=Answer("Here."))
+
+    child = conversation(f"gateway/{SESSION}/agent-0001")
+    assert words(child) == ["Look for it.", "Found.", "Where?", "Here."]
+    assert (child.parent, child.parent_link) == (conversation(), ParentLink.SUBAGENT)
+    assert words(conversation()) == ["Hello", "Hi."]
+
+
+@EVERY
+@pytest.mark.parametrize("kept", [0, 2, 3])
+def test_a_compaction_of_the_host_is_a_boundary_and_repeats_nothing(workspace, surface, kept):
+    agent = an_agent(workspace, surface)
+    for number in range(3):
+        agent.ask(user(f"Question {number}"), answer=Answer(f"Answer {number}."))
+    before = words(conversation())
+    summary = user("This session is being continued from a previous conversation. They asked three things.")
+    agent.rows = [summary, *(agent.rows[-kept:] if kept else [])]
+
+    agent.ask(user("Question 3"), answer=Answer("Answer 3."))
+    agent.ask(user("Question 4"), answer=Answer("Answer 4."))
+
+    found = words(conversation())
+    assert found == [*before, summary["content"], "Question 3", "Answer 3.", "Question 4", "Answer 4."]
+    [boundary] = CompactionBoundary.objects.filter(conversation=conversation())
+    assert boundary.last_seq == 6
+
+
+@EVERY
+def test_a_history_that_loses_its_beginning_goes_on(workspace, surface):
+    agent = an_agent(workspace, surface)
+    for number in range(4):
+        agent.ask(user(f"Question {number}"), answer=Answer(f"Answer {number}."))
+        agent.rows = agent.rows[-4:]
+
+    assert words(conversation()) == [each for n in range(4) for each in (f"Question {n}", f"Answer {n}.")]
+
+
+@pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
+def test_cleared_results_of_tools_move_nothing(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("What is there?"), answer=CALLS)
+    found = results(surface, agent.rows, "a" * 1000, "b" * 1000)
+    agent.ask(*found, answer=Answer("Two files."))
+    cleared = results(surface, agent.rows[:2], "[cleared]", "[cleared]")
+    agent.rows = [*agent.rows[:2], *cleared, *agent.rows[2 + len(found) :]]
+
+    agent.ask(user("And?"), answer=Answer("Yes."))
+
+    assert conversation().moves == 0 and "[cleared]" not in " ".join(words(conversation(), active=False))
+    assert len(journal(ALTERED)) == len(cleared)
+
+
+@EVERY
+def test_what_lcm_injected_is_not_stored_again(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+    agent.rows = [user(marked("They met before.")), user(f"Hello\n{marked('By the sea.')}"), *agent.rows[1:]]
+
+    agent.ask(user("And?"), answer=Answer("Yes."))
+
+    assert words(conversation()) == ["Hello", "Hi.", "And?", "Yes."]
+
+
+def test_reminders_of_hosts_are_stored_and_marked(workspace):
+    agent = an_agent(workspace, Surface.MESSAGES)
+    reminder = {"type": "text", "text": "<system-reminder>Be careful.</system-reminder>"}
+    agent.ask({"role": "user", "content": [reminder, {"type": "text", "text": "Hello"}]}, answer=Answer("Hi."))
+    agent.rows[0] = user("Hello")
+
+    agent.ask(user("And?"), answer=Answer("Yes."))
+
+    assert [part.is_synthetic for part in conversation().messages.get(seq=1).parts.order_by("ordinal")] == [True, None]
+    assert len(words(conversation(), active=False)) == 4
+
+
+def test_a_session_without_a_name_is_found_by_its_history(workspace):
+    one, other = (an_agent(workspace, Surface.CHAT, headers={}) for _ in range(2))
+    one.ask(user("One"), answer=Answer("First."))
+    other.ask(user("Other"), answer=Answer("Second."))
+    one.ask(user("And?"), answer=Answer("Yes."))
+    other.ask(user("And?"), answer=Answer("No."))
+
+    assert sorted(map(words, Conversation.objects.all())) == [
+        ["One", "First.", "And?", "Yes."],
+        ["Other", "Second.", "And?", "No."],
+    ]
+    assert {each.session_id.split("/")[0] for each in Conversation.objects.all()} == {"gateway"}
+
+
+def test_the_same_first_question_begins_another_session_unless_it_is_a_retry(workspace):
+    first = an_agent(workspace, Surface.CHAT, headers={})
+    first.ask(user("Hi"), keep=False)
+    first.ask(user("Hi"), answer=Answer("Hello."))
+    GatewayExchange.objects.update(received_at="2026-01-01T00:00:00Z")
+
+    an_agent(workspace, Surface.CHAT, headers={}).ask(user("Hi"), answer=Answer("Good morning."))
+    first.ask(user("And?"), answer=Answer("Yes."))
+
+    assert sorted(map(words, Conversation.objects.all())) == [["Hi", "Good morning."], ["Hi", "Hello.", "And?", "Yes."]]
+
+
+def test_requests_with_only_what_is_new_follow_their_answer(workspace):
+    agent = an_agent(workspace, Surface.RESPONSES, headers={})
+    agent.ask(user("One"), answer=Answer("First."))
+    [answered] = GatewayExchange.objects.all()
+    agent.rows = []
+
+    agent.ask(user("Two"), answer=Answer("Second."), previous_response_id=answered.response_id, keep=False)
+    agent.ask(user("Two"), answer=Answer("Second."), previous_response_id=answered.response_id, keep=False)
+    agent.ask(user("Deux"), answer=Answer("Third."), previous_response_id=answered.response_id)
+
+    [found] = Conversation.objects.all()
+    assert words(found) == ["One", "First.", "Deux", "Third."]
+    assert words(found, active=False) == ["One", "First.", "Two", "Second.", "Deux", "Third."]
+
+
+def test_a_conversation_that_the_vendor_keeps_is_one_here(workspace):
+    agent = an_agent(workspace, Surface.RESPONSES, headers={})
+    for text in ("One", "One", "Two"):
+        agent.rows = []
+        agent.ask(user(text), answer=Answer(f"Answer to {text}."), conversation={"id": "conv_12345678"})
+
+    assert words(conversation("gateway/conv_12345678")) == [
+        "One", "Answer to One.", "One", "Answer to One.", "Two", "Answer to Two."
+    ]  # fmt: skip
+
+
+def test_a_session_that_others_have_begun_goes_on_behind_them(workspace):
+    store = ConversationStore.from_settings(Scope(workspace.pk))
+    opened = store.open_conversation(session_id="mine")
+    store.append_messages(conversation_id=opened.conversation_id, messages=[NewMessage(Role.USER, "Before.")])
+    agent = an_agent(workspace, Surface.CHAT, headers={"x-lcm-session-id": "mine"})
+
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+    agent.ask(user("And?"), answer=Answer("Yes."))
+
+    assert words(conversation("mine")) == ["Before.", "Hello", "Hi.", "And?", "Yes."]
+
+
+@EVERY
+def test_what_the_store_cannot_take_is_stored_as_its_json(workspace, surface):
+    agent = an_agent(workspace, surface)
+    huge = {"role": "user", "content": [{"type": "text", "text": "x"}] * 5000}
+
+    agent.ask(huge, user("Hello \x00 \ud800"), answer=Answer("Hi."))
+
+    found = words(conversation(), active=False)
+    assert len(found) == 3
+    assert "Hello" in found[1]
