@@ -44,7 +44,7 @@ LONG = (
 )
 
 # What is made once for several files: a site to open in a browser, the loaded SDKs of the vendors.
-TOGETHER = ("tests/browser/", "tests/retrieval/test_formats")
+TOGETHER = ("tests/browser/", "tests/retrieval/test_formats", "tests/lcmsite/gateway/window/")
 
 # Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None)

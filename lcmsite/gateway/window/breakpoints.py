@@ -1,0 +1,44 @@
+"""Cache breakpoints: at most four in a request, one of them behind the summaries. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lcmsite.gateway.window.types import Entry
+
+# More are refused by the vendor.
+MOST_BREAKPOINTS = 4
+_KEY = "cache_control"
+
+
+def breakpoints_in(value: Any) -> int:
+    """How many breakpoints stand in a value."""
+    return sum(1 for _ in _found_in(value))
+
+
+def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> Mapping[str, Any] | None:
+    """The breakpoint of the summaries; None if the client's own leave no room.
+
+    It lives as long as the longest of those behind it: a shorter one must not stand before a longer one.
+    """
+    own = [found for entry in entries for found in _found_in(entry.value)]
+    if elsewhere + len(own) >= MOST_BREAKPOINTS:
+        return None
+    return next((found for found in own if found.get("ttl") == "1h"), {"type": "ephemeral"})
+
+
+def _found_in(value: Any) -> list[Mapping[str, Any]]:
+    """All breakpoints, in no order; a loop, as a client decides how deep a value is."""
+    found: list[Mapping[str, Any]] = []
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if isinstance(each.get(_KEY), dict):
+                found.append(each[_KEY])
+            # What a tool is called with is no part of the request's own form.
+            waiting.extend(inner for key, inner in each.items() if key not in (_KEY, "input", "input_schema"))
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return found

@@ -1,0 +1,169 @@
+"""Read a request of any surface into entries, or say why it goes through as it came. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.breakpoints import breakpoints_in
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.json_spans import Span, elements, members
+from lcmsite.gateway.window.types import Entry, Kind, Untouched, WindowRequest
+
+_LIST = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
+# What a model reads of a request beside its entries.
+_HEAD = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
+# With one of these, the request continues what the vendor keeps.
+_DELTA = ("previous_response_id", "conversation")
+_MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class _Classified(NamedTuple):
+    kind: Kind
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+
+
+def read_request(
+    surface: Surface, body: bytes, *, counter: RequestCounter, seqs: Sequence[int | None] = ()
+) -> WindowRequest | Untouched:
+    """Read a request; `seqs` are those of its entries, in order, as far as they are stored."""
+    try:
+        text = body.decode()
+        found = members(text)
+    except (ValueError, UnicodeDecodeError):
+        return Untouched.UNREADABLE
+    listed = found.get(_LIST[surface])
+    if any(found[key].value is not None for key in _DELTA if key in found) or _type_of(found, "thread") == "continue":
+        return Untouched.DELTA
+    if listed is None or not isinstance(listed.value, list):
+        return Untouched.UNREADABLE
+    if _compacts(found):
+        return Untouched.VENDOR_COMPACTION
+    spans = elements(text, listed)
+    if not all(isinstance(span.value, dict) for span in spans):
+        return Untouched.UNREADABLE
+    if any(_is_reference(span.value) for span in spans):
+        return Untouched.DELTA
+    if any(_has_compacted(span.value) for span in spans):
+        return Untouched.VENDOR_COMPACTION
+    known = _known(seqs, len(spans))
+    head = {key: found[key].value for key in _HEAD if key in found}
+    return WindowRequest(
+        surface=surface,
+        body=text,
+        start=listed.start,
+        end=listed.end,
+        entries=tuple(_entry(surface, text, span, seq, counter) for span, seq in zip(spans, known, strict=True)),
+        head_tokens=counter.tokens(head),
+        breakpoints=sum(breakpoints_in(found[key].value) for key in ("system", "tools") if key in found)
+        + (found["cache_control"].value is not None if "cache_control" in found else 0),
+        answer_tokens=next(
+            (found[key].value for key in _MOST_TOKENS if key in found and type(found[key].value) is int), None
+        ),
+        needs_thoughts=_type_of(found, "thinking") == "enabled",
+    )
+
+
+def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
+    """The seq of each entry; one that is not stored by itself has that of the one before."""
+    given = [*seqs[:length], *[None] * (length - len(seqs))]
+    stored = max((place for place, seq in enumerate(given) if seq is not None), default=-1)
+    for place in range(1, stored):
+        if given[place] is None:
+            given[place] = given[place - 1]
+    return given
+
+
+def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: RequestCounter) -> Entry:
+    kind, calls, answers = _CLASSIFIERS[surface](span.value)
+    tokens = counter.entry_tokens(span.value)
+    return Entry(text[span.start : span.end], span.value, kind, tokens, calls, answers, seq)
+
+
+def _of_messages(message: Mapping[str, Any]) -> _Classified:
+    """A message of Anthropic's Messages."""
+    blocks = list(_objects(message.get("content")))
+    calls = tuple(str(block["id"]) for block in blocks if _is(block, "tool_use") and "id" in block)
+    answers = tuple(
+        str(block["tool_use_id"]) for block in blocks if _is(block, "tool_result") and "tool_use_id" in block
+    )
+    match message.get("role"):
+        case "assistant":
+            return _Classified(Kind.MODEL, calls, answers)
+        case "system":
+            return _Classified(Kind.SYSTEM)
+        case _:
+            return _Classified(Kind.RESULT if answers else Kind.QUESTION, (), answers)
+
+
+def _of_chat(message: Mapping[str, Any]) -> _Classified:
+    """A message of Chat Completions."""
+    match message.get("role"):
+        case "assistant":
+            calls = tuple(str(call["id"]) for call in _objects(message.get("tool_calls")) if "id" in call)
+            return _Classified(Kind.MODEL, calls)
+        case "system" | "developer":
+            return _Classified(Kind.SYSTEM)
+        case "tool" | "function":
+            call_id = message.get("tool_call_id")
+            return _Classified(Kind.RESULT, (), (call_id,) if isinstance(call_id, str) else ())
+        case _:
+            return _Classified(Kind.QUESTION)
+
+
+def _of_responses(item: Mapping[str, Any]) -> _Classified:
+    """An item of Responses."""
+    kind = item.get("type") or "message"
+    call_id = item.get("call_id") or item.get("id")
+    ids = (call_id,) if isinstance(call_id, str) else ()
+    role = item.get("role")
+    if role in ("system", "developer"):
+        return _Classified(Kind.SYSTEM)
+    if kind == "message":
+        return _Classified(Kind.MODEL if role == "assistant" else Kind.QUESTION)
+    if str(kind).endswith(("_output", "_response")):
+        return _Classified(Kind.RESULT, (), ids)
+    return _Classified(Kind.MODEL, ids)
+
+
+_CLASSIFIERS: Mapping[Surface, Callable[[Mapping[str, Any]], _Classified]] = {
+    Surface.MESSAGES: _of_messages,
+    Surface.CHAT: _of_chat,
+    Surface.RESPONSES: _of_responses,
+}
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
+
+
+def _is(block: Mapping[str, Any], ending: str) -> bool:
+    """Whether a block is of this type, or of the vendor's own tools that end like it."""
+    return str(block.get("type")).endswith(ending)
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "item_reference"
+
+
+def _has_compacted(value: Mapping[str, Any]) -> bool:
+    """Whether the vendor or the client has put a compaction of its own into the history."""
+    kinds = [value.get("type"), *(block.get("type") for block in _objects(value.get("content")))]
+    return any(str(kind).startswith("compaction") for kind in kinds if kind is not None)
+
+
+def _compacts(found: Mapping[str, Span]) -> bool:
+    """Whether the request has the vendor compact; clearing old results is none."""
+    if "compaction" in found and found["compaction"].value is not None:
+        return True
+    management = found["context_management"].value if "context_management" in found else None
+    edits = management.get("edits") if isinstance(management, dict) else management
+    return any(str(edit.get("type")).startswith("compact") for edit in _objects(edits))
+
+
+def _type_of(found: Mapping[str, Span], key: str) -> Any:
+    value = found[key].value if key in found else None
+    return value.get("type") if isinstance(value, dict) else None

@@ -1,0 +1,59 @@
+"""Shorten what tools returned where nothing else makes a request fit. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.types import Entry, Kind
+
+# How much of a text's room its beginning and its end get; the rest is for the note.
+_BEGINNING, _END = 0.6, 0.2
+_NOTE_TOKENS = 128
+# The keys under which results hold text, on all surfaces.
+_TEXTS = frozenset({"content", "output", "text"})
+
+
+@dataclass(frozen=True)
+class ResultShortener:
+    """Leaves the middle out of long results, and says where all of it is."""
+
+    counter: RequestCounter
+    # The words that say how to read a message, by its seq.
+    pointer: Callable[[int], str]
+
+    def shortened(self, entry: Entry, most: int) -> Entry:
+        """The entry with each text over so many tokens shortened; the same one if none is."""
+        if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
+            return entry
+        value = self._object(entry.value, most, entry.seq)
+        if value == entry.value:
+            return entry
+        return replace(entry, value=value, text=json.dumps(value), tokens=self.counter.entry_tokens(value))
+
+    def _object(self, value: Mapping[str, Any], most: int, seq: int) -> dict[str, Any]:
+        return {key: self._value(inner, most, seq) if key in _TEXTS else inner for key, inner in value.items()}
+
+    def _value(self, value: Any, most: int, seq: int) -> Any:
+        if isinstance(value, str):
+            return self._text(value, most, seq)
+        if isinstance(value, list):
+            return [self._object(each, most, seq) if isinstance(each, dict) else each for each in value]
+        return value
+
+    def _text(self, text: str, most: int, seq: int) -> str:
+        tokens = self.counter.tokens(text)
+        if tokens <= most:
+            return text
+        room = max(0, most - _NOTE_TOKENS) / tokens
+        while True:
+            begin, end = text[: int(len(text) * room * _BEGINNING)], text[len(text) - int(len(text) * room * _END) :]
+            note = f"[LCM left out {len(text) - len(begin) - len(end)} of {len(text)} characters. {self.pointer(seq)}]"
+            short = f"{begin}\n{note}\n{end}" if begin else note
+            # The ends may be denser than the whole.
+            if not begin or self.counter.tokens(short) <= most:
+                return short if len(short) < len(text) else text
+            room /= 2

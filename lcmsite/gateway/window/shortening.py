@@ -1,0 +1,129 @@
+"""Write the shorter request: the client's own bytes, with one block of summaries between. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.breakpoints import breakpoint_behind_summaries
+from lcmsite.gateway.window.choosing_cut import Shortener, opening_of
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.summary_block import block_entry
+from lcmsite.gateway.window.thoughts import without_thoughts
+from lcmsite.gateway.window.types import Cut, Entry, Kind, Shortened, WindowRequest
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What becomes of the entries of a request by a cut."""
+
+    # All before the tail, as it came.
+    before: tuple[Entry, ...]
+    opening: tuple[Entry, ...]
+    system: tuple[Entry, ...]
+    left_out: tuple[Entry, ...]
+    pinned: tuple[Entry, ...]
+    tail: tuple[Entry, ...]
+    results_shortened: int = 0
+
+    @property
+    def seqs_left_out(self) -> list[int]:
+        return sorted({entry.seq for entry in self.left_out if entry.seq is not None})
+
+
+def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter: RequestCounter) -> Parts | None:
+    """What the cut keeps and leaves out; None if it is of another history."""
+    entries = request.entries
+    start = _start_of(entries, cut)
+    if start is None:
+        return None
+    opening = [place for place in opening_of(entries) if place < start and cut.opening_seq]
+    pinned = [
+        place for place in range(len(opening), start)
+        if entries[place].seq in cut.pinned_seqs and entries[place].kind is Kind.QUESTION
+    ]  # fmt: skip
+    if {entries[place].seq for place in pinned} != set(cut.pinned_seqs):
+        return None
+    kept = {*opening, *pinned}
+    before = range(start)
+    if cut.most_result_tokens is None:
+        results = entries[start:]
+    else:
+        results = tuple(shortened(entry, cut.most_result_tokens) for entry in entries[start:])
+    keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
+    tail = results if keeps_thoughts else without_thoughts(results, through=cut.newest_seq, counter=counter)
+    return Parts(
+        before=entries[:start],
+        opening=tuple(entries[place] for place in opening if entries[place].kind is not Kind.SYSTEM),
+        system=tuple(entries[place] for place in before if entries[place].kind is Kind.SYSTEM),
+        left_out=tuple(
+            entries[place] for place in before if place not in kept and entries[place].kind is not Kind.SYSTEM
+        ),
+        pinned=tuple(entries[place] for place in pinned),
+        tail=tail,
+        results_shortened=sum(new is not old for new, old in zip(results, entries[start:], strict=True)),
+    )
+
+
+def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter: RequestCounter) -> Shortened:
+    """The request with only these parts, and the block, if there is one, in the place of the rest."""
+    kept = [*parts.opening, *parts.system, *parts.pinned, *parts.tail]
+    written: list[Entry] = []
+    if block is not None and parts.left_out:
+        point = (
+            breakpoint_behind_summaries(kept, elsewhere=request.breakpoints)
+            if request.surface is Surface.MESSAGES
+            else None
+        )
+        value = block_entry(request.surface, block, point)
+        written = [Entry(json.dumps(value), value, Kind.QUESTION, counter.entry_tokens(value))]
+    ordered = _ordered(request.surface, parts, written, counter)
+    listed = f"[{','.join(entry.text for entry in ordered)}]"
+    body = f"{request.body[: request.start]}{listed}{request.body[request.end :]}"
+    return Shortened(
+        body=body.encode(),
+        tokens=request.head_tokens + sum(entry.tokens for entry in ordered),
+        left_out=len(parts.left_out),
+        results_shortened=parts.results_shortened,
+    )
+
+
+def _ordered(surface: Surface, parts: Parts, written: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
+    """The entries in the order of the shorter request; the client's own if nothing was left out.
+
+    Messages takes a system message only behind a user's, before an assistant's or nothing, and no two in a row.
+    """
+    if not parts.left_out:
+        return [*parts.before, *parts.tail]
+    if surface is not Surface.MESSAGES:
+        return [*parts.system, *parts.opening, *written, *parts.pinned, *parts.tail]
+    behind = [*parts.pinned, *parts.tail]
+    first = next((place for place, entry in enumerate(behind) if entry.kind is Kind.MODEL), len(behind))
+    system = [*parts.system, *(entry for entry in behind[:first] if entry.kind is Kind.SYSTEM)]
+    questions = [entry for entry in behind[:first] if entry.kind is not Kind.SYSTEM]
+    return [*parts.opening, *written, *questions, *_as_one(system, counter), *behind[first:]]
+
+
+def _as_one(system: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
+    """Messages of the system as one, with the blocks of all."""
+    if len(system) < 2:
+        return list(system)
+    value = {**system[0].value, "content": [block for entry in system for block in _blocks(entry.value["content"])]}
+    return [replace(system[0], value=value, text=json.dumps(value), tokens=counter.entry_tokens(value))]
+
+
+def _blocks(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _start_of(entries: Sequence[Entry], cut: Cut) -> int | None:
+    """The place of the first entry behind what was left out."""
+    behind_opening = opening_of(entries).stop if cut.opening_seq else 0
+    if cut.first_seq is None:
+        return behind_opening
+    places = range(behind_opening, len(entries))
+    fitting = (place for place in places if entries[place].seq == cut.first_seq)
+    return next(fitting, None)

@@ -1,0 +1,125 @@
+"""What the database keeps for assemble mode: cuts as boundaries, and LCM's summaries.
+
+The gateway is a host that compacts: each cut is a boundary under a name of its own, and `verify_coverage` can be
+called for it as for any other host's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import structlog
+from django.db import connections
+
+from compaction.engine import CompactionEngine
+from compaction.hosts.host_service import HostCompaction
+from compaction.rendering import render_summary
+from compaction.types import Reason
+from conversations.errors import Conflict, ConversationBusy
+from conversations.models import Conversation
+from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
+from retrieval.assembly.assembled_items import read_summaries
+from retrieval.assembly.context_slots import withheld_ids
+
+logger = structlog.get_logger(__name__)
+
+# An agent waits so long for summaries; what is not there by then comes with a later request.
+COMPACTION_SECONDS = 5.0
+_BUSY_SECONDS = 0.1
+# How many cuts back a request may lie, as after a rewind.
+_MOST_KEPT = 20
+_KEY = "gateway_window"
+
+
+@dataclass(frozen=True)
+class StoredMemory:
+    """The cuts and summaries of one conversation."""
+
+    conversation: Conversation
+    engine: CompactionEngine
+
+    def kept(self, window: int) -> Iterator[KeptCut]:
+        """The cuts made for this window, the newest first."""
+        recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
+        found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
+        return (
+            _kept_in(values, last_seq)
+            for values, last_seq in found
+            if isinstance(values, dict) and values.get("window") == window
+        )
+
+    def keep(self, kept: KeptCut) -> None:
+        """Record a cut as a boundary; one that another request has just recorded holds."""
+        values = {**asdict(kept.cut), "window": kept.window, "summary_tokens": kept.summary_tokens}
+        values |= {"summary_ids": list(kept.summary_ids), "pinned_seqs": list(kept.cut.pinned_seqs)}
+        try:
+            self._host.record_boundary(
+                conversation_id=self.conversation.pk,
+                host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
+                last_seq=kept.last_seq,
+                metadata={_KEY: values},
+            )
+        except Conflict:
+            logger.info("gateway_cut_recorded_before", conversation_id=self.conversation.pk)
+
+    def active(self) -> list[ShownSummary]:
+        """The summaries in the active context, in order."""
+        items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
+        return self.summaries(list(items.values_list("summary_id", flat=True)))
+
+    def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
+        """These summaries, without those that are quarantined."""
+        withheld = withheld_ids(self.conversation)
+        found = read_summaries(summary_ids)
+        return [
+            ShownSummary(each, found[each].first_seq, found[each].last_seq, render_summary(found[each]))
+            for each in summary_ids
+            if each in found and each not in withheld
+        ]
+
+    def compact(self) -> None:
+        """Compact, and wait for it for a bounded time; it goes on beyond that."""
+        work = threading.Thread(target=self._compact, name="gateway-compaction", daemon=True)
+        work.start()
+        work.join(COMPACTION_SECONDS)
+
+    def _compact(self) -> None:
+        deadline = time.monotonic() + COMPACTION_SECONDS
+        try:
+            while True:
+                try:
+                    self.engine.compact(conversation_id=self.conversation.pk, reason=Reason.MANUAL)
+                    return
+                except ConversationBusy:
+                    if time.monotonic() > deadline:
+                        return
+                    time.sleep(_BUSY_SECONDS)
+        except Exception as error:
+            # The request goes on without new summaries.
+            logger.warning("gateway_compaction_failed", exc_info=error)
+        finally:
+            connections.close_all()
+
+    @property
+    def _host(self) -> HostCompaction:
+        return HostCompaction(engine=self.engine)
+
+
+def _kept_in(values: Mapping[str, Any], last_seq: int) -> KeptCut:
+    return KeptCut(
+        cut=Cut(
+            opening_seq=values["opening_seq"],
+            pinned_seqs=tuple(values["pinned_seqs"]),
+            first_seq=values["first_seq"],
+            most_result_tokens=values["most_result_tokens"],
+            newest_seq=values["newest_seq"],
+        ),
+        window=values["window"],
+        summary_ids=tuple(values["summary_ids"]),
+        summary_tokens=values["summary_tokens"],
+        last_seq=last_seq,
+    )

@@ -1,0 +1,152 @@
+"""Make requests of one conversation fit their window, the same way until that window is full again.
+
+What LCM keeps is behind a protocol: the decisions are here, the database is in `stored_memory.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.assembling import Assembling, limit_of
+from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.shortening import Parts
+from lcmsite.gateway.window.summary_block import SummaryBlock, uncovered_ranges
+from lcmsite.gateway.window.types import (
+    Assembled,
+    Cut,
+    KeptCut,
+    Kind,
+    ShownSummary,
+    Untouched,
+    WindowRequest,
+)
+
+
+class WindowMemory(Protocol):
+    """What is kept of a conversation beside its messages."""
+
+    def kept(self, window: int) -> Iterable[KeptCut]:
+        """The cuts made for this window, the newest first."""
+
+    def keep(self, kept: KeptCut) -> None:
+        """Keep a cut for the next requests."""
+
+    def active(self) -> Sequence[ShownSummary]:
+        """The summaries in the active context, in order."""
+
+    def summaries(self, summary_ids: Sequence[str]) -> Sequence[ShownSummary]:
+        """These summaries, without those that no model may see."""
+
+    def compact(self) -> None:
+        """Have summaries made, and wait for them no longer than an agent would."""
+
+
+@dataclass(frozen=True)
+class WindowAssembler:
+    """Shortens requests that are over their window."""
+
+    assembling: Assembling
+    memory: WindowMemory
+
+    def assemble(
+        self,
+        *,
+        surface: Surface,
+        body: bytes,
+        seqs: Sequence[int | None],
+        window: int,
+        is_trial: bool = False,
+    ) -> Assembled:
+        """Shorten a request of which `seqs` are the entries' places in the conversation.
+
+        A trial keeps nothing and compacts nothing.
+        """
+        request = read_request(surface, body, counter=self.assembling.counter, seqs=seqs)
+        if isinstance(request, Untouched):
+            return Assembled(window, untouched=request)
+        limit = limit_of(window, request.answer_tokens)
+        if request.tokens <= limit:
+            return Assembled(window, request.tokens, untouched=Untouched.FITS)
+        if any(entry.seq is None for entry in request.entries if entry.kind is not Kind.SYSTEM):
+            return Assembled(window, request.tokens, untouched=Untouched.NOT_STORED)
+        for kept in self.memory.kept(window):
+            again = self._again(request, kept, limit=limit, is_trial=is_trial)
+            if again is not None:
+                return again
+        return self._anew(request, window=window, limit=limit, is_trial=is_trial)
+
+    def _again(self, request: WindowRequest, kept: KeptCut, *, limit: int, is_trial: bool) -> Assembled | None:
+        """The request by a cut that was made before; None if it does not fit this one."""
+        parts = self.assembling.parts(request, kept.cut)
+        if parts is None:
+            return None
+        block = self._block(parts, self.memory.summaries(kept.summary_ids), kept.summary_tokens)
+        if block is not None and block.uncovered:
+            newer = self._block(parts, self.memory.active(), kept.summary_tokens)
+            # A compaction that came too late for the cut has been through since.
+            if newer is not None and _uncovered(newer) < _uncovered(block):
+                renewed = replace(kept, cut=_as_of_now(kept.cut, request), summary_ids=newer.summary_ids)
+                return self._done(request, newer, renewed, limit=limit, is_kept=is_trial, is_new=True)
+        return self._done(request, block, kept, limit=limit, is_kept=True, is_new=False)
+
+    def _anew(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
+        """The request by a new cut."""
+        chosen = self.assembling.chosen(request, limit=limit)
+        parts = self.assembling.parts(request, chosen.cut)
+        assert parts is not None
+        seqs = parts.seqs_left_out
+        summaries = self.memory.active()
+        if seqs and not is_trial and uncovered_ranges(seqs, summaries):
+            self.memory.compact()
+            summaries = self.memory.active()
+        block = self._block(parts, summaries, chosen.summary_tokens)
+        kept = KeptCut(
+            cut=chosen.cut,
+            window=window,
+            summary_ids=() if block is None else block.summary_ids,
+            summary_tokens=chosen.summary_tokens,
+            last_seq=max(seqs, default=chosen.cut.newest_seq),
+        )
+        done = self._done(request, block, kept, limit=None, is_kept=is_trial, is_new=True)
+        assert done is not None
+        return replace(done, is_over=done.tokens_out > limit)
+
+    def _done(
+        self,
+        request: WindowRequest,
+        block: SummaryBlock | None,
+        kept: KeptCut,
+        *,
+        limit: int | None,
+        is_kept: bool,
+        is_new: bool,
+    ) -> Assembled | None:
+        """The shorter request, its cut kept; None if it is over the limit."""
+        parts = self.assembling.parts(request, kept.cut)
+        assert parts is not None
+        shorter = self.assembling.shorter(request, parts, block)
+        if limit is not None and shorter.tokens > limit:
+            return None
+        if not is_kept:
+            self.memory.keep(kept)
+        return Assembled(
+            window=kept.window,
+            tokens_in=request.tokens,
+            shorter=shorter,
+            summary_ids=() if block is None else block.summary_ids,
+            is_new_cut=is_new,
+        )
+
+    def _block(self, parts: Parts, summaries: Sequence[ShownSummary], most_tokens: int) -> SummaryBlock | None:
+        return self.assembling.block(parts, summaries, most_tokens=most_tokens)
+
+
+def _uncovered(block: SummaryBlock) -> int:
+    return sum(place.last - place.first + 1 for place in block.uncovered)
+
+
+def _as_of_now(cut: Cut, request: WindowRequest) -> Cut:
+    return replace(cut, newest_seq=max((entry.seq or 0 for entry in request.entries), default=0))

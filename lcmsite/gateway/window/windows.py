@@ -1,0 +1,95 @@
+"""Assemble mode: give a model of a long conversation what fits its window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import structlog
+
+from compaction.engine import CompactionEngine
+from conversations.scope import Scope
+from conversations.store.injected import marked
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.assembling import Assembling
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.stored_memory import StoredMemory
+from lcmsite.gateway.window.types import Assembled
+from lcmsite.gateway.window.window_assembler import WindowAssembler
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Shortens recorded requests of one workspace.
+
+    The window of a conversation is its `model_token_budget`, the same that compaction goes by.
+    """
+
+    engine: CompactionEngine
+
+    @classmethod
+    def from_settings(cls, scope: Scope) -> Self:
+        return cls(CompactionEngine.from_settings(scope))
+
+    def assemble(
+        self,
+        *,
+        conversation_id: int,
+        surface: Surface,
+        body: bytes,
+        seqs: Mapping[int, int],
+        is_trial: bool = False,
+    ) -> Assembled:
+        """Shorten a request over its window; `seqs` are those of its messages, by place in its list.
+
+        A trial says what would be done, and changes nothing. Raises NotFound.
+        """
+        conversation = self.engine.store.scope.conversation(conversation_id)
+        assembling = Assembling(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
+        assembled = WindowAssembler(assembling, StoredMemory(conversation, self.engine)).assemble(
+            surface=surface,
+            body=body,
+            seqs=[seqs.get(place) for place in range(max(seqs, default=-1) + 1)],
+            window=self.engine.policy.overridden(conversation.overrides).model_token_budget,
+            is_trial=is_trial,
+        )
+        _log(conversation_id, assembled, is_trial=is_trial)
+        return assembled
+
+
+def headers_of(assembled: Assembled, *, is_trial: bool) -> list[tuple[bytes, bytes]]:
+    """The headers of the answer: status, tokens, and how many summaries."""
+    if assembled.untouched is not None:
+        status = f"recorded; window={assembled.untouched}"
+    else:
+        status = "recorded; window=would-assemble" if is_trial else "assembled"
+        status += "; over=1" if assembled.is_over else ""
+    values = {
+        "status": status,
+        "window": assembled.window,
+        "tokens-in": assembled.tokens_in,
+        "tokens-out": assembled.tokens_out,
+        "summaries": len(assembled.summary_ids),
+    }
+    return [(f"x-lcm-{name}".encode(), str(value).encode()) for name, value in values.items()]
+
+
+def _log(conversation_id: int, assembled: Assembled, *, is_trial: bool) -> None:
+    if assembled.shorter is None:
+        return
+    logger.info(
+        "gateway_assembled",
+        conversation_id=conversation_id,
+        is_trial=is_trial,
+        window=assembled.window,
+        tokens_in=assembled.tokens_in,
+        tokens_out=assembled.tokens_out,
+        left_out=assembled.shorter.left_out,
+        results_shortened=assembled.shorter.results_shortened,
+        summaries=len(assembled.summary_ids),
+        is_new_cut=assembled.is_new_cut,
+        is_over=assembled.is_over,
+    )

@@ -1,0 +1,67 @@
+"""A memory of a conversation without a database, and an assembler on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from conversations.content.tokens import TokenEstimator
+from lcmsite.gateway.window.assembling import Assembling
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.types import Assembled, KeptCut, ShownSummary, WindowRequest
+from lcmsite.gateway.window.window_assembler import WindowAssembler
+from tests.lcmsite.gateway.window.wire import Wire
+
+COUNTER = RequestCounter(TokenEstimator("estimate"))
+MARK = "<lcm_injected>"
+
+
+@dataclass
+class Kept:
+    """What is kept of a conversation; it summarizes ten messages at a time."""
+
+    newest: int = 0
+    cuts: list[KeptCut] = field(default_factory=list)
+    found: list[ShownSummary] = field(default_factory=list)
+    is_quick: bool = True
+
+    def kept(self, window: int) -> list[KeptCut]:
+        return [each for each in reversed(self.cuts) if each.window == window]
+
+    def keep(self, kept: KeptCut) -> None:
+        self.cuts.append(kept)
+
+    def active(self) -> list[ShownSummary]:
+        return self.found
+
+    def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
+        return [each for each in self.found if each.summary_id in summary_ids]
+
+    def compact(self) -> None:
+        if self.is_quick:
+            self.summarize()
+
+    def summarize(self) -> None:
+        first = self.found[-1].last_seq + 1 if self.found else 1
+        while first + 9 <= self.newest - 8:
+            text = f'<summary id="sum_{first}">{"summarized " * 40}</summary>'
+            self.found.append(ShownSummary(f"sum_{first}", first, first + 9, text))
+            first += 10
+
+
+def assembler_of(memory: Kept) -> WindowAssembler:
+    return WindowAssembler(Assembling(7, COUNTER, lambda text: f"{MARK}{text}</lcm_injected>"), memory)
+
+
+def assembled(wire: Wire, memory: Kept, *, window: int, is_trial: bool = False, **more: object) -> Assembled:
+    memory.newest = len(wire.entries)
+    return assembler_of(memory).assemble(
+        surface=wire.surface, body=wire.body(**more), seqs=wire.seqs(), window=window, is_trial=is_trial
+    )
+
+
+def read(wire: Wire, body: bytes) -> WindowRequest:
+    found = read_request(wire.surface, body, counter=COUNTER)
+    assert isinstance(found, WindowRequest)
+    return found

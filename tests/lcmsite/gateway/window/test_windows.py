@@ -1,0 +1,161 @@
+"""Assemble mode on a database: an agent goes on far beyond its window, and finds what was left out."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from compaction.engine import CompactionEngine
+from compaction.hosts.host_service import HostCompaction
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from lcmsite.gateway.surfaces import Surface, read_request
+from lcmsite.gateway.window import stored_memory
+from lcmsite.gateway.window.types import Assembled, Untouched
+from lcmsite.gateway.window.windows import Windows, headers_of
+from retrieval.engine import RetrievalEngine
+from tests.compacting import another_session_compacts
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.gateway.window.checking import check_request, entries_of
+from tests.lcmsite.gateway.window.wire import Step, Wire
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+WINDOW = 16_000
+FACT = "retry_ceiling = 4711  # agreed with heron"
+# One API shows it in the default run.
+surfaces = pytest.mark.parametrize(
+    "surface", [Surface.MESSAGES, *(pytest.param(each, marks=pytest.mark.thorough) for each in ("chat", "responses"))]
+)
+
+
+class Agent:
+    """An agent whose requests are recorded, and then assembled."""
+
+    def __init__(self, surface: Surface) -> None:
+        self.wire = Wire(surface)
+        self.scope = Scope(a_workspace().pk)
+        self.store = ConversationStore.from_settings(self.scope)
+        self.conversation_id = a_conversation(overrides={"model_token_budget": WINDOW}).conversation_id
+        self.seqs: dict[int, int] = {}
+
+    def request(self, *, is_trial: bool = False) -> tuple[bytes, Assembled]:
+        """The body that the vendor sees, and what was done."""
+        body = self.wire.body()
+        read = read_request(self.wire.surface, json.loads(body))
+        new = [each for each in read.messages if each.place not in self.seqs]
+        if new:
+            messages = [each.message for each in new]
+            appended = self.store.append_messages(conversation_id=self.conversation_id, messages=messages)
+            self.seqs |= {each.place: row.seq for each, row in zip(new, appended.messages, strict=True)}
+        result = Windows.from_settings(self.scope).assemble(
+            conversation_id=self.conversation_id,
+            surface=self.wire.surface,
+            body=body,
+            seqs=self.seqs,
+            is_trial=is_trial,
+        )
+        return body if result.shorter is None else result.shorter.body, result
+
+    def first_shortened(self) -> tuple[bytes, Assembled]:
+        return next(each for each in self.turns(range(1, 40)) if each[1].shorter is not None)
+
+    def turns(self, numbers: range) -> Iterator[tuple[bytes, Assembled]]:
+        """Go on for some turns with two tool calls each, yielding each request."""
+        for number in numbers:
+            self.wire.ask(f"Turn {number}: look into module_{number}.py.")
+            for call in range(2):
+                yield self.request()
+                ids = self.wire.answer(Step(f"Reading module_{number}.py, part {call}.", results=("x",)))
+                line = f"def function_{number}_{call}(value): return value + {number}\n"
+                self.wire.return_results(ids, [line * 20 + (FACT if number == 2 else "") + line * 20])
+            yield self.request()
+            self.wire.answer(Step(f"module_{number}.py adds {number} to its value."))
+
+
+@surfaces
+def test_forty_turns_go_through_a_window_of_16000_tokens(surface: Surface) -> None:
+    agent = Agent(Surface(surface))
+    cuts, before = 0, b""
+    for body, result in agent.turns(range(1, 41)):
+        assert result.tokens_out <= WINDOW
+        check_request(surface, body)
+        if result.is_new_cut:
+            cuts += 1
+        elif result.shorter is not None:
+            block = re.search(rb"<lcm_injected.*?</lcm_injected>", body, re.DOTALL)
+            assert block is not None
+            assert body[: block.end()] == before[: block.end()]
+        before = body
+
+    assert result.tokens_in > 2 * WINDOW
+    assert 2 <= cuts <= 12
+    assert FACT not in json.dumps(entries_of(surface, before))
+    # What a model reads there leads it to the fact.
+    assert f'"conversation_id\\": {agent.conversation_id}' in before.decode().replace('\\\\"', '\\"')
+    engine = RetrievalEngine.from_settings(agent.scope)
+    [match, *_] = engine.grep(query="retry_ceiling heron", conversation_id=agent.conversation_id).matches
+    assert "4711" in str(match.snippet)
+    boundaries = HostCompaction.from_settings(agent.scope).list_boundaries(conversation_id=agent.conversation_id)
+    assert len(boundaries) == cuts
+
+
+def test_what_was_injected_is_not_stored_when_it_comes_back() -> None:
+    agent = Agent(Surface.CHAT)
+    body, _ = agent.first_shortened()
+    [block] = [each for each in entries_of(Surface.CHAT, body) if "<lcm_injected" in str(each["content"])]
+
+    agent.wire.entries.append(block)
+    read = read_request(Surface.CHAT, json.loads(agent.wire.body()))
+    appended = agent.store.append_messages(conversation_id=agent.conversation_id, messages=[read.messages[-1].message])
+
+    assert appended.messages == ()
+    assert appended.skipped[0].is_whole
+
+
+def test_a_compaction_in_progress_delays_a_request_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_memory, "COMPACTION_SECONDS", 0.3)
+    agent = Agent(Surface.MESSAGES)
+    with another_session_compacts(agent.conversation_id):
+        body, result = agent.first_shortened()
+    for work in threading.enumerate():
+        if work.name == "gateway-compaction":
+            work.join()
+
+    assert result.tokens_out <= WINDOW
+    assert b"No summary yet" in body
+
+    CompactionEngine.from_settings(agent.scope).compact(conversation_id=agent.conversation_id)
+    _, result = agent.request()
+    assert result.is_new_cut
+    assert result.summary_ids
+
+
+def test_a_trial_reports_and_records_nothing() -> None:
+    agent = Agent(Surface.MESSAGES)
+    for number in range(30):
+        agent.wire.ask(f"question {number} " * 100)
+        agent.wire.answer(Step(f"answer {number} " * 200))
+    agent.wire.ask("And now?")
+
+    _, result = agent.request(is_trial=True)
+
+    headers = dict(headers_of(result, is_trial=True))
+    assert headers[b"x-lcm-status"] == b"recorded; window=would-assemble"
+    assert int(headers[b"x-lcm-tokens-out"]) <= WINDOW < int(headers[b"x-lcm-tokens-in"])
+    assert HostCompaction.from_settings(agent.scope).list_boundaries(conversation_id=agent.conversation_id) == []
+
+
+def test_a_request_that_fits_says_so() -> None:
+    agent = Agent(Surface.MESSAGES)
+    agent.wire.ask("Hello")
+
+    body, result = agent.request()
+
+    assert body == agent.wire.body()
+    assert result.untouched is Untouched.FITS
+    assert dict(headers_of(result, is_trial=False))[b"x-lcm-status"] == b"recorded; window=fits"
