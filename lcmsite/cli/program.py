@@ -32,6 +32,7 @@ from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
 from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
 from lcmsite.connections import require_servers
+from lcmsite.hosts import host_verbs
 from lcmsite.importing import discovery_verbs
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def verbs() -> dict[str, Verb]:
     """Every verb by name, except Django's commands."""
-    modules = (transfer_verbs, discovery_verbs, access_verbs, operating_verbs, ledger_verbs, map_verbs)
+    modules = (transfer_verbs, discovery_verbs, access_verbs, operating_verbs, ledger_verbs, map_verbs, host_verbs)
     local = [each for module in modules for each in vars(module).values() if isinstance(each, Verb)]
     return {each.name: each for each in (*map(from_operation, CATALOGUE), *local, completion)}
 

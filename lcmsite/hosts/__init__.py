@@ -1,0 +1,1 @@
+"""Connect agent programs of this machine: their hooks, their MCP entries, their plugins."""

@@ -1,0 +1,100 @@
+"""What a host is to LCM: its files, its events, and what each event leads to.
+
+Hosts are modules `NAME_host.py` in `programs/`, each with a `HOST`. This module and they import neither Django nor
+anything else that a hook would have to wait for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lcmsite.hosts import host_state
+from lcmsite.hosts.rest_client import TIMEOUT_SECONDS, RestClient
+
+if TYPE_CHECKING:
+    from lcmsite.hosts.file_edits import Edit
+
+Event = dict[str, Any]
+
+_SUFFIX = "_host.py"
+
+
+class Place(NamedTuple):
+    """What is known when a host is connected: where things are, and the key."""
+
+    home: Path
+    environ: Mapping[str, str]
+    # The program `lcm`, as an absolute path.
+    command: str
+    mcp_url: str
+    api_key: str
+    # Whether the host's file of instructions shall mention LCM.
+    is_mentioned: bool = False
+
+
+class FilePlan(NamedTuple):
+    """A file of the host, and what is to be in it."""
+
+    path: Path
+    edits: list[Edit]
+
+
+class Host:
+    """A program that people run agents with."""
+
+    # As on the command line, as people know it, and the program itself.
+    name = ""
+    title = ""
+    program = ""
+
+    def files(self, place: Place) -> list[FilePlan]:
+        """What `lcm connect` writes, by file."""
+        raise NotImplementedError
+
+    def is_here(self, place: Place) -> bool:
+        """Whether the host has been used by this person."""
+        return any(plan.path.parent.is_dir() for plan in self.files(place))
+
+    def after_connecting(self, place: Place) -> str:
+        """What the person has to do, such as to trust the hooks; empty if nothing."""
+        return ""
+
+    def entries(self, event: Event) -> list[dict[str, Any]]:
+        """What the event leaves in the spool."""
+        return []
+
+    def replays(self, event: Event) -> bool:
+        """Whether what is in the spool is worth a process now."""
+        return True
+
+    def answer(self, event: Event) -> str:
+        """What the hook prints; empty for nothing."""
+        return ""
+
+    def folder(self, place: Place, variable: str, *default: str) -> Path:
+        """A folder of the host: what its variable says, or the usual one."""
+        given = place.environ.get(variable)
+        return Path(given) if given else place.home.joinpath(*default)
+
+    def lcm(self, timeout: float = TIMEOUT_SECONDS) -> RestClient | None:
+        """The LCM that this host is connected to."""
+        connection = host_state.read(self.name, "connection.json")
+        if not connection.get("api_url") or not connection.get("api_key"):
+            return None
+        return RestClient(connection["api_url"], connection["api_key"], timeout)
+
+
+def host_names() -> list[str]:
+    found = Path(__file__).with_name("programs").glob(f"*{_SUFFIX}")
+    return sorted(path.name.removesuffix(_SUFFIX).replace("_", "-") for path in found)
+
+
+def host_named(name: str) -> Host:
+    """The host of this name; KeyError if there is none."""
+    if name not in host_names():
+        raise KeyError(name)
+    host: Host = importlib.import_module(f"lcmsite.hosts.programs.{name.replace('-', '_')}_host").HOST
+    return host

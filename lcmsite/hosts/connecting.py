@@ -1,0 +1,203 @@
+"""Connect a host, and disconnect it: plan the changes, show them, make them, undo them."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conversations.errors import Conflict, Invalid
+from lcmsite.hosts import host_state
+from lcmsite.hosts.agent_host import Host, Place
+from lcmsite.hosts.file_edits import Edit, Taken, as_plain, from_plain, is_empty
+
+_SHOWN_OF_KEYS = 8
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file of a host before and after; None where there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    # What was written, and what connecting found before it.
+    edits: tuple[Edit, ...] = ()
+    original: bytes | None = None
+    is_original_known: bool = True
+
+    @property
+    def is_change(self) -> bool:
+        return self.before != self.after
+
+    def diff(self, secret: str = "") -> str:
+        """The change for a person to read; a key is shortened."""
+        both = (self.before, self.after)
+        before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in both)
+        old, new = (self.path if text is not None else "/dev/null" for text in both)
+        text = "\n".join(difflib.unified_diff(before, after, old, new, lineterm=""))
+        return text.replace(secret, f"{secret[:_SHOWN_OF_KEYS]}…") if secret else text
+
+
+@dataclass
+class Written:
+    """The record of what was written into the files of a host."""
+
+    host: str
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, host: Host) -> Written:
+        return cls(host.name, host_state.read(host.name, "written.json").get("files", []))
+
+    def row(self, path: str) -> dict[str, Any]:
+        return next((row for row in self.files if row["path"] == path), {})
+
+
+def changes_for(host: Host, place: Place) -> list[FileChange]:
+    """What connecting changes, file by file; Conflict where something is in the way."""
+    written = Written.of(host)
+    return [_change(str(plan.path), plan.edits, written) for plan in host.files(place)]
+
+
+def _change(path: str, planned: Sequence[Edit], written: Written) -> FileChange:
+    row = written.row(path)
+    before = _bytes_of(path)
+    text = _text(path, before)
+    recorded = _recorded(row)
+    try:
+        if before is not None and all(edit.is_in(text) for edit in planned):
+            return FileChange(path, before, before, recorded or tuple(planned))
+        bare = _undone(text, recorded)
+        edits, after = [], bare
+        for edit in planned:
+            edits.append(edit.placed(after))
+            after = edits[-1].apply(after)
+    except Taken as wrong:
+        raise Conflict(f"{path} is left as it is: {wrong}.", code="entry_exists") from wrong
+    except ValueError as wrong:
+        raise Invalid(f"{path} cannot be changed: {wrong}.", code="unreadable_file") from wrong
+    original, is_known = before, True
+    if row:
+        is_known = before is not None and _digest(before) == row["sha256"] and row["is_original_known"]
+        original = base64.b64decode(row["original"]) if row["original"] is not None else None
+    return FileChange(path, before, after.encode(), tuple(edits), original, is_known)
+
+
+def undoing(host: Host) -> list[FileChange]:
+    """What disconnecting changes: each file as it was, or without what LCM wrote."""
+    return [_undo(row) for row in Written.of(host).files]
+
+
+def _undo(row: dict[str, Any]) -> FileChange:
+    before = _bytes_of(row["path"])
+    original = base64.b64decode(row["original"]) if row["original"] is not None else None
+    if before is None:
+        return FileChange(row["path"], None, None)
+    if row["is_original_known"] and _digest(before) == row["sha256"]:
+        return FileChange(row["path"], before, original)
+    try:
+        after = _undone(_text(row["path"], before), _recorded(row))
+    except ValueError as wrong:
+        raise Invalid(
+            f"{row['path']} cannot be changed: {wrong}. Remove by hand what `lcm connect` wrote there.",
+            code="unreadable_file",
+        ) from wrong
+    is_gone = original is None and is_empty(after)
+    return FileChange(row["path"], before, None if is_gone else after.encode())
+
+
+def make(host: Host, changes: Sequence[FileChange]) -> None:
+    """Write the files, each whole or not at all, and record what was written."""
+    written = Written.of(host)
+    for change in changes:
+        if not change.is_change:
+            continue
+        assert change.after is not None
+        row = {
+            "path": change.path,
+            "original": None if change.original is None else base64.b64encode(change.original).decode(),
+            "is_original_known": change.is_original_known,
+            "sha256": _digest(change.after),
+            "edits": [as_plain(edit) for edit in change.edits],
+            "made": written.row(change.path).get("made") or _missing_folders(change.path),
+        }
+        written.files = [each for each in written.files if each["path"] != change.path] + [row]
+        # Recorded first: what is recorded but not written is undone without harm.
+        host_state.write(host.name, "written.json", {"files": written.files})
+        _replace(change.path, change.after)
+
+
+def unmake(host: Host, changes: Sequence[FileChange]) -> None:
+    """Write the files as they are without LCM, and forget the host."""
+    written = Written.of(host)
+    for change in changes:
+        if not change.is_change:
+            continue
+        if change.after is not None:
+            _replace(change.path, change.after)
+        else:
+            Path(change.path).unlink()
+    made = {Path(folder) for row in written.files for folder in row["made"]}
+    for folder in sorted(made, key=lambda each: len(each.parts), reverse=True):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+    for name in ("written.json", "connection.json", "activity.json"):
+        host_state.forget(host.name, name)
+
+
+def _undone(text: str, edits: Sequence[Edit]) -> str:
+    for edit in reversed(edits):
+        text = edit.undo(text)
+    return text
+
+
+def _recorded(row: dict[str, Any]) -> tuple[Edit, ...]:
+    return tuple(from_plain(each) for each in row.get("edits", []))
+
+
+def _bytes_of(path: str) -> bytes | None:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as refusal:
+        raise Invalid(f"{path} cannot be read: {refusal.strerror}.", code="unreadable_file") from refusal
+
+
+def _text(path: str, found: bytes | None) -> str:
+    try:
+        return (found or b"").decode()
+    except UnicodeDecodeError as wrong:
+        raise Invalid(f"{path} cannot be changed: it is not UTF-8.", code="unreadable_file") from wrong
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _missing_folders(path: str) -> list[str]:
+    """The folders above a file that have to be made, the innermost first."""
+    parents = Path(path).parents
+    return [str(folder) for folder in parents if not folder.exists()]
+
+
+def _replace(path: str, content: bytes) -> None:
+    # Through a link, to the file that a collection of settings keeps.
+    real = Path(path).resolve()
+    try:
+        real.parent.mkdir(parents=True, exist_ok=True)
+        # What LCM makes anew may hold a key.
+        mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+        unfinished = real.with_name(f".{real.name}.lcm-{os.getpid()}")
+        unfinished.touch(mode=0o600)
+        unfinished.write_bytes(content)
+        unfinished.chmod(mode)
+        unfinished.replace(real)
+    except OSError as refusal:
+        raise Invalid(f"{path} cannot be written: {refusal.strerror}.", code="unreadable_file") from refusal

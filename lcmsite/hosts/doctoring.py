@@ -1,0 +1,105 @@
+"""Say for each host whether the way from it to LCM is alive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.errors import LcmError
+from lcmsite.hosts import host_state, spool
+from lcmsite.hosts.agent_host import Host, Place
+from lcmsite.hosts.connecting import undoing
+
+_VERSION_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class HostHealth:
+    """What is known of one host; `advice` is empty when all is well."""
+
+    host: str
+    found: bool
+    version: str
+    connected: bool
+    lcm_answers: bool | None
+    last_event: str
+    last_import: str
+    pending: int
+    last_problem: str
+    advice: str
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.advice
+
+
+def examine(host: Host, place: Place) -> HostHealth:
+    """Look at the host, its files, the spool and LCM."""
+    program = shutil.which(host.program, path=place.environ.get("PATH"))
+    found = program is not None or host.is_here(place)
+    connection = host_state.read(host.name, "connection.json")
+    activity = host_state.read(host.name, "activity.json")
+    client = host.lcm()
+    answers = None if client is None else client.is_ready()
+    pending = sum(entry["host"] == host.name for _, entry in spool.entries())
+    missing = _missing(host) if connection else []
+    advice = []
+    if found and not connection:
+        advice.append(f"Run `lcm connect {host.name}`.")
+    if missing:
+        advice.append(f"{', '.join(missing)} lacks what LCM wrote: run `lcm connect {host.name}` again.")
+    if connection and answers is False:
+        advice.append(f"LCM does not answer at {connection['api_url']}: start `lcm up`.")
+    if connection and pending and answers:
+        advice.append("Run `lcm hook replay`.")
+    if connection and "event" not in activity:
+        advice.append(host.after_connecting(place) or f"No event has come yet: start a session of {host.title}.")
+    if not os.access(connection.get("command", place.command), os.X_OK):
+        advice.append(f"{connection.get('command')} is gone: run `lcm connect {host.name}` again.")
+    return HostHealth(
+        host=host.name,
+        found=found,
+        version=_version(program),
+        connected=bool(connection),
+        lcm_answers=answers,
+        last_event=_moment(activity.get("event")),
+        last_import=_moment(activity.get("import")),
+        pending=pending,
+        last_problem=_moment(activity.get("problem")),
+        advice=" ".join(advice),
+    )
+
+
+def _missing(host: Host) -> list[str]:
+    """The files that have lost what LCM wrote into them."""
+    try:
+        changes = undoing(host)
+    except LcmError as wrong:
+        return [wrong.detail]
+    return [change.path for change in changes if not change.is_change]
+
+
+def _version(program: str | None) -> str:
+    if program is None:
+        return ""
+    try:
+        shown = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    lines = shown.stdout.strip().splitlines()
+    return lines[0] if lines else "unknown"
+
+
+def _moment(noted: Any) -> str:
+    """When something was noted, and what."""
+    if not isinstance(noted, dict):
+        return ""
+    moment = datetime.fromtimestamp(noted["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+    what = noted["what"]
+    if isinstance(what, dict):
+        what = f"{what['of']}, {what['created']} new messages"
+    return f"{moment} {what}"

@@ -1,0 +1,164 @@
+"""Edits of a host's files: each can be made, recognized and undone. Pure.
+
+What an edit did not write stays byte for byte. ValueError for a file that it cannot be made in.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+from lcmsite.hosts import json_edits
+
+_BLOCK = "lcm: written by `lcm connect`, removed by `lcm disconnect`"
+_COMMENTS = {"#": ("# >>> {}", "# <<< {}"), "<!--": ("<!-- >>> {} -->", "<!-- <<< {} -->")}
+
+
+class Taken(ValueError):
+    """What an edit would write is there already, from elsewhere."""
+
+
+@dataclass(frozen=True)
+class JsonMember:
+    """A member of an object in a JSON file, comments allowed."""
+
+    kind: ClassVar[str] = "member"
+    path: tuple[str, ...]
+    value: Any
+    # So many keys of the path were there before.
+    kept: int = 0
+
+    def placed(self, text: str) -> Self:
+        return replace(self, kept=json_edits.depth_of(json_edits.value_of(text), self.path))
+
+    def is_in(self, text: str) -> bool:
+        return json_edits.found_at(json_edits.value_of(text), self.path) == self.value
+
+    def apply(self, text: str) -> str:
+        if json_edits.found_at(json_edits.value_of(text), self.path) is not None:
+            raise Taken(f"it has an entry {'.'.join(self.path)} that LCM did not write; rename or remove that first")
+        return json_edits.with_member(text, self.path, self.value)
+
+    def undo(self, text: str) -> str:
+        return json_edits.without_member(text, self.path, keep=self.kept) if self.is_in(text) else text
+
+
+@dataclass(frozen=True)
+class JsonElement:
+    """An item of a list in a JSON file, comments allowed."""
+
+    kind: ClassVar[str] = "element"
+    path: tuple[str, ...]
+    value: Any
+    # So many keys of the path were there before.
+    kept: int = 0
+
+    def placed(self, text: str) -> Self:
+        return replace(self, kept=json_edits.depth_of(json_edits.value_of(text), self.path))
+
+    def is_in(self, text: str) -> bool:
+        found = json_edits.found_at(json_edits.value_of(text), self.path)
+        return isinstance(found, list) and self.value in found
+
+    def apply(self, text: str) -> str:
+        return json_edits.with_element(text, self.path, self.value)
+
+    def undo(self, text: str) -> str:
+        return json_edits.without_element(text, self.path, self.value, keep=self.kept)
+
+
+@dataclass(frozen=True)
+class TextBlock:
+    """Lines at the end of a text, between markers; `comment` is `#` or `<!--`.
+
+    In TOML, `table` is the name of a table that the lines define.
+    """
+
+    kind: ClassVar[str] = "block"
+    lines: str
+    comment: str = "#"
+    table: tuple[str, ...] = ()
+
+    @property
+    def block(self) -> str:
+        begin, end = (each.format(_BLOCK) for each in _COMMENTS[self.comment])
+        return f"{begin}\n{self.lines.rstrip()}\n{end}\n"
+
+    def placed(self, text: str) -> Self:
+        return self
+
+    def is_in(self, text: str) -> bool:
+        return self.block in text.replace("\r\n", "\n")
+
+    def apply(self, text: str) -> str:
+        if self.table and json_edits.found_at(_toml(text), self.table) is not None:
+            raise Taken(f"it has a table {'.'.join(self.table)} that LCM did not write; rename or remove that first")
+        newline = "\r\n" if "\r\n" in text else "\n"
+        gap = "" if not text else newline if text.endswith("\n") else newline * 2
+        new = text + gap + self.block.replace("\n", newline)
+        if self.table:
+            _toml(new)
+        return new
+
+    def undo(self, text: str) -> str:
+        for newline in ("\n", "\r\n"):
+            block = self.block.replace("\n", newline)
+            before, found, after = text.partition(block)
+            if found:
+                return before.removesuffix(newline) + after if before.endswith(newline * 2) else before + after
+        return text
+
+
+@dataclass(frozen=True)
+class WholeFile:
+    """A file of LCM's own."""
+
+    kind: ClassVar[str] = "file"
+    text: str
+
+    def placed(self, text: str) -> Self:
+        return self
+
+    def is_in(self, text: str) -> bool:
+        return text == self.text
+
+    def apply(self, text: str) -> str:
+        if text:
+            raise Taken("there is another file of this name; move it away first")
+        return self.text
+
+    def undo(self, text: str) -> str:
+        return "" if text == self.text else text
+
+
+Edit = JsonMember | JsonElement | TextBlock | WholeFile
+_KINDS: Mapping[str, Callable[..., Edit]] = {
+    each.kind: each for each in (JsonMember, JsonElement, TextBlock, WholeFile)
+}
+
+
+def as_plain(edit: Edit) -> dict[str, Any]:
+    """The edit as JSON, for the record of what was written."""
+    return {"kind": edit.kind, **asdict(edit)}
+
+
+def from_plain(row: Mapping[str, Any]) -> Edit:
+    """The edit of a record."""
+    values: dict[str, Any] = {
+        name: tuple(value) if name in ("path", "table") else value for name, value in row.items() if name != "kind"
+    }
+    return _KINDS[row["kind"]](**values)
+
+
+def is_empty(text: str) -> bool:
+    """Whether nothing is left in a text: no value, or an empty one."""
+    return text.strip() in ("", "{}", "[]")
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as wrong:
+        raise ValueError(f"it is not TOML that LCM can add to: {wrong}") from wrong

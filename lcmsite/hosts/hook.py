@@ -1,0 +1,90 @@
+"""`lcm hook HOST`: answer one event of a host, fast and without an error.
+
+The event is JSON on standard input. What it leads to is left in the spool and done by a process of its own
+(`replay.py`); only what the host waits for, a recall, is asked of LCM here. Whatever fails is a line in the log of
+hooks: the host goes on as if there were no hook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from lcmsite.hosts import host_state, spool
+from lcmsite.hosts.agent_host import Host, host_named
+
+REPLAY = "replay"
+# Of the process that replays.
+DETACHED = "detached"
+# Of an event; Claude Code sends whole prompts.
+_MOST_BYTES = 32 * 1024**2
+
+
+def run(name: str) -> int:
+    """Answer the event on standard input; always 0."""
+    try:
+        host = host_named(name)
+        event = json.loads(sys.stdin.buffer.read(_MOST_BYTES))
+        answer = _handled(host, event)
+        if answer:
+            sys.stdout.write(answer)
+            sys.stdout.flush()
+    except Exception as error:
+        host_state.log(f"{name}: {type(error).__name__}: {error}")
+    return 0
+
+
+def _handled(host: Host, event: dict[str, object]) -> str:
+    kind = str(event.get("hook_event_name", ""))
+    entries = host.entries(event)
+    for entry in entries:
+        spool.add({"host": host.name, **entry})
+    host_state.note(host.name, event=kind)
+    if host.replays(event) and (entries or spool.pending()[0]):
+        start_replay(host.name)
+    return host.answer(event)
+
+
+def start_replay(name: str) -> None:
+    """Have the spool worked on by a process that outlives this one."""
+    connection = host_state.read(name, "connection.json")
+    environ = dict(os.environ)
+    if connection:
+        # Of the LCM that was connected, not of the folder that the host happens to run in.
+        environ = {key: value for key, value in environ.items() if not key.startswith("LCM_")}
+        environ |= connection.get("environment", {})
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        code = "import sys; from lcmsite.cli import main; sys.exit(main(sys.argv[1:]))"
+        os.chdir("/")
+        os.execve(sys.executable, [sys.executable, "-P", "-c", code, "hook", REPLAY, DETACHED, name], environ)
+    finally:
+        os._exit(1)
+
+
+def answered(words: list[str]) -> bool:
+    """Whether the command line `lcm hook WORDS` is done with, before Django is loaded.
+
+    What is not is help, and a replay while LCM answers.
+    """
+    if words[0] == REPLAY:
+        return len(words) == 3 and words[1] == DETACHED and not _is_up(words[2])
+    if words[0].startswith("-"):
+        return False
+    run(words[0])
+    return True
+
+
+def _is_up(name: str) -> bool:
+    """Whether LCM answers; without a connection there is only its database to ask."""
+    client = host_named(name).lcm()
+    if client is None or client.is_ready():
+        return True
+    host_state.log(f"{name}: LCM does not answer; {spool.pending()[0]} entries wait in the spool.")
+    return False

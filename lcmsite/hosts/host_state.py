@@ -1,0 +1,76 @@
+"""What LCM keeps of a connected host, outside of its database: readable without Django.
+
+One folder for each user, `lcm` in XDG_STATE_HOME or ~/.local/state. Of each host: `connection.json` (where LCM is, the
+key, the environment of the command), `written.json` (what `lcm connect` wrote), `activity.json` (the last event, the
+last import). Files with keys are for their owner alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+_LONGEST_LOG = 1_000_000
+
+
+def folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder of all of it; it may not exist yet."""
+    own = environ.get("XDG_STATE_HOME")
+    return (Path(own) if own else Path.home() / ".local" / "state") / "lcm"
+
+
+def path_of(host: str, name: str) -> Path:
+    return folder() / host / name
+
+
+def read(host: str, name: str) -> Row:
+    """A file of a host; empty if it is not there or damaged."""
+    try:
+        found = json.loads(path_of(host, name).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write(host: str, name: str, row: Mapping[str, Any]) -> None:
+    """Replace a file of a host, whole or not at all."""
+    write_text(path_of(host, name), json.dumps(row))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that its owner alone may read, whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    unfinished.touch(mode=0o600)
+    unfinished.write_text(text, "utf-8")
+    unfinished.replace(path)
+
+
+def note(host: str, **values: Any) -> None:
+    """Add to what is known of the host's activity, with the moment for each name."""
+    now = time.time()
+    row = read(host, "activity.json")
+    row.update({name: {"at": now, "what": value} for name, value in values.items()})
+    write(host, "activity.json", row)
+
+
+def forget(host: str, name: str) -> None:
+    path_of(host, name).unlink(missing_ok=True)
+
+
+def log(sentence: str) -> None:
+    """Add a line to the log of hooks, which begins anew when it is long."""
+    path = folder() / "hooks.log"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_long = path.exists() and path.stat().st_size > _LONGEST_LOG
+        with path.open("w" if is_long else "a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {os.getpid()} {sentence}\n")
+    except OSError:
+        return

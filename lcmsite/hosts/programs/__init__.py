@@ -1,0 +1,1 @@
+"""The hosts that LCM connects to, a module for each."""

@@ -1,0 +1,117 @@
+"""Claude Code: hooks in its settings, LCM's tools in its list of MCP servers.
+
+It writes all that is said into a transcript, which is imported. It compacts by itself: before that, what is new is
+imported and summarized, and afterwards what LCM recalls of the session is given as additional context.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import Any
+
+from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
+from lcmsite.hosts.recalling import recalled
+
+# Claude Code moves longer texts to a file.
+MOST_CHARACTERS = 9900
+RECALLED_TOKENS = 2000
+# A compaction takes longer than this.
+_PATIENT_SECONDS = 6.0
+# Of earlier sessions, when one begins.
+OPENING_TOKENS = 1000
+
+# By event, the seconds after which Claude Code stops waiting.
+EVENTS = {
+    "SessionStart": 10,
+    "UserPromptSubmit": 10,
+    "Stop": 10,
+    "SubagentStop": 10,
+    "PreCompact": 10,
+    "PostCompact": 10,
+    "SessionEnd": 1,
+}
+MENTION = """\
+## Memory
+
+LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
+`lcm_timeline` find and open what was said earlier."""
+
+
+def hook_groups(command: str) -> dict[str, Any]:
+    """What stands under `hooks` in a settings file, by event."""
+    return {
+        event: {"hooks": [{"type": "command", "command": command, "timeout": seconds}]}
+        for event, seconds in EVENTS.items()
+    }
+
+
+class ClaudeCode(Host):
+    name = "claude-code"
+    title = "Claude Code"
+    program = "claude"
+
+    def files(self, place: Place) -> list[FilePlan]:
+        # Hooks do not load this.
+        from lcmsite.hosts.file_edits import JsonElement, JsonMember, TextBlock
+
+        folder = self.folder(place, "CLAUDE_CONFIG_DIR", ".claude")
+        groups = hook_groups(f"{shlex.quote(place.command)} hook {self.name}")
+        server = {
+            "type": "http",
+            "url": place.mcp_url,
+            "headers": {"Authorization": f"Bearer {place.api_key}"},
+        }
+        plans = [
+            FilePlan(
+                folder / "settings.json",
+                [JsonElement(("hooks", event), group) for event, group in groups.items()],
+            ),
+            FilePlan(
+                self.folder(place, "CLAUDE_CONFIG_DIR") / ".claude.json", [JsonMember(("mcpServers", "lcm"), server)]
+            ),
+        ]
+        if place.is_mentioned:
+            plans.append(FilePlan(folder / "CLAUDE.md", [TextBlock(MENTION, comment="<!--")]))
+        return plans
+
+    def is_here(self, place: Place) -> bool:
+        return self.folder(place, "CLAUDE_CONFIG_DIR", ".claude").is_dir()
+
+    def entries(self, event: Event) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
+            found.append({"do": "import", "file": event["transcript_path"]})
+        if event.get("agent_transcript_path"):
+            found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})
+        if event.get("hook_event_name") == "PreCompact":
+            reference = f"{event['session_id']}:{event.get('prompt_id') or os.urandom(8).hex()}"
+            found.append({"do": "flush", "session": event["session_id"], "reference": reference})
+        return found
+
+    def replays(self, event: Event) -> bool:
+        # The prompt is in the transcript a little later, and its answer comes with the next event.
+        return event.get("hook_event_name") != "UserPromptSubmit"
+
+    def answer(self, event: Event) -> str:
+        if event.get("hook_event_name") != "SessionStart" or event.get("source") == "resume":
+            # A resumed session is shown as it was, with what LCM gave it then.
+            return ""
+        has_past = event.get("source") == "compact"
+        lcm = self.lcm(_PATIENT_SECONDS) if has_past else self.lcm()
+        if lcm is None:
+            return ""
+        text = recalled(
+            lcm,
+            session=event["session_id"] if has_past else "",
+            project=str(event.get("cwd") or ""),
+            tokens=RECALLED_TOKENS if has_past else OPENING_TOKENS,
+            characters=MOST_CHARACTERS,
+        )
+        if not text:
+            return ""
+        return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
+
+
+HOST = ClaudeCode()

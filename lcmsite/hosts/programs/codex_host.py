@@ -1,0 +1,123 @@
+"""Codex: hooks in `hooks.json`, LCM's tools as an MCP server in `config.toml`.
+
+It writes all that is said into a rollout file, which is imported. No event behind its compaction takes context, so what
+LCM recalls is given with the next prompt. It refuses answers with keys that it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from lcmsite.hosts import host_state
+from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
+from lcmsite.hosts.recalling import recalled
+
+# Codex moves longer texts to a file: 2,500 of its tokens.
+RECALLED_TOKENS = 1800
+MOST_CHARACTERS = 9000
+OPENING_TOKENS = 1000
+
+# By event, the seconds after which Codex stops waiting.
+EVENTS = {
+    "SessionStart": 10,
+    "UserPromptSubmit": 10,
+    "Stop": 10,
+    "SubagentStop": 10,
+    "PreCompact": 10,
+    "PostCompact": 10,
+    "SessionEnd": 3,
+}
+MENTION = """\
+## Memory
+
+LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
+`lcm_timeline` find and open what was said earlier."""
+
+
+class Codex(Host):
+    name = "codex"
+    title = "Codex"
+    program = "codex"
+
+    def files(self, place: Place) -> list[FilePlan]:
+        # Hooks do not load this.
+        from lcmsite.hosts.file_edits import JsonElement, TextBlock
+
+        folder = self.folder(place, "CODEX_HOME", ".codex")
+        command = f"{shlex.quote(place.command)} hook {self.name}"
+        groups = {
+            event: {"hooks": [{"type": "command", "command": command, "timeout": seconds}]}
+            for event, seconds in EVENTS.items()
+        }
+        server = (
+            "[mcp_servers.lcm]\n"
+            f"url = {json.dumps(place.mcp_url)}\n"
+            f'http_headers = {{ "Authorization" = {json.dumps("Bearer " + place.api_key)} }}'
+        )
+        plans = [
+            FilePlan(
+                folder / "hooks.json",
+                [JsonElement(("hooks", event), group) for event, group in groups.items()],
+            ),
+            FilePlan(folder / "config.toml", [TextBlock(server, table=("mcp_servers", "lcm"))]),
+        ]
+        if place.is_mentioned:
+            plans.append(FilePlan(folder / "AGENTS.md", [TextBlock(MENTION, comment="<!--")]))
+        return plans
+
+    def is_here(self, place: Place) -> bool:
+        return self.folder(place, "CODEX_HOME", ".codex").is_dir()
+
+    def after_connecting(self, place: Place) -> str:
+        return "Codex runs hooks only when you trust them: start `codex`, enter /hooks, and trust those of LCM."
+
+    def entries(self, event: Event) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
+            found.append({"do": "import", "file": event["transcript_path"]})
+        if event.get("agent_transcript_path"):
+            found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})
+        if event.get("hook_event_name") == "PreCompact":
+            reference = f"{event['session_id']}:{os.urandom(8).hex()}"
+            found.append({"do": "flush", "session": event["session_id"], "reference": reference})
+        return found
+
+    def replays(self, event: Event) -> bool:
+        # The prompt is in the rollout a little later, and its answer comes with the next event.
+        return event.get("hook_event_name") != "UserPromptSubmit"
+
+    def answer(self, event: Event) -> str:
+        kind, session = event.get("hook_event_name"), str(event.get("session_id", ""))
+        if kind == "PostCompact":
+            host_state.write_text(_flag(session), "")
+        if kind == "SessionStart" and event.get("source") in ("startup", "clear"):
+            return self._context(event, kind, session="", tokens=OPENING_TOKENS)
+        if kind == "UserPromptSubmit" and _flag(session).exists():
+            answer = self._context(event, kind, session=session, tokens=RECALLED_TOKENS)
+            # Not before: without LCM it is given with a later prompt.
+            _flag(session).unlink()
+            return answer
+        return ""
+
+    def _context(self, event: Event, kind: str, *, session: str, tokens: int) -> str:
+        lcm = self.lcm()
+        if lcm is None:
+            return ""
+        project = str(event.get("cwd") or "")
+        text = recalled(lcm, session=session, project=project, tokens=tokens, characters=MOST_CHARACTERS)
+        if not text:
+            return ""
+        return json.dumps({"hookSpecificOutput": {"hookEventName": kind, "additionalContext": text}})
+
+
+def _flag(session: str) -> Path:
+    """The file that says that a session was compacted and nothing recalled yet."""
+    return host_state.path_of("codex", f"compacted-{hashlib.sha256(session.encode()).hexdigest()[:24]}")
+
+
+HOST = Codex()

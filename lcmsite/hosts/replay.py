@@ -1,0 +1,129 @@
+"""Do what hooks have left in the spool: import transcripts, flush before a compaction."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.db import Error as DatabaseError
+
+from compaction.hosts.host_service import HostCompaction
+from conversations.errors import Invalid, LcmError, NotFound
+from conversations.formats import from_native
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from lcmsite.catalogue.problems import problem_of
+from lcmsite.cli.cli_session import Session
+from lcmsite.hosts import host_state, spool
+from lcmsite.importing.history import History
+from lcmsite.importing.importer import Importer
+from lcmsite.types import KeyScope
+
+
+@dataclass
+class ReplayReport:
+    """What was done of the spool, and what waits."""
+
+    done: int = 0
+    created: int = 0
+    waiting: int = 0
+    refused: list[str] = field(default_factory=list)
+
+
+def replay() -> ReplayReport:
+    """Do what is in the spool, until nothing new is; one process at a time."""
+    report = ReplayReport()
+    tried: set[tuple[str, float]] = set()
+    while fresh := [each for each in spool.entries() if (each[0], each[1]["at"]) not in tried]:
+        with _alone() as is_alone:
+            if not is_alone:
+                # The other one looks again before it ends.
+                break
+            for name, entry in fresh:
+                tried.add((name, entry["at"]))
+                _try(name, entry, report)
+    report.waiting = spool.pending()[0]
+    return report
+
+
+def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
+    host = str(entry["host"])
+    try:
+        created = _do(entry, _scope_of(host))
+    except (LcmError, DatabaseError) as error:
+        problem = problem_of(error)
+        host_state.log(f"{host}: {entry['do']} {entry.get('file', entry.get('session'))}: {problem.detail}")
+        host_state.note(host, problem=f"{entry['do']}: {problem.detail}")
+        if problem.retryable:
+            return
+        report.refused.append(f"{entry.get('file', entry.get('session'))}: {problem.detail}")
+    else:
+        report.created += created
+        host_state.note(host, **{str(entry["do"]): {"of": entry.get("file", entry.get("session")), "created": created}})
+    spool.done(name, entry)
+    report.done += 1
+
+
+def _scope_of(host: str) -> Scope:
+    """The workspace of the host's key; without one, that of the command line."""
+    key = host_state.read(host, "connection.json").get("api_key", "")
+    return Session(api_key=key).caller_with(KeyScope.WRITE, founding=True).scope
+
+
+def _do(entry: dict[str, Any], scope: Scope) -> int:
+    """Do one entry; how many messages are new."""
+    match entry["do"]:
+        case "import":
+            return _import(Path(entry["file"]), scope)
+        case "flush":
+            _flush(scope, session=entry["session"], reference=entry["reference"])
+            return 0
+        case "append":
+            return _append(entry, scope)
+    return 0
+
+
+def _import(path: Path, scope: Scope) -> int:
+    # A host may name a transcript that it never writes.
+    if not path.exists() or not path.stat().st_size:
+        return 0
+    store = ConversationStore.from_settings(scope)
+    return sum(each.created for each in Importer(store, History(path=path)).run())
+
+
+def _flush(scope: Scope, *, session: str, reference: str) -> None:
+    try:
+        found = ConversationStore.from_settings(scope).find_conversation(session_id=session)
+    except NotFound:
+        # Nothing was said in it.
+        return
+    HostCompaction.from_settings(scope).flush(conversation_id=found.conversation_id, host_reference=reference)
+
+
+def _append(entry: dict[str, Any], scope: Scope) -> int:
+    store = ConversationStore.from_settings(scope)
+    opened = store.open_conversation(session_id=entry["session"], project=entry.get("project") or None)
+    try:
+        # In LCM's own form, each with an idempotency key.
+        messages = [from_native(row) for row in entry["messages"]]
+    except ValueError as wrong:
+        raise Invalid(str(wrong)) from wrong
+    appended = store.append_messages(conversation_id=opened.conversation_id, messages=messages)
+    return sum(each.created for each in appended.messages)
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether no other process works on the spool while this block runs."""
+    spool.folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (spool.folder() / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True

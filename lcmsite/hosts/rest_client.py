@@ -1,0 +1,60 @@
+"""A client of LCM's REST API for hooks: the standard library alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+# A host waits for its hook.
+TIMEOUT_SECONDS = 2.0
+
+
+class Unreachable(Exception):
+    """LCM cannot be reached, or does not answer as LCM does."""
+
+
+class RestClient:
+    """Asks one LCM with one key."""
+
+    def __init__(self, url: str, key: str, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._url = url
+        self._key = key
+        self._timeout = timeout
+
+    def get(self, path: str, **query: Any) -> dict[str, Any] | None:
+        """What a path answers; None if there is no such thing."""
+        pairs = [f"{name}={quote(str(value), safe='')}" for name, value in query.items()]
+        status, body = self._request(f"/api/v1/{path}" + ("?" + "&".join(pairs) if pairs else ""))
+        if status == 404:
+            return None
+        if status != 200:
+            raise Unreachable(f"{path.split('/')[0]}: status {status}")
+        try:
+            found = json.loads(body)
+        except ValueError as wrong:
+            raise Unreachable(f"no JSON: {wrong}") from wrong
+        return found if isinstance(found, dict) else None
+
+    def is_ready(self) -> bool:
+        """Whether LCM serves, with its database."""
+        try:
+            return self._request("/readyz")[0] == 200
+        except Unreachable:
+            return False
+
+    def _request(self, path: str) -> tuple[int, bytes]:
+        # Only events that ask LCM wait for it.
+        import http.client
+
+        parts = urlsplit(self._url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=self._timeout)
+        try:
+            connection.request("GET", parts.path.rstrip("/") + path, headers={"Authorization": f"Bearer {self._key}"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as refusal:
+            raise Unreachable(str(refusal)) from refusal
+        finally:
+            connection.close()

@@ -1,0 +1,76 @@
+"""Work that hooks leave for later: one small file for each, in order.
+
+An entry says what is to be done: `import` a transcript, `flush` a session before its host compacts, or `append`
+messages. It stays until it is done, so nothing is missed while LCM is down. The same transcript waits once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lcmsite.hosts import host_state
+
+# More is not taken: the oldest must be kept, and a disk must not fill up.
+MOST_ENTRIES = 5000
+MOST_BYTES = 64 * 1024**2
+
+
+class SpoolFull(OSError):
+    """The spool has no room left."""
+
+
+def folder() -> Path:
+    return host_state.folder() / "spool"
+
+
+def add(entry: dict[str, Any]) -> None:
+    """Leave an entry; SpoolFull if there is no room."""
+    text = json.dumps({**entry, "at": time.time()})
+    name = f"{time.time_ns():020d}-{os.getpid()}.json"
+    if entry["do"] == "import":
+        name = f"import-{hashlib.sha256(entry['file'].encode()).hexdigest()[:24]}.json"
+    path = folder() / name
+    if not path.exists():
+        count, size = pending()
+        if count >= MOST_ENTRIES or size + len(text) > MOST_BYTES:
+            raise SpoolFull(f"The spool {folder()} is full.")
+    host_state.write_text(path, text)
+
+
+def pending() -> tuple[int, int]:
+    """How many entries wait, and their bytes."""
+    sizes = []
+    for path in folder().glob("*.json"):
+        # Another process may have done one meanwhile.
+        with suppress(FileNotFoundError):
+            sizes.append(path.stat().st_size)
+    return len(sizes), sum(sizes)
+
+
+def entries() -> list[tuple[str, dict[str, Any]]]:
+    """The entries with their names: transcripts first, then all else by age."""
+    found = []
+    for path in folder().glob("*.json"):
+        try:
+            found.append((path.name, json.loads(path.read_text("utf-8"))))
+        except (OSError, ValueError):
+            # One that is gone, or that a full disk cut off.
+            continue
+    # A session before those of its agents, whose parent it is.
+    return sorted(found, key=lambda each: (each[1]["do"] != "import", bool(each[1].get("is_child")), each[1]["at"]))
+
+
+def done(name: str, entry: dict[str, Any]) -> None:
+    """Remove an entry, unless it has been left anew since it was read."""
+    path = folder() / name
+    try:
+        if json.loads(path.read_text("utf-8"))["at"] == entry["at"]:
+            path.unlink()
+    except (OSError, ValueError):
+        return

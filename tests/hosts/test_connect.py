@@ -1,0 +1,181 @@
+"""`lcm connect` and `lcm disconnect`: shown first, made once, undone without a trace."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lcmsite.hosts.agent_host import host_names
+from lcmsite.models import ApiKey
+from tests.factories import a_workspace
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+SETTINGS = """\
+{
+  // my own
+  "model": "opus",
+  "hooks": {
+    "Stop": [
+      {"hooks": [{"type": "command", "command": "say done"}]}
+    ]
+  }
+}
+"""
+OWN = {
+    ".claude/settings.json": SETTINGS,
+    ".claude.json": '{"numStartups":3,"mcpServers":{"other":{"type":"stdio","command":"x"}}}',
+    ".claude/CLAUDE.md": "# Mine\n",
+    ".codex/config.toml": '# mine\nmodel = "o9"\n',
+    ".codex/AGENTS.md": "# Mine\n",
+}
+
+
+@pytest.fixture
+def used(home):
+    """A home with files of hosts in it."""
+    a_workspace()
+    for name, text in OWN.items():
+        path = home / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return home
+
+
+def files_in(home: Path) -> dict[str, bytes]:
+    """All files but LCM's own."""
+    found = (path for path in home.rglob("*") if path.is_file() and ".local" not in path.parts)
+    return {str(path.relative_to(home)): path.read_bytes() for path in found}
+
+
+def connected(host: str, *more: str):
+    found = lcm("--json", "connect", host, "--yes", *more)
+    assert found.exit_code == 0, found.err
+    return found
+
+
+@pytest.mark.parametrize("host", host_names())
+def test_disconnecting_leaves_the_files_as_they_were(used, host):
+    before = files_in(used)
+
+    report = connected(host, "--mention").json
+    during = files_in(used)
+    assert lcm("disconnect", host, "--yes").exit_code == 0
+
+    assert report["made"] and during != before
+    assert files_in(used) == before
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
+
+
+@pytest.mark.parametrize("host", host_names())
+def test_in_a_fresh_home_nothing_is_left(home, host):
+    a_workspace()
+
+    connected(host)
+    lcm("disconnect", host, "--yes")
+
+    assert files_in(home) == {}
+    assert {path.name for path in home.iterdir()} <= {".local"}
+
+
+@pytest.mark.parametrize("host", host_names())
+def test_connecting_again_changes_nothing(used, host):
+    connected(host)
+    before = files_in(used)
+
+    again = connected(host)
+
+    assert again.json["changed"] == [] and not again.json["made"]
+    assert files_in(used) == before
+    assert ApiKey.objects.count() == 1
+
+
+@pytest.mark.parametrize("host", host_names())
+def test_a_dry_run_shows_the_change_and_makes_none(used, host):
+    before = files_in(used)
+
+    shown = lcm("connect", host, "--dry-run")
+
+    assert shown.exit_code == 0
+    assert "+" in shown.err and "lcm" in shown.err
+    assert files_in(used) == before
+    assert not ApiKey.objects.exists()
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_changed(used):
+    before = files_in(used)
+
+    refused = lcm("connect", "claude-code")
+
+    assert refused.exit_code == 2 and "--yes" in refused.err
+    assert files_in(used) == before
+
+
+def test_the_key_of_the_host_is_written_and_not_shown(used):
+    shown = connected("claude-code")
+    again = lcm("connect", "claude-code", "--dry-run", "--mention")
+
+    key = json.loads((used / ".claude.json").read_text())["mcpServers"]["lcm"]["headers"]["Authorization"]
+    key = key.removeprefix("Bearer ")
+    assert key.startswith("lcm_")
+    assert key not in shown.out + shown.err + again.out + again.err
+    assert (used / ".local/state/lcm/claude-code/connection.json").stat().st_mode & 0o077 == 0
+    assert [row.scopes for row in ApiKey.objects.all()] == [["write"]]
+
+
+def test_what_others_change_meanwhile_stays(used):
+    connected("claude-code", "--mention")
+    connected("codex")
+    server = used / ".claude.json"
+    server.write_text(json.dumps({**json.loads(server.read_text()), "numStartups": 4}, indent=2))
+    config = used / ".codex/config.toml"
+    config.write_text(config.read_text() + "\n[projects.boats]\ntrust_level = 'trusted'\n")
+    memory = used / ".claude/CLAUDE.md"
+    memory.write_text(memory.read_text() + "More of mine.\n")
+
+    lcm("disconnect", "claude-code", "--yes")
+    lcm("disconnect", "codex", "--yes")
+
+    assert json.loads(server.read_text()) == {**json.loads(OWN[".claude.json"]), "numStartups": 4}
+    assert tomllib.loads(config.read_text()) == {"model": "o9", "projects": {"boats": {"trust_level": "trusted"}}}
+    assert memory.read_text() == "# Mine\nMore of mine.\n"
+    assert (used / ".claude/settings.json").read_text() == SETTINGS
+
+
+def test_what_was_taken_out_is_written_again(used):
+    connected("claude-code")
+    (used / ".claude/settings.json").write_text(SETTINGS)
+
+    report = connected("claude-code").json
+
+    assert [Path(path).name for path in report["changed"]] == ["settings.json"]
+    lcm("disconnect", "claude-code", "--yes")
+    assert files_in(used) == {name: text.encode() for name, text in OWN.items()}
+
+
+def test_an_entry_of_the_same_name_is_left_alone(used):
+    mine = '{"mcpServers": {"lcm": {"command": "mine"}}}'
+    (used / ".claude.json").write_text(mine)
+
+    refused = lcm("connect", "claude-code", "--yes")
+
+    assert refused.exit_code == 4 and "mcpServers.lcm" in refused.err
+    assert (used / ".claude.json").read_text() == mine
+    assert (used / ".claude/settings.json").read_text() == SETTINGS
+
+
+def test_a_file_that_cannot_be_read_is_named(used):
+    (used / ".claude/settings.json").write_text('{"hooks": ')
+
+    refused = lcm("connect", "claude-code", "--yes")
+
+    assert refused.exit_code == 2 and "settings.json" in refused.err
+    assert not ApiKey.objects.exists()
+
+
+def test_a_host_that_is_not_connected_cannot_be_disconnected(home):
+    assert lcm("disconnect", "codex", "--yes").exit_code == 4
