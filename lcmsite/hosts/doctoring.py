@@ -13,6 +13,7 @@ from conversations.errors import LcmError
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, Place
 from lcmsite.hosts.connecting import undoing
+from lcmsite.hosts.rest_client import PATIENT_SECONDS
 
 _VERSION_SECONDS = 10
 
@@ -43,7 +44,7 @@ def examine(host: Host, place: Place) -> HostHealth:
     found = program is not None or host.is_here(place)
     connection = host_state.read(host.name, "connection.json")
     activity = host_state.read(host.name, "activity.json")
-    client = host.lcm()
+    client = host.lcm(PATIENT_SECONDS)
     answers = None if client is None else client.is_ready()
     pending = sum(entry["host"] == host.name for _, entry in spool.entries())
     missing = _missing(host) if connection else []

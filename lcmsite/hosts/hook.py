@@ -13,6 +13,7 @@ import sys
 
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, host_named
+from lcmsite.hosts.rest_client import PATIENT_SECONDS
 
 REPLAY = "replay"
 # Of the process that replays.
@@ -25,7 +26,7 @@ def run(name: str) -> int:
     """Answer the event on standard input; always 0."""
     try:
         host = host_named(name)
-        event = json.loads(sys.stdin.buffer.read(_MOST_BYTES))
+        event = json.loads(_received())
         answer = _handled(host, event)
         if answer:
             sys.stdout.write(answer)
@@ -33,6 +34,10 @@ def run(name: str) -> int:
     except Exception as error:
         host_state.log(f"{name}: {type(error).__name__}: {error}")
     return 0
+
+
+def _received() -> bytes:
+    return sys.stdin.buffer.read(_MOST_BYTES)
 
 
 def _handled(host: Host, event: dict[str, object]) -> str:
@@ -83,7 +88,7 @@ def answered(words: list[str]) -> bool:
 
 def _is_up(name: str) -> bool:
     """Whether LCM answers; without a connection there is only its database to ask."""
-    client = host_named(name).lcm()
+    client = host_named(name).lcm(PATIENT_SECONDS)
     if client is None or client.is_ready():
         return True
     host_state.log(f"{name}: LCM does not answer; {spool.pending()[0]} entries wait in the spool.")

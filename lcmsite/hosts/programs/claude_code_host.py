@@ -18,7 +18,7 @@ from lcmsite.hosts.recalling import recalled
 MOST_CHARACTERS = 9900
 RECALLED_TOKENS = 2000
 # A compaction takes longer than this.
-_PATIENT_SECONDS = 6.0
+_COMPACTED_SECONDS = 6.0
 # Of earlier sessions, when one begins.
 OPENING_TOKENS = 1000
 
@@ -99,7 +99,7 @@ class ClaudeCode(Host):
             # A resumed session is shown as it was, with what LCM gave it then.
             return ""
         has_past = event.get("source") == "compact"
-        lcm = self.lcm(_PATIENT_SECONDS) if has_past else self.lcm()
+        lcm = self.lcm(_COMPACTED_SECONDS) if has_past else self.lcm()
         if lcm is None:
             return ""
         text = recalled(

@@ -1,0 +1,257 @@
+"""Hooks of hosts: fast, never an error, nothing lost while LCM is down, recall where the host has cut."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import pytest
+from django.db import connections
+
+from compaction.models import CompactionBoundary
+from conversations.models import Conversation, Message
+from conversations.types import ParentLink
+from lcmsite.hosts import hook, host_state, spool
+from lcmsite.hosts.agent_host import host_named
+from lcmsite.hosts.replay import replay
+from lcmsite.hosts.rest_client import RestClient
+from lcmsite.wsgi import application
+from tests.committed import committed_db
+from tests.factories import a_conversation, a_workspace
+from tests.importing import host_files as files
+from tests.lcmsite.callers import an_api_key, lcm
+
+__all__ = ["committed_db"]
+
+HOOK = "import sys; from lcmsite.cli import main; main(['hook', *sys.argv[1:]])"
+MODULES = "; print([name for name in sys.modules if name.startswith('django')], file=sys.stderr)"
+# Nothing listens there.
+DOWN = "http://127.0.0.1:9"
+
+
+def hooked(host: str, event: Any, *, also: str = "") -> subprocess.CompletedProcess[bytes]:
+    """What `lcm hook` answers in a process of its own."""
+    given = event if isinstance(event, bytes) else json.dumps(event).encode()
+    code = [sys.executable, "-c", HOOK + also, host]
+    return subprocess.run(code, input=given, capture_output=True, timeout=60, cwd=Path(__file__).parents[2])
+
+
+def connect_to(host: str, url: str = DOWN, key: str = "lcm_none") -> None:
+    host_state.write(host, "connection.json", {"api_url": url, "api_key": key})
+
+
+def transcript(home: Path, name: str, lines: list[dict[str, Any]]) -> str:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(files.lines_of(lines))
+    return str(path)
+
+
+def event(kind: str, **values: Any) -> dict[str, Any]:
+    return {"hook_event_name": kind, "session_id": "cc-1", "cwd": "/home/ada/boats", **values}
+
+
+def test_while_lcm_is_down_events_wait_once_for_each_transcript(home):
+    connect_to("claude-code")
+
+    answers = [
+        hooked("claude-code", event(kind, transcript_path="/home/ada/t.jsonl"), also=MODULES)
+        for kind in ("UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
+    ]
+
+    assert all((each.returncode, each.stdout) == (0, b"") for each in answers)
+    assert all(each.stderr.strip() == b"[]" for each in answers)
+    assert [entry["do"] for _, entry in spool.entries()] == ["import", "flush"]
+    assert host_state.read("claude-code", "activity.json")["event"]["what"] == "SessionEnd"
+
+
+@pytest.mark.parametrize("given", [b"", b"{", b"[]", b'"x"', b'{"hook_event_name": 7}', b"\xff", b'{"cwd": null}'])
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+def test_whatever_comes_the_host_sees_no_error(home, monkeypatch, capsys, host, given):
+    # Recall asks an LCM that is down.
+    connect_to(host)
+    monkeypatch.setattr(hook, "_received", lambda: given)
+
+    assert hook.run(host) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_an_unknown_host_and_a_recall_without_lcm_are_lines_in_the_log(home):
+    connect_to("claude-code")
+
+    unknown = hooked("no-such-host", {})
+    without = hooked("claude-code", event("SessionStart", source="compact"))
+
+    assert [(each.returncode, each.stdout, each.stderr) for each in (unknown, without)] == [(0, b"", b"")] * 2
+    log = (host_state.folder() / "hooks.log").read_text()
+    assert "no-such-host" in log and "claude-code: Unreachable" in log
+
+
+def test_a_full_spool_takes_no_more_and_says_so(home, monkeypatch):
+    monkeypatch.setattr(spool, "MOST_ENTRIES", 2)
+    for name in ("a", "b", "a"):
+        spool.add({"do": "import", "host": "codex", "file": name})
+
+    with pytest.raises(spool.SpoolFull):
+        spool.add({"do": "import", "host": "codex", "file": "c"})
+
+
+@pytest.mark.django_db
+def test_a_replay_imports_transcripts_and_those_of_subagents_as_children(home):
+    a_workspace()
+    main = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    child = transcript(home, "cc-1/subagents/agent-a1.jsonl", files.CLAUDE_CODE_AGENT)
+    for each in host_named("claude-code").entries(
+        event("SubagentStop", transcript_path=main, agent_transcript_path=child)
+    )[::-1]:
+        spool.add({"host": "claude-code", **each})
+
+    first = lcm("--json", "hook", "replay").json
+    spool.add({"host": "claude-code", "do": "import", "file": main})
+    again = replay()
+
+    assert (first["done"], first["waiting"]) == (2, 0) and first["created"] > 0
+    assert (again.done, again.created) == (1, 0)
+    rows = {row.session_id: row for row in Conversation.objects.all()}
+    assert rows["cc-1:a1"].parent_id == rows["cc-1"].pk
+    assert rows["cc-1:a1"].parent_link == ParentLink.SUBAGENT
+
+
+@pytest.mark.django_db
+def test_before_a_compaction_the_session_is_imported_and_flushed(home):
+    a_workspace()
+    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    for each in host_named("claude-code").entries(event("PreCompact", transcript_path=path, prompt_id="p1")):
+        spool.add({"host": "claude-code", **each})
+
+    report = replay()
+
+    assert (report.done, report.waiting, report.refused) == (2, 0, [])
+    boundary = CompactionBoundary.objects.get()
+    assert boundary.host_reference == "cc-1:p1" and boundary.last_seq == Message.objects.count()
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_imported_is_noted_and_stops_nothing_else(home):
+    a_workspace()
+    (home / "bad.jsonl").write_text('{"no": "message"}\n')
+    for name in ("bad.jsonl", "gone.jsonl"):
+        spool.add({"host": "codex", "do": "import", "file": str(home / name)})
+    good = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    spool.add({"host": "claude-code", "do": "import", "file": good})
+
+    report = replay()
+
+    assert report.done == 3 and report.waiting == 0 and len(report.refused) == 1
+    assert Conversation.objects.get().session_id == "cc-1"
+    assert "import" in host_state.read("codex", "activity.json")["problem"]["what"]
+
+
+@pytest.mark.django_db
+def test_a_host_without_transcripts_leaves_messages(home):
+    a_workspace()
+    message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
+    for _ in range(2):
+        spool.add({"host": "codex", "do": "append", "session": "cur-1", "messages": [message], "project": "/boats"})
+
+    report = replay()
+
+    assert (report.done, report.created) == (2, 1)
+    assert Conversation.objects.get().project.name == "/boats"
+
+
+@pytest.fixture
+def served(committed_db: None, home: Path) -> Iterator[str]:
+    """LCM's API over HTTP, in this process."""
+
+    class Handler(WSGIRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def answer(environ: Any, start_response: Any) -> Any:
+        try:
+            return application(environ, start_response)
+        finally:
+            connections.close_all()
+
+    server = make_server("127.0.0.1", 0, answer, handler_class=Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    key = an_api_key()
+    for host in ("claude-code", "codex"):
+        connect_to(host, url, key)
+    # The first request loads what the others need.
+    assert RestClient(url, key, timeout=60).get("conversations/") is not None
+    yield url
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def a_long_session(session: str = "cc-1") -> None:
+    texts = (f"Message {number} about the harbour and port {5000 + number}. " * 40 for number in range(60))
+    conversation = a_conversation(*texts, session_id=session)
+    assert lcm("flush", str(conversation.conversation_id), "before").exit_code == 0
+
+
+def context_of(answer: str) -> str:
+    assert set(json.loads(answer)) == {"hookSpecificOutput"}
+    inner = json.loads(answer)["hookSpecificOutput"]
+    assert set(inner) == {"hookEventName", "additionalContext"}
+    return str(inner["additionalContext"])
+
+
+def test_after_its_compaction_claude_code_is_given_what_it_has_cut(served):
+    a_long_session()
+    host = host_named("claude-code")
+
+    given = context_of(host.answer(event("SessionStart", source="compact")))
+
+    assert given.startswith("<lcm_injected mark=") and 1000 < len(given) <= 10_000
+    assert "sum_" in given and "harbour" in given
+    assert host.answer(event("SessionStart", source="resume")) == ""
+    assert host.answer(event("Stop")) == ""
+
+
+def test_codex_is_given_it_once_with_the_prompt_after_its_compaction(served):
+    a_long_session()
+    host = host_named("codex")
+
+    before = host.answer(event("UserPromptSubmit", prompt="Go on."))
+    at_once = host.answer(event("PostCompact", trigger="auto"))
+    given = host.answer(event("UserPromptSubmit", prompt="Go on."))
+    after = host.answer(event("UserPromptSubmit", prompt="Go on."))
+
+    assert (before, at_once, after) == ("", "", "")
+    assert "sum_" in context_of(given) and len(context_of(given)) <= 9000
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+def test_a_session_begins_with_what_is_known_of_its_project(served, host):
+    a_conversation("Which port?", "5433.", session_id="earlier", project="/home/ada/boats")
+
+    given = host_named(host).answer(event("SessionStart", source="startup", session_id="new"))
+    elsewhere = host_named(host).answer(event("SessionStart", source="startup", cwd="/other", session_id="new"))
+
+    assert "earlier" in context_of(given)
+    assert elsewhere == ""
+
+
+def test_doctor_says_what_is_alive_and_what_to_do(served):
+    connect_to("codex")
+    spool.add({"host": "codex", "do": "import", "file": "/t.jsonl"})
+    host_state.note("claude-code", event="Stop")
+
+    found = {each["host"]: each for each in lcm("--json", "doctor").json["items"]}
+
+    assert found["claude-code"]["connected"] and found["claude-code"]["lcm_answers"]
+    assert found["claude-code"]["last_event"].endswith("Stop")
+    assert (found["codex"]["lcm_answers"], found["codex"]["pending"]) == (False, 1)
+    assert "lcm up" in found["codex"]["advice"] and "/hooks" in found["codex"]["advice"]
