@@ -52,7 +52,11 @@ def _handled(host: Host, event: dict[str, object]) -> str:
 
 
 def start_replay(name: str) -> None:
-    """Have the spool worked on by a process that outlives this one."""
+    """Have the spool worked on by a process that outlives this one, unless there is one."""
+    lock = spool.hold()
+    if lock is None:
+        # It looks again before it ends.
+        return
     connection = host_state.read(name, "connection.json")
     environ = dict(os.environ)
     if connection:
@@ -60,15 +64,19 @@ def start_replay(name: str) -> None:
         environ = {key: value for key, value in environ.items() if not key.startswith("LCM_")}
         environ |= connection.get("environment", {})
     if os.fork():
+        # The other process keeps it.
+        os.close(lock)
         return
     try:
+        os.set_inheritable(lock, True)
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         code = "import sys; from lcmsite.cli import main; sys.exit(main(sys.argv[1:]))"
         os.chdir("/")
-        os.execve(sys.executable, [sys.executable, "-P", "-c", code, "hook", REPLAY, DETACHED, name], environ)
+        words = ["hook", REPLAY, DETACHED, name, str(lock)]
+        os.execve(sys.executable, [sys.executable, "-P", "-c", code, *words], environ)
     finally:
         os._exit(1)
 
@@ -79,7 +87,7 @@ def answered(words: list[str]) -> bool:
     What is not is help, and a replay while LCM answers.
     """
     if words[0] == REPLAY:
-        return len(words) == 3 and words[1] == DETACHED and not _is_up(words[2])
+        return len(words) == 4 and words[1] == DETACHED and not _is_up(words[2])
     if words[0].startswith("-"):
         return False
     run(words[0])

@@ -131,7 +131,8 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
     It never fails: what cannot be done now waits in a spool, and the next event or `lcm hook replay` does it.
     """
     if arguments.host == REPLAY:
-        return replay()
+        # A process that a hook has started is given the lock of the spool.
+        return replay(int(arguments.rest[2]) if len(arguments.rest) == 3 else None)
     run(arguments.host)
     return None
 

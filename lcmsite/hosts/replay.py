@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,18 +32,27 @@ class ReplayReport:
     refused: list[str] = field(default_factory=list)
 
 
-def replay() -> ReplayReport:
-    """Do what is in the spool, until nothing new is; one process at a time."""
+def replay(lock: int | None = None) -> ReplayReport:
+    """Do what is in the spool, until nothing new is; one process at a time.
+
+    `lock`: that of the spool, if whoever started this process has taken it.
+    """
     report = ReplayReport()
     tried: set[tuple[str, float]] = set()
-    while fresh := [each for each in spool.entries() if (each[0], each[1]["at"]) not in tried]:
-        with _alone() as is_alone:
-            if not is_alone:
-                # The other one looks again before it ends.
-                break
+    while True:
+        # Once more without the lock: what was left meanwhile, nobody else has taken up.
+        fresh = [each for each in spool.entries() if (each[0], each[1]["at"]) not in tried]
+        if lock is None and fresh:
+            lock = spool.hold()
+        if lock is None:
+            break
+        try:
             for name, entry in fresh:
                 tried.add((name, entry["at"]))
                 _try(name, entry, report)
+        finally:
+            os.close(lock)
+            lock = None
     report.waiting = spool.pending()[0]
     return report
 
@@ -114,16 +121,3 @@ def _append(entry: dict[str, Any], scope: Scope) -> int:
         raise Invalid(str(wrong)) from wrong
     appended = store.append_messages(conversation_id=opened.conversation_id, messages=messages)
     return sum(each.created for each in appended.messages)
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    """Whether no other process works on the spool while this block runs."""
-    spool.folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (spool.folder() / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True

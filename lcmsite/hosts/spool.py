@@ -6,6 +6,7 @@ messages. It stays until it is done, so nothing is missed while LCM is down. The
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -64,6 +65,18 @@ def entries() -> list[tuple[str, dict[str, Any]]]:
             continue
     # A session before those of its agents, whose parent it is.
     return sorted(found, key=lambda each: (each[1]["do"] != "import", bool(each[1].get("is_child")), each[1]["at"]))
+
+
+def hold() -> int | None:
+    """A lock on the work on the spool, as a file descriptor to close; None if another process has it."""
+    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder() / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def done(name: str, entry: dict[str, Any]) -> None:

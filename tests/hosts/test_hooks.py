@@ -124,6 +124,21 @@ def test_a_replay_imports_transcripts_and_those_of_subagents_as_children(home):
 
 
 @pytest.mark.django_db
+def test_one_process_at_a_time_works_on_the_spool(home):
+    a_workspace()
+    spool.add({"host": "claude-code", "do": "import", "file": transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)})
+    lock = spool.hold()
+    assert lock is not None and spool.hold() is None
+
+    beside = replay()
+    with_it = replay(lock)
+
+    assert (beside.done, beside.waiting) == (0, 1)
+    assert (with_it.done, with_it.waiting) == (1, 0)
+    assert spool.hold() is not None
+
+
+@pytest.mark.django_db
 def test_before_a_compaction_the_session_is_imported_and_flushed(home):
     a_workspace()
     path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
