@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 # What a program may take for a headless session.
-SECONDS = 120
+SECONDS = 240
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,12 @@ class Person:
         folder = self.home / "project"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def writes(self, name: str, value: object) -> None:
+        """Write a file of settings in the home."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
 
     def runs(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a program headless, to its end."""
