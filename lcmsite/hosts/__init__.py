@@ -1,1 +1,1 @@
-"""Connect agent programs of this machine: their hooks, their MCP entries, their plugins."""
+"""Connect agent programs of this machine: hooks, tools and plugins."""

@@ -52,6 +52,8 @@ class Host:
     name = ""
     title = ""
     program = ""
+    # Whether LCM has a plugin for it, which brings the hooks and the tools.
+    has_plugin = False
 
     def files(self, place: Place) -> list[FilePlan]:
         """What `lcm connect` writes, by file."""

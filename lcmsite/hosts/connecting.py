@@ -1,4 +1,4 @@
-"""Connect a host, and disconnect it: plan the changes, show them, make them, undo them."""
+"""Plan, show, make and undo what connects a host."""
 
 from __future__ import annotations
 

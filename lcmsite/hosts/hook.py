@@ -74,7 +74,7 @@ def start_replay(name: str) -> None:
 
 
 def answered(words: list[str]) -> bool:
-    """Whether the command line `lcm hook WORDS` is done with, before Django is loaded.
+    """Answer `lcm hook WORDS` without Django, if that is possible.
 
     What is not is help, and a replay while LCM answers.
     """

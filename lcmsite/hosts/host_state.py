@@ -1,4 +1,4 @@
-"""What LCM keeps of a connected host, outside of its database: readable without Django.
+"""State of connected hosts, in files that are read without Django.
 
 One folder for each user, `lcm` in XDG_STATE_HOME or ~/.local/state. Of each host: `connection.json` (where LCM is, the
 key, the environment of the command), `written.json` (what `lcm connect` wrote), `activity.json` (the last event, the

@@ -1,4 +1,4 @@
-"""`lcm connect`, `lcm disconnect`, `lcm hook` and `lcm doctor`: hosts of agents on this machine."""
+"""`lcm connect`, `lcm disconnect`, `lcm hook` and `lcm doctor`."""
 
 from __future__ import annotations
 
@@ -55,6 +55,11 @@ class ConnectReport:
     argument(
         "--mention", action="store_true", help="Also mention LCM in the host's instructions, CLAUDE.md or AGENTS.md."
     ),
+    argument(
+        "--plugin",
+        action="store_true",
+        help="Write no file of the host, only the key for its hooks: LCM's plugin for it brings the rest.",
+    ),
     argument("--url", metavar="URL", help="Where LCM's API is. Default: this site's LCM_HOST and LCM_PORT."),
     argument("--mcp-url", metavar="URL", help="Where LCM's tools are. Default: this site's LCM_MCP_PORT."),
 )
@@ -68,7 +73,9 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     connection = host_state.read(host.name, "connection.json")
     key = connection.get("api_key", "")
     place = _place(arguments, api_key=key or _NO_KEY_YET)
-    changes = changes_for(host, place)
+    if arguments.plugin and not host.has_plugin:
+        raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
+    changes = [] if arguments.plugin else changes_for(host, place)
     if key and not any(change.is_change for change in changes):
         return _report(host, changes, made=False)
     if not _agreed(changes, arguments, secret=key):
@@ -84,7 +91,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
         key = issued.key
         connection = {"api_key": key, "api_key_id": issued.record.api_key_id}
         place = place._replace(api_key=key)
-        changes = changes_for(host, place)
+        changes = [] if arguments.plugin else changes_for(host, place)
     connection |= {
         "api_url": arguments.url or connection.get("api_url") or _url(settings.DEPLOYMENT.port),
         "command": place.command,
@@ -174,7 +181,7 @@ def _command() -> str:
 
 
 def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str) -> bool:
-    """Show the changes, and ask unless it was said."""
+    """Show the changes; whether to make them."""
     console = Console(stderr=True)
     for change in changes:
         if change.is_change:

@@ -1,4 +1,4 @@
-"""Do what hooks have left in the spool: import transcripts, flush before a compaction."""
+"""Do what hooks have left in the spool: imports and flushes."""
 
 from __future__ import annotations
 

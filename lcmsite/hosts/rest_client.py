@@ -10,6 +10,8 @@ from urllib.parse import quote, urlsplit
 TIMEOUT_SECONDS = 2.0
 # Of a process in the background.
 PATIENT_SECONDS = 10.0
+# With fewer tokens a summary has no room.
+_LEAST_TOKENS = 200
 
 
 class Unreachable(Exception):
@@ -60,3 +62,27 @@ class RestClient:
             raise Unreachable(str(refusal)) from refusal
         finally:
             connection.close()
+
+
+def recalled(lcm: RestClient, *, session: str, project: str, tokens: int, characters: int) -> str:
+    """The marked text about the past of a session and its project.
+
+    Empty if there is none. Raises Unreachable.
+    """
+    conversation = lcm.get("conversations/find/", session_id=session) if session else None
+    path = "recall/" if conversation is None else f"conversations/{conversation['conversation_id']}/recall/"
+    query = {"project": project} if conversation is None or conversation.get("project") is None else {}
+    if conversation is None and not project:
+        return ""
+    while tokens >= _LEAST_TOKENS:
+        found = lcm.get(path, budget=tokens, share=1, marked="true", **query)
+        if found is None and conversation is not None and query:
+            # No project of this name yet.
+            query = {}
+            continue
+        text = str(found["text"]) if found else ""
+        if len(text) <= characters:
+            return text
+        # The mark is over the whole text: it cannot be cut.
+        tokens = min(tokens - 100, tokens * characters // len(text) * 9 // 10)
+    return ""

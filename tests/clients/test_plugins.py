@@ -13,7 +13,8 @@ import pytest
 from compaction.engine import CompactionEngine
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
-from tests.clients.programs import Person, found_program
+from tests.clients.person import Person
+from tests.clients.programs import agent_program
 from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.factories import a_workspace
 from tests.lcmsite.agents import serving
@@ -85,7 +86,7 @@ def texts_in(request):
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_a_session_is_recorded_assembled_and_survives_lcm(program, served_lcm, tmp_path, monkeypatch):
-    found_program(program.name)
+    agent_program(program.name)
     monkeypatch.setenv("HOME", str(tmp_path))
     person = Person(tmp_path)
     workspace = a_workspace()

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from lcmsite.hosts.agent_host import host_names
+from lcmsite.hosts.programs.claude_code_host import hook_groups
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
+PLUGIN = Path(__file__).parents[2] / "clients/plugins/claude-code"
 
 SETTINGS = """\
 {
@@ -175,6 +177,23 @@ def test_a_file_that_cannot_be_read_is_named(used):
 
     assert refused.exit_code == 2 and "settings.json" in refused.err
     assert not ApiKey.objects.exists()
+
+
+def test_the_plugin_of_claude_code_has_the_same_hooks():
+    hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text())["hooks"]
+
+    assert hooks == {event: [group] for event, group in hook_groups("lcm hook claude-code").items()}
+
+
+def test_with_the_plugin_no_file_of_the_host_is_written(used):
+    before = files_in(used)
+
+    connected("claude-code", "--plugin")
+
+    assert files_in(used) == before and ApiKey.objects.count() == 1
+    assert lcm("connect", "codex", "--yes", "--plugin").exit_code == 2
+    assert lcm("disconnect", "claude-code", "--yes").exit_code == 0
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
 
 
 def test_a_host_that_is_not_connected_cannot_be_disconnected(home):

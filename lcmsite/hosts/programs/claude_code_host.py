@@ -12,7 +12,7 @@ import shlex
 from typing import Any
 
 from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
-from lcmsite.hosts.recalling import recalled
+from lcmsite.hosts.rest_client import recalled
 
 # Claude Code moves longer texts to a file.
 MOST_CHARACTERS = 9900
@@ -40,7 +40,7 @@ LCM keeps every word of every session here, also of those that were compacted. T
 
 
 def hook_groups(command: str) -> dict[str, Any]:
-    """What stands under `hooks` in a settings file, by event."""
+    """The hooks of a settings file, by event."""
     return {
         event: {"hooks": [{"type": "command", "command": command, "timeout": seconds}]}
         for event, seconds in EVENTS.items()
@@ -51,6 +51,7 @@ class ClaudeCode(Host):
     name = "claude-code"
     title = "Claude Code"
     program = "claude"
+    has_plugin = True
 
     def files(self, place: Place) -> list[FilePlan]:
         # Hooks do not load this.

@@ -15,7 +15,7 @@ from typing import Any
 
 from lcmsite.hosts import host_state
 from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
-from lcmsite.hosts.recalling import recalled
+from lcmsite.hosts.rest_client import recalled
 
 # Codex moves longer texts to a file: 2,500 of its tokens.
 RECALLED_TOKENS = 1800

@@ -1,0 +1,180 @@
+"""Claude Code and Codex themselves, against a scripted vendor: connected, used, compacted, disconnected."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.programs import agent_program
+from tests.clients.vendor import Answer, Request, ToolCall, Vendor
+from tests.flows.processes import wait_until
+from tests.hosts.site_of_hosts import HostSite, a_site, environment_of
+
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
+
+OWN_SETTINGS = '{\n  "cleanupPeriodDays": 99\n}\n'
+ROUNDS = 12
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[HostSite]:
+    with a_site() as site:
+        yield site
+
+
+def at_work(command: str) -> ToolCall:
+    return ToolCall("Bash", {"command": command, "description": "Look"})
+
+
+def claude(home: Path, vendor: Vendor, *words: str) -> dict[str, object]:
+    """One headless session, or one more turn of it; its result."""
+    (home / "boats").mkdir(exist_ok=True)
+    ran = subprocess.run(
+        [
+            agent_program("claude"),
+            "-p",
+            *words,
+            *("--output-format", "json", "--allowedTools", "Bash,Task,mcp__lcm__lcm_grep"),
+        ],
+        env=environment_of(
+            home,
+            ANTHROPIC_BASE_URL=vendor.url,
+            ANTHROPIC_API_KEY="x",
+            DISABLE_TELEMETRY="1",
+            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        ),
+        cwd=home / "boats",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_claude_code_is_recorded_recalls_after_its_compaction_and_is_let_go(site, tmp_path):
+    agent_program("claude")
+    settings = tmp_path / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text(OWN_SETTINGS)
+    site.connect(tmp_path, "claude-code")
+    looks = [
+        Answer(f"Look {n}.", calls=(at_work(f"for i in $(seq 60); do echo harbour {n} port $((5000 + i)); done"),))
+        for n in range(ROUNDS)
+    ]
+    agent = ToolCall("Task", {"description": "Ask", "prompt": "Ask the pilot.", "subagent_type": "general-purpose"})
+    spoken = [*looks, Answer(calls=(agent,)), Answer("The pilot says 5433."), Answer("It is 5433, says the pilot.")]
+
+    with Vendor(*spoken) as vendor:
+        session = str(claude(tmp_path, vendor, "Which port has the harbour?")["session_id"])
+        site.wait_for(session, "Which port has the harbour?", "It is 5433, says the pilot.", "harbour 11 port 5060")
+
+        def compacts(request: Request) -> Answer:
+            # A model takes longer for it than LCM.
+            found = site.api.get(f"conversations/find/?session_id={session}")["conversation_id"]
+            path = f"conversations/{found}/boundaries/"
+            wait_until(lambda: bool(site.api.get(path)["items"]), seconds=60, what="LCM has flushed")
+            return Answer("<summary>They talked about a port.</summary>")
+
+        vendor.answers(compacts)
+        claude(tmp_path, vendor, "/compact", "--continue")
+        search = ToolCall("mcp__lcm__lcm_grep", {"query": "pilot 5433"})
+        vendor.answers(Answer(calls=(search,)), Answer("The pilot said 5433."))
+        before = len(vendor.turns)
+        claude(tmp_path, vendor, "Who said which port?", "--continue")
+        asked, answered = (request.body.decode() for request in vendor.turns[before:])
+
+    assert "lcm_injected mark=" in asked and "sum_" in asked
+    found = json.dumps(json.loads(answered)["messages"][-1])
+    assert "It is 5433, says the pilot." in found
+    site.wait_for(session, "Who said which port?", "The pilot said 5433.")
+    assert "lcm_injected" not in site.text_of(session)
+    texts = [message["content"] for message in site.messages(session)]
+    assert all(sum(f"Look {n}." in text for text in texts) == 1 for n in range(ROUNDS))
+    children = [each for each in site.sessions() if each["session_id"].startswith(f"{session}:")]
+    assert len(children) == 1 and "The pilot says 5433." in site.text_of(children[0]["session_id"])
+
+    health = json.loads(site.lcm(tmp_path, "--json", "doctor", "claude-code").stdout)["items"][0]
+    assert health["connected"] and health["lcm_answers"] and health["last_event"] and health["last_import"]
+    assert site.lcm(tmp_path, "disconnect", "claude-code", "--yes").returncode == 0
+    assert settings.read_text() == OWN_SETTINGS
+    assert "lcm" not in json.loads((tmp_path / ".claude.json").read_text()).get("mcpServers", {})
+
+
+def test_without_lcm_claude_code_notices_nothing_and_the_spool_is_replayed(site, tmp_path):
+    agent_program("claude")
+    # Where nothing listens.
+    site.connect(tmp_path, "claude-code", "--url", "http://127.0.0.1:9")
+
+    with Vendor(Answer("It is 5433.")) as vendor:
+        result = claude(tmp_path, vendor, "Which port?")
+    session = str(result["session_id"])
+    stored = site.messages(session)
+    replayed = site.lcm(tmp_path, "--json", "hook", "replay")
+
+    assert result["result"] == "It is 5433." and stored == []
+    assert json.loads(replayed.stdout)["waiting"] == 0
+    assert [message["content"] for message in site.messages(session)] == ["Which port?", "It is 5433."]
+
+
+def test_the_plugin_of_claude_code_records_as_well(site, tmp_path):
+    program = agent_program("claude")
+    plugins = Path(__file__).parents[2] / "clients/plugins"
+    assert site.lcm(tmp_path, "connect", "claude-code", "--yes", "--plugin").returncode == 0
+    environ = environment_of(tmp_path)
+    for words in (["marketplace", "add", str(plugins)], ["install", "lcm@lcm"]):
+        subprocess.run([program, "plugin", *words], env=environ, check=True, capture_output=True, timeout=120)
+
+    with Vendor(Answer("It is 5433.")) as vendor:
+        session = str(claude(tmp_path, vendor, "Which port?")["session_id"])
+        site.wait_for(session, "Which port?", "It is 5433.")
+
+
+def codex(home: Path, *words: str) -> None:
+    (home / "boats").mkdir(exist_ok=True)
+    ran = subprocess.run(
+        [
+            agent_program("codex"),
+            "exec",
+            *("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust"),
+            *words,
+        ],
+        env=environment_of(home, FAKE_KEY="x"),
+        cwd=home / "boats",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_codex_is_recorded_and_is_let_go(site, tmp_path):
+    agent_program("codex")
+    config = tmp_path / ".codex/config.toml"
+    config.parent.mkdir()
+    call = ToolCall("exec_command", {"cmd": "echo harbour port 5433"})
+    with Vendor(Answer("I look.", calls=(call,)), Answer("It is 5433.")) as vendor:
+        own = (
+            f'# mine\nmodel = "fake"\nmodel_provider = "vendor"\n[model_providers.vendor]\nname = "vendor"\n'
+            f'base_url = "{vendor.url}/v1"\nenv_key = "FAKE_KEY"\nwire_api = "responses"\n'
+        )
+        config.write_text(own)
+        site.connect(tmp_path, "codex")
+
+        codex(tmp_path, "Which port has the harbour?")
+        tools = json.dumps(vendor.turns[0].json["tools"])
+
+    # The id stands at the end of the name.
+    [rollout] = (tmp_path / ".codex/sessions").rglob("rollout-*.jsonl")
+    session = rollout.stem[-36:]
+    site.wait_for(session, "Which port has the harbour?", "harbour port 5433", "It is 5433.")
+    assert "lcm_grep" in tools or "mcp" in tools
+    assert site.lcm(tmp_path, "disconnect", "codex", "--yes").returncode == 0
+    assert config.read_text() == own
+    assert not (tmp_path / ".codex/hooks.json").exists()
