@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
+# What is written into the folders of hosts; a link to `clients/plugins`.
+PLUGINS = Path(__file__).with_name("plugins")
+
 _SUFFIX = "_host.py"
 
 

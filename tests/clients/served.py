@@ -18,11 +18,27 @@ from tests.lcmsite.operating import answers, eventually, free_port
 _NUMBERS = itertools.count(1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ServedLcm:
-    """A running LCM."""
+    """A running LCM, which may be stopped and started again."""
 
-    url: str
+    port: int
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = start_server("web", self.port, self.environment, **quiet)
+        eventually(lambda: answers(self.port), seconds=60)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            stop_server(self.process)
+            self.process = None
 
     def a_key(self) -> str:
         """A key that may write in an empty workspace."""
@@ -31,11 +47,9 @@ class ServedLcm:
 
 @pytest.fixture
 def served_lcm(committed_db: None, tmp_path: Path) -> Iterator[ServedLcm]:
-    port = free_port()
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    running = start_server("web", port, {**environment(), "LCM_DATA_DIR": str(tmp_path / "data")}, **quiet)
+    served = ServedLcm(free_port(), {**environment(), "LCM_DATA_DIR": str(tmp_path / "data")})
     try:
-        eventually(lambda: answers(port), seconds=60)
-        yield ServedLcm(f"http://127.0.0.1:{port}")
+        served.start()
+        yield served
     finally:
-        stop_server(running)
+        served.stop()

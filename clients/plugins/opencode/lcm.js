@@ -1,0 +1,212 @@
+/**
+ * LCM for OpenCode: every message is recorded, and what the model gets is LCM's context.
+ *
+ * Before each call of the model the messages of the session that LCM lacks are appended, and LCM assembles: old messages
+ * are replaced by summaries, and the others stay as OpenCode has them. A subagent's session is a child of its parent's.
+ * LCM's tools come by MCP.
+ *
+ * Without an answer of LCM, OpenCode works as if this plugin were not there; what LCM missed it gets with the next call.
+ *
+ * Settings: LCM_BASE_URL and LCM_TOKEN, or what `lcm connect opencode` wrote. LCM_CONTEXT_TOKENS is the budget; without
+ * it, the budget is LCM's own, and no more than the model's window.
+ */
+
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { homedir } from "node:os"
+import { join } from "node:path"
+
+const MILLISECONDS = 10_000
+const AT_ONCE = 200
+const NOTE =
+  "Earlier messages of this session are not shown. LCM keeps them whole: lcm_grep finds them, lcm_expand opens summaries."
+
+/** A file of what `lcm connect` keeps of OpenCode. */
+function kept(name) {
+  return join(process.env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "lcm", "opencode", name)
+}
+
+function fileOf(path) {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"))
+  } catch {
+    return {}
+  }
+}
+
+/** Note what happened last, for `lcm doctor`. */
+function note(values) {
+  if (!existsSync(kept("connection.json"))) return
+  const path = kept("activity.json")
+  const rows = fileOf(path)
+  for (const name of Object.keys(values)) rows[name] = { at: Date.now() / 1000, what: values[name] }
+  try {
+    writeFileSync(`${path}.${process.pid}`, JSON.stringify(rows), { mode: 0o600 })
+    renameSync(`${path}.${process.pid}`, path)
+  } catch {
+    // Only a note.
+  }
+}
+
+function settings() {
+  const connection = fileOf(kept("connection.json"))
+  return {
+    url: (process.env.LCM_BASE_URL || connection.api_url || "http://127.0.0.1:8000").replace(/\/+$/, ""),
+    token: process.env.LCM_TOKEN || connection.api_key || "",
+  }
+}
+
+/** The messages of LCM that one message of OpenCode is: results of tools are messages of their own. */
+function neutral({ info, parts }) {
+  const created_at = new Date(info.time.created).toISOString()
+  const results = []
+  const shown = []
+  for (const part of parts) {
+    if (part.type === "text" && !part.ignored) shown.push({ type: "text", text: part.text })
+    else if (part.type === "reasoning") shown.push({ type: "reasoning", text: part.text })
+    else if (part.type === "file") shown.push({ type: "image", mime: part.mime, url: part.url, name: part.filename })
+    else if (part.type === "tool") {
+      const { input, output, error, status } = part.state
+      shown.push({ type: "tool_call", id: part.callID, name: part.tool, input: input ?? {} })
+      if (status === "completed" || status === "error") {
+        const text = status === "error" ? (error ?? "") : (output ?? "")
+        results.push({ type: "tool_result", id: part.callID, name: part.tool, text, is_error: status === "error" })
+      }
+    }
+  }
+  const content = shown.filter((part) => part.type === "text").map((part) => part.text).join("\n")
+  const rows = [{ idempotency_key: `opencode:${info.id}`, role: info.role, created_at, content, parts: shown }]
+  if (results.length) {
+    const text = results.map((part) => part.text).join("\n")
+    rows.push({ idempotency_key: `opencode:${info.id}:results`, role: "tool", created_at, content: text, parts: results })
+  }
+  return rows
+}
+
+/** Whether a message will not change any more. */
+function isDone({ info, parts }) {
+  if (info.role === "user") return true
+  return Boolean(info.time.completed) && parts.every((part) => part.type !== "tool" || ["completed", "error"].includes(part.state.status))
+}
+
+export const LcmPlugin = async ({ client, directory, worktree }) => {
+  const lcm = settings()
+  // By session: its conversation, the head of it, and the seq of each message that LCM has.
+  const sessions = new Map()
+
+  async function rest(path, body) {
+    const answer = await fetch(`${lcm.url}/api/v1/${path}`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${lcm.token}`, "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(MILLISECONDS),
+    })
+    if (!answer.ok) throw new Error(`LCM answered ${answer.status}: ${(await answer.text()).slice(0, 300)}`)
+    return answer.json()
+  }
+
+  async function opened(sessionID) {
+    if (sessions.has(sessionID)) return sessions.get(sessionID)
+    const { data } = await client.session.get({ path: { id: sessionID } })
+    const given = { session_id: `opencode:${sessionID}`, title: data?.title || undefined, project: worktree && worktree !== "/" ? worktree : directory }
+    let found
+    if (data?.parentID) {
+      const parent = await opened(data.parentID)
+      if (parent) found = await rest("conversations/", { ...given, parent_session_id: `opencode:${data.parentID}` })
+    }
+    found ??= await rest("conversations/", given)
+    const session = { id: found.conversation_id, head: found.head_seq, seqs: new Map(), work: Promise.resolve() }
+    sessions.set(sessionID, session)
+    return session
+  }
+
+  /** Append what LCM lacks of a session, and assemble with the last of it. */
+  async function turn(session, messages) {
+    const rows = messages.flatMap(neutral)
+    let known = 0
+    while (known < rows.length && session.seqs.has(rows[known].idempotency_key)) known += 1
+    const follows = known ? session.seqs.get(rows[known - 1].idempotency_key) : 0
+    // After an undo, the session goes on from an earlier message.
+    let move = session.seqs.size && follows !== session.head ? { head_seq: follows } : {}
+    const budget = Number(process.env.LCM_CONTEXT_TOKENS) > 0 ? { budget: Number(process.env.LCM_CONTEXT_TOKENS) } : {}
+    let left = rows.slice(known)
+    for (;;) {
+      const batch = left.slice(0, AT_ONCE)
+      left = left.slice(AT_ONCE)
+      const answer = await rest(`conversations/${session.id}/turns/`, { format: "neutral", messages: batch, ...budget, ...move })
+      const whole = new Set((answer.appended?.skipped ?? []).filter((each) => each.is_whole).map((each) => each.position))
+      const sent = batch.filter((_, place) => !whole.has(place + 1))
+      ;(answer.appended?.messages ?? []).forEach((each, place) => session.seqs.set(sent[place].idempotency_key, each.seq))
+      session.head = answer.head_seq
+      move = {}
+      if (!left.length) return answer
+    }
+  }
+
+  /** The messages for the model, in LCM's choice; undefined if nothing is to be changed. */
+  function assembled(session, messages, context) {
+    const own = new Map()
+    for (const message of messages)
+      for (const row of neutral(message)) own.set(session.seqs.get(row.idempotency_key), message)
+    const chosen = []
+    const asker = messages.find((each) => each.info.role === "user")
+    if (!asker) return undefined
+    const { sessionID } = asker.info
+    const written = (name, text) => {
+      const id = `msg_lcm${name.replace(/\W/g, "")}`
+      const part = { id: id.replace("msg", "prt"), sessionID, messageID: id, type: "text", synthetic: true, text }
+      return { info: { ...asker.info, id }, parts: [part] }
+    }
+    for (const item of context.items ?? []) {
+      const message = item.kind === "message" ? own.get(item.first_seq) : undefined
+      if (!message) chosen.push(written(item.id, item.text))
+      else if (!chosen.includes(message)) chosen.push(message)
+    }
+    // What is being said now stays, whatever LCM has of it.
+    for (const message of messages) if (!isDone(message)) chosen.push(message)
+    if (chosen[chosen.length - 1] !== messages[messages.length - 1]) return undefined
+    if (chosen.length === messages.length && chosen.every((each, place) => each === messages[place])) return undefined
+    // A vendor may refuse a conversation that does not begin with the user.
+    const isCut = context.left_out?.messages || context.left_out?.summaries || chosen[0].info.role !== "user"
+    return isCut ? [written("note", NOTE), ...chosen] : chosen
+  }
+
+  /** One after another for each session; an error is LCM's, never the host's. */
+  async function safely(sessionID, work) {
+    try {
+      const session = await opened(sessionID)
+      const result = session.work.then(() => work(session))
+      session.work = result.catch(() => undefined)
+      const found = await result
+      note({ event: "turn" })
+      return found
+    } catch (error) {
+      note({ event: "turn", problem: String(error).slice(0, 200) })
+      if (process.env.LCM_DEBUG) console.error(`lcm: ${error}`)
+      return undefined
+    }
+  }
+
+  async function sync(sessionID) {
+    await safely(sessionID, async (session) => {
+      const { data } = await client.session.messages({ path: { id: sessionID } })
+      const done = (data ?? []).filter(isDone)
+      if (done.flatMap(neutral).some((row) => !session.seqs.has(row.idempotency_key))) await turn(session, done)
+    })
+  }
+
+  return {
+    "experimental.chat.messages.transform": async (_input, output) => {
+      const messages = output.messages
+      const sessionID = messages[0]?.info.sessionID
+      if (!sessionID || messages.some((each) => each.info.sessionID !== sessionID)) return
+      const chosen = await safely(sessionID, async (session) => {
+        const answer = await turn(session, messages.filter(isDone))
+        return assembled(session, messages, answer.context)
+      })
+      if (chosen) messages.splice(0, messages.length, ...chosen)
+    },
+    event: async ({ event }) => {
+      if (event.type === "session.idle") await sync(event.properties.sessionID)
+    },
+  }
+}

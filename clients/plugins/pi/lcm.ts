@@ -1,0 +1,290 @@
+/**
+ * LCM for pi: every message is recorded, and what the model gets is LCM's context.
+ *
+ * Before each call of the model the messages of pi's branch that LCM lacks are appended, and LCM assembles: old messages
+ * are replaced by summaries, and the others stay as pi has them. A session tree is followed by moving the head. pi's own
+ * compaction is not needed, and cancelled as long as LCM answers.
+ *
+ * Without an answer of LCM, pi works as if this extension were not there; what LCM missed it gets with the next call.
+ *
+ * Settings: LCM_BASE_URL, LCM_TOKEN and LCM_MCP_URL, or what `lcm connect pi` wrote. LCM_CONTEXT_TOKENS is the budget,
+ * without it the model's window less the room for its answer.
+ */
+
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const MILLISECONDS = 10_000;
+const AT_ONCE = 200;
+// Of the window, for the system prompt, the tools and what pi adds to a request.
+const OVERHEAD = 12_000;
+const TOOLS = ["lcm_grep", "lcm_about", "lcm_describe", "lcm_expand", "lcm_expand_range", "lcm_message", "lcm_timeline"];
+
+const NOTE =
+  "Earlier messages of this session are not shown. LCM keeps them whole: lcm_grep finds them, lcm_expand opens summaries.";
+
+type Row = Record<string, any>;
+
+function fileOf(path: string): Row {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return {};
+  }
+}
+
+/** A file of what `lcm connect` keeps of pi. */
+function kept(name: string): string {
+  return join(process.env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "lcm", "pi", name);
+}
+
+/** Note what happened last, for `lcm doctor`. */
+function note(values: Record<string, string>): void {
+  if (!existsSync(kept("connection.json"))) return;
+  const path = kept("activity.json");
+  const rows = fileOf(path);
+  for (const name of Object.keys(values)) rows[name] = { at: Date.now() / 1000, what: values[name] };
+  try {
+    writeFileSync(`${path}.${process.pid}`, JSON.stringify(rows), { mode: 0o600 });
+    renameSync(`${path}.${process.pid}`, path);
+  } catch {
+    // Only a note.
+  }
+}
+
+function settings() {
+  const connection = fileOf(kept("connection.json"));
+  const beside = fileOf(join(dirname(fileURLToPath(import.meta.url)), "lcm.json"));
+  return {
+    url: (process.env.LCM_BASE_URL || connection.api_url || "http://127.0.0.1:8000").replace(/\/+$/, ""),
+    token: process.env.LCM_TOKEN || connection.api_key || "",
+    mcp: process.env.LCM_MCP_URL || beside.mcp_url || "",
+  };
+}
+
+async function ask(url: string, token: string, body?: Row, method = "POST"): Promise<Row> {
+  const answer = await fetch(url, {
+    method,
+    headers: {
+      Authorization: `Bearer ${token}`,
+      "Content-Type": "application/json",
+      Accept: "application/json, text/event-stream",
+    },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: AbortSignal.timeout(MILLISECONDS),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`LCM answered ${answer.status}: ${text.slice(0, 300)}`);
+  // MCP may answer with one event.
+  const data = text.startsWith("{") ? text : text.split("\n").find((line) => line.startsWith("data:"))?.slice(5);
+  return JSON.parse(data || "{}");
+}
+
+/** What pi knows a message by, the same in memory and in its session file. */
+function keyOf(message: Row): string {
+  const { role, content, timestamp, toolCallId, command, output, summary } = message;
+  const text = JSON.stringify([role, content, timestamp, toolCallId, command, output, summary]);
+  return `pi:${createHash("sha256").update(text).digest("hex").slice(0, 40)}`;
+}
+
+/** A message of pi in LCM's neutral form. */
+function neutral(message: Row): Row {
+  const given = message.content ?? [message.command, message.output, message.summary].filter(Boolean).join("\n");
+  const blocks: Row[] = typeof given === "string" ? [{ type: "text", text: given }] : given;
+  const parts = blocks.map((block): Row => {
+    if (block.type === "thinking") return { type: "reasoning", text: block.thinking };
+    if (block.type === "toolCall") return { type: "tool_call", id: block.id, name: block.name, input: block.arguments };
+    if (block.type === "image") return { type: "image", mime: block.mimeType, url: `data:${block.mimeType};base64,${block.data}` };
+    return { type: "text", text: block.text ?? "" };
+  });
+  const row: Row = { idempotency_key: keyOf(message), created_at: new Date(message.timestamp).toISOString() };
+  if (message.role === "toolResult") {
+    const text = blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+    const result = { type: "tool_result", id: message.toolCallId, name: message.toolName, text, is_error: !!message.isError };
+    return { ...row, role: "tool", content: text, parts: [result, ...parts.filter((part) => part.type === "image")] };
+  }
+  const content = parts.filter((part) => part.type === "text").map((part) => part.text).join("\n");
+  return { ...row, role: message.role === "assistant" ? "assistant" : "user", content, parts };
+}
+
+export default function (pi: any) {
+  const lcm = settings();
+  let conversation = 0;
+  let head = 0;
+  let isAlive = false;
+  let queue: Promise<unknown> = Promise.resolve();
+  // The seq of each message that LCM has.
+  let seqs = new Map<string, number>();
+
+  const rest = (path: string, body?: Row, method?: string) => ask(`${lcm.url}/api/v1/${path}`, lcm.token, body, method);
+
+  async function open({ session, cwd }: Row): Promise<void> {
+    if (conversation) return;
+    const opened = await rest("conversations/", { session_id: session, project: cwd, metadata: { cwd } });
+    head = opened.head_seq;
+    conversation = opened.conversation_id;
+  }
+
+  /** What is needed of a context, which may not be used once pi goes on. */
+  function seen(ctx: any, given: Row[] = []): Row {
+    const session = `pi:${ctx.sessionManager.getSessionId()}`;
+    return { session, cwd: ctx.cwd, path: pathOf(ctx, given), budget: budgetOf(ctx) };
+  }
+
+  /** The messages of the branch as its entries have them, those before a compaction among them. */
+  function branch(ctx: any): Row[] {
+    const messages: Row[] = [];
+    for (const entry of ctx.sessionManager.getBranch()) {
+      if (entry.type === "message" && entry.message) messages.push(entry.message);
+    }
+    return messages;
+  }
+
+  /** Append what LCM lacks of a path, and assemble with the last of it. */
+  async function turn(path: Row[], budget: number): Promise<Row> {
+    const keys = path.map(keyOf);
+    let known = 0;
+    while (known < keys.length && seqs.has(keys[known])) known += 1;
+    const follows = known ? seqs.get(keys[known - 1])! : 0;
+    let rows = path.slice(known).map(neutral);
+    let move: Row = seqs.size && follows !== head ? { head_seq: follows } : {};
+    for (;;) {
+      const batch = rows.slice(0, AT_ONCE);
+      rows = rows.slice(AT_ONCE);
+      const answer = await rest(`conversations/${conversation}/turns/`, { format: "neutral", messages: batch, budget, ...move });
+      const whole = new Set((answer.appended?.skipped ?? []).filter((each: Row) => each.is_whole).map((each: Row) => each.position));
+      const sent = batch.filter((_, place) => !whole.has(place + 1));
+      (answer.appended?.messages ?? []).forEach((each: Row, place: number) => seqs.set(sent[place].idempotency_key, each.seq));
+      head = answer.head_seq;
+      move = {};
+      if (!rows.length) return answer;
+    }
+  }
+
+  /** The messages for the model, in LCM's choice; undefined if nothing is to be changed. */
+  function assembled(given: Row[], path: Row[], context: Row): Row[] | undefined {
+    const bySeq = new Map(path.map((message) => [seqs.get(keyOf(message)), message]));
+    const chosen: Row[] = [];
+    for (const item of context.items ?? []) {
+      const own = item.kind === "message" ? bySeq.get(item.first_seq) : undefined;
+      if (own) chosen.push(own);
+      else chosen.push({ role: "user", content: [{ type: "text", text: item.text }], timestamp: given[0].timestamp });
+    }
+    const calls = new Set(chosen.flatMap((each) => (Array.isArray(each.content) ? each.content : [])).filter((block) => block.type === "toolCall").map((block) => block.id));
+    const whole = chosen.filter((each) => each.role !== "toolResult" || calls.has(each.toolCallId));
+    // The newest message is what the model is to answer.
+    if (!whole.length || keyOf(whole[whole.length - 1]) !== keyOf(given[given.length - 1])) return undefined;
+    const isSame = whole.length === given.length && whole.every((each, place) => keyOf(each) === keyOf(given[place]));
+    if (isSame) return undefined;
+    // A vendor may refuse a conversation that does not begin with the user.
+    const isCut = context.left_out?.messages || context.left_out?.summaries || whole[0].role !== "user";
+    const first = { role: "user", content: [{ type: "text", text: NOTE }], timestamp: given[0].timestamp };
+    return isCut ? [first, ...whole] : whole;
+  }
+
+  function budgetOf(ctx: any): number {
+    const given = Number(process.env.LCM_CONTEXT_TOKENS);
+    if (given > 0) return given;
+    const window = ctx.model?.contextWindow || 128_000;
+    return Math.max(2_000, window - Math.min(ctx.model?.maxTokens || 16_000, window / 4) - Math.min(OVERHEAD, window / 4));
+  }
+
+  /** All of the branch, and behind it what pi has not written down yet. */
+  function pathOf(ctx: any, given: Row[]): Row[] {
+    const path = branch(ctx);
+    const keys = new Set(path.map(keyOf));
+    const isOwn = (message: Row) => ["user", "assistant", "toolResult"].includes(message.role) && !keys.has(keyOf(message));
+    return [...path, ...given.filter(isOwn)];
+  }
+
+  /** One thing after another; an error is LCM's, never pi's. */
+  function safely<T>(ctx: any, work: () => Promise<T>): Promise<T | undefined> {
+    const done = queue.then(work).then(
+      (found) => {
+        isAlive = true;
+        note({ event: "turn" });
+        show(ctx, `LCM: ${head} messages`);
+        return found;
+      },
+      (error) => {
+        isAlive = false;
+        note({ event: "turn", problem: String(error).slice(0, 200) });
+        show(ctx, "LCM does not answer");
+        if (process.env.LCM_DEBUG) console.error(`lcm: ${error}`);
+        return undefined;
+      },
+    );
+    queue = done;
+    return done;
+  }
+
+  function show(ctx: any, text: string): void {
+    try {
+      if (ctx.hasUI) ctx.ui.setStatus("lcm", text);
+    } catch {
+      // The session is over.
+    }
+  }
+
+  async function sync(ctx: any): Promise<void> {
+    const now = seen(ctx);
+    await safely(ctx, async () => {
+      if (!now.path.length) return;
+      await open(now);
+      if (now.path.some((message: Row) => !seqs.has(keyOf(message)))) await turn(now.path, now.budget);
+    });
+  }
+
+  async function addTools(): Promise<void> {
+    if (!lcm.mcp) return;
+    const call = (method: string, params: Row) => ask(lcm.mcp, lcm.token, { jsonrpc: "2.0", id: 1, method, params });
+    const listed = await call("tools/list", {});
+    for (const tool of listed.result?.tools ?? []) {
+      if (!TOOLS.includes(tool.name)) continue;
+      pi.registerTool({
+        name: tool.name,
+        label: tool.title ?? tool.name,
+        description: tool.description,
+        parameters: tool.inputSchema,
+        async execute(_id: string, params: Row) {
+          const own = tool.inputSchema.properties?.conversation_id && params.conversation_id === undefined && !params.project;
+          const args = own && conversation ? { ...params, conversation_id: conversation } : params;
+          const { result, error } = await call("tools/call", { name: tool.name, arguments: args });
+          const content = result?.content ?? [{ type: "text", text: error?.message ?? "LCM gave no answer." }];
+          if (result?.isError || error) throw new Error(content.map((each: Row) => each.text).join("\n"));
+          return { content, details: {} };
+        },
+      });
+    }
+  }
+
+  pi.on("session_start", async (_event: Row, ctx: any) => {
+    await safely(ctx, async () => {
+      conversation = head = 0;
+      seqs = new Map();
+      await addTools();
+    });
+    await sync(ctx);
+  });
+
+  pi.on("context", async (event: Row, ctx: any) => {
+    const given: Row[] = event.messages;
+    if (!given.length) return undefined;
+    const now = seen(ctx, given);
+    const messages = await safely(ctx, async () => {
+      await open(now);
+      const answer = await turn(now.path, now.budget);
+      return assembled(given, now.path, answer.context);
+    });
+    return messages ? { messages } : undefined;
+  });
+
+  pi.on("agent_end", async (_event: Row, ctx: any) => sync(ctx));
+  pi.on("session_shutdown", async (_event: Row, ctx: any) => sync(ctx));
+
+  // What LCM assembles fits: pi's summary would only hide messages from it.
+  pi.on("session_before_compact", async () => (isAlive ? { cancel: true } : undefined));
+}

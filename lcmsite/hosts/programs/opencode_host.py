@@ -1,0 +1,43 @@
+"""OpenCode: a plugin that records every message and gives its model LCM's context, and LCM's tools by MCP.
+
+The plugin talks to LCM itself, so that OpenCode runs no hook.
+"""
+
+from __future__ import annotations
+
+from lcmsite.hosts.agent_host import PLUGINS, FilePlan, Host, Place
+from lcmsite.hosts.programs.claude_code_host import MENTION
+
+
+class OpenCode(Host):
+    name = "opencode"
+    title = "OpenCode"
+    program = "opencode"
+
+    def files(self, place: Place) -> list[FilePlan]:
+        # Hooks do not load this.
+        from lcmsite.hosts.file_edits import JsonMember, TextBlock, WholeFile
+
+        folder = self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode"
+        # Both names are read, and one file may have comments.
+        names = (folder / name for name in ("opencode.jsonc", "opencode.json"))
+        config = next((path for path in names if path.exists()), folder / "opencode.json")
+        server = {
+            "type": "remote",
+            "url": place.mcp_url,
+            "headers": {"Authorization": f"Bearer {place.api_key}"},
+            "enabled": True,
+        }
+        plans = [
+            FilePlan(folder / "plugin" / "lcm.js", [WholeFile((PLUGINS / "opencode" / "lcm.js").read_text("utf-8"))]),
+            FilePlan(config, [JsonMember(("mcp", "lcm"), server)]),
+        ]
+        if place.is_mentioned:
+            plans.append(FilePlan(folder / "AGENTS.md", [TextBlock(MENTION, comment="<!--")]))
+        return plans
+
+    def is_here(self, place: Place) -> bool:
+        return (self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode").is_dir()
+
+
+HOST = OpenCode()
