@@ -215,7 +215,7 @@ class Run:
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """What no model may read; what is quarantined after the run began counts as later."""
+        """What no model may read; a quarantine during the run overtakes its summaries."""
         return withheld_items(self.conversation_id)
 
     def read_context(self) -> list[Slot]:

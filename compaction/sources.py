@@ -171,9 +171,10 @@ def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection
 
 
 def to_redo(prefix: str, *, only_waiting: bool, outdated: Collection[str]) -> Q:
-    """The condition for summaries to make again: degraded, erased, quarantined, outdated.
+    """The condition for summaries to make again.
 
-    `prefix` is the way to the summary. With `only_waiting`, of the first only those that wait for a model.
+    Those that are degraded, erased, quarantined or outdated. `prefix` is the way to the summary. With `only_waiting`,
+    of the first only those that wait for a model.
     """
     degraded = Q(**{f"{prefix}is_degraded": True})
     if only_waiting:

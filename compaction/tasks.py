@@ -36,6 +36,6 @@ def sweep_compaction_jobs() -> None:
 
 @db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
 def remove_finished_history_jobs() -> None:
-    """Remove jobs of session summaries that ended a month ago, but for the newest of each kind."""
+    """Remove old jobs of session summaries, but for the newest of each kind."""
     # Those of compactions stay: a run's row names its job, and is sealed.
     history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

@@ -117,7 +117,7 @@ def messages_around(conversation_id: int, seqs: Iterable[int], *, off_path: str)
 
 
 def withheld_ids(conversation: Conversation) -> frozenset[str]:
-    """The ids of what is quarantined, and of summaries made from it, which no model sees."""
+    """The ids of what is quarantined, and of the summaries made from it."""
     if not conversation.quarantined:
         return frozenset()
     return page_in(rows(WITHHELD, {"id": conversation.conversation_id})).withheld

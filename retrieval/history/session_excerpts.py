@@ -1,4 +1,4 @@
-"""Render session, arc and epoch summaries for a recall, whole or cut to their first sentences. Pure."""
+"""Render summaries for a recall, whole or cut to their first sentences. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Excerpt:
 
 
 def excerpt(entry: TimelineEntry, *, room: int, count: Callable[[str], int]) -> tuple[Excerpt, int]:
-    """The entry, cut after the last sentence that fits into the room if it does not fit whole, and its cost.
+    """The entry, whole or cut after the last sentence that fits, and its cost.
 
     Its first sentence alone may cost more than the room.
     """

@@ -49,7 +49,7 @@ class Choice:
             self._add(whole, whole.cost(self.count), most=self.room - keep_free)
 
     def share(self, candidates: Iterable[TimelineEntry], *, keep_free: int = 0) -> None:
-        """Divide the room among the first of these, and cut those that are larger than their share."""
+        """Divide the room among the first of these; cut what is over its share."""
         sharing = list(self._missing(candidates))[: max(0, (self.room - keep_free) // LEAST_SHARE)]
         for waiting, entry in zip(range(len(sharing), 0, -1), sharing, strict=True):
             most = (self.room - keep_free) // waiting
@@ -61,7 +61,7 @@ class Choice:
             self.room -= cost
 
     def _missing(self, candidates: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
-        """Those with a text that are not shown, themselves or in all that they were made from."""
+        """Those with a text of which not all is shown already."""
         for entry in candidates:
             if entry.id is None or entry.content is None or entry.id in self.chosen:
                 continue
@@ -133,7 +133,7 @@ def _matches(
 def _choose(
     choice: Choice, sessions: Sequence[TimelineEntry], past: Sequence[TimelineEntry], matches: Sequence[TimelineEntry]
 ) -> None:
-    """Take the newest session, those that match or more of them, what lies before, the rest."""
+    """Take the newest sessions or those that match, what lies before, the rest."""
     arcs = [each for each in past if each.kind is HistoryKind.ARC]
     epochs = [each for each in past if each.kind is HistoryKind.EPOCH]
     answers = [each for each in matches if each.kind is HistoryKind.SESSION]

@@ -153,7 +153,10 @@ class SessionMatches:
 
 @dataclass(frozen=True)
 class PastSection:
-    """What a recall says of earlier sessions; ids in it, which of them are cut, and ids without room."""
+    """What a recall says of earlier sessions, with ids in it and ids without room.
+
+    Of `cut_ids` only the first sentences are shown.
+    """
 
     text: str = ""
     shown_ids: tuple[str, ...] = ()

@@ -116,14 +116,15 @@ class MapOperator(Scoped):
 
         A page of large items may end before `limit`.
         """
-        listed = MapItem.objects.filter(run_id=self._found(run_id).pk, position__gt=after_position)
-        if state is not None:
-            listed = listed.filter(state=state)
-        page = {"run_id": run_id, "after_position": after_position, "state": state and str(state), "limit": limit}
-        [(there, fit)] = sql.rows(STATEMENTS["items_that_fit"], {**page, "most_bytes": MOST_PAGE_BYTES})
-        # A single item may be larger than a page.
-        shown = min(there, max(1, fit))
-        return Page(map(_item_record, listed.order_by("position")[:shown]), more=shown < there)
+        page = {
+            "run_id": self._found(run_id).pk,
+            "after_position": after_position,
+            "state": None if state is None else str(state),
+            "limit": limit,
+            "most_bytes": MOST_PAGE_BYTES,
+        }
+        found: list[Any] = list(MapItem.objects.raw(STATEMENTS["items_of_page"], page))
+        return Page(map(_item_record, found), more=bool(found) and len(found) < found[0].there)
 
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
         """A page of the outputs so far, in the order of the input, and the file ids."""

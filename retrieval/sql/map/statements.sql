@@ -82,16 +82,20 @@ WHERE (r.state = 'paused' AND r.pause_reason IN ('breaker', 'spend'))
    OR (r.state IN ('queued', 'running')
        AND NOT EXISTS (SELECT FROM map_items i WHERE i.run_id = r.run_id AND i.state IN ('queued', 'leased')))
 
--- name: items_that_fit
--- Of the items of a run behind a position, in a state or in any: how many there are up to the limit, and how many of
--- these fit into the bytes of a page. 500 bytes stand for names of fields, ids and figures.
-SELECT count(*), count(*) FILTER (WHERE total <= %(most_bytes)s)
+-- name: items_of_page
+-- The items of a run behind a position, in a state or in any, as far as they fit into the bytes of a page, and at least
+-- one; `there` counts them up to the limit. 500 bytes stand for names of fields, ids and figures.
+SELECT i.*, weighed.there
 FROM (
-    SELECT sum(
-        500 + octet_length(input) + coalesce(octet_length(output), 0) + octet_length(last_error)
-        + octet_length(validation_errors)
-    ) OVER (ORDER BY position) AS total
-    FROM map_items
-    WHERE run_id = %(run_id)s AND position > %(after_position)s AND (%(state)s::text IS NULL OR state = %(state)s)
-    ORDER BY position LIMIT %(limit)s
-) AS added
+    SELECT item_id, row_number() OVER in_order AS place, count(*) OVER () AS there, sum(bytes) OVER in_order AS total
+    FROM (
+        SELECT item_id, position, 500 + octet_length(input) + coalesce(octet_length(output), 0)
+                                  + octet_length(last_error) + octet_length(validation_errors) AS bytes
+        FROM map_items
+        WHERE run_id = %(run_id)s AND position > %(after_position)s AND (%(state)s::text IS NULL OR state = %(state)s)
+        ORDER BY position LIMIT %(limit)s
+    ) AS listed
+    WINDOW in_order AS (ORDER BY position)
+) AS weighed JOIN map_items i USING (item_id)
+WHERE weighed.place = 1 OR weighed.total <= %(most_bytes)s
+ORDER BY i.position
