@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import psycopg
 from django.db import DatabaseError, transaction
 
-from conversations.errors import LcmError, Unavailable
+from conversations.errors import LcmError
 from conversations.models import Project
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
@@ -25,7 +25,7 @@ from retrieval.search.relevance.relevance_search import RelevanceSearch
 from retrieval.search.request import SearchRequest
 from retrieval.search.snippets import Needles, snippet
 from retrieval.semantic.embedders import PROGRESS
-from retrieval.semantic.questions import Question
+from retrieval.semantic.questions import NotReady, Question
 from retrieval.types import BranchChoice, GrepScope, Snippet
 
 _SQL = load("retrieval/search/semantic.sql")
@@ -114,7 +114,7 @@ class SemanticSearch:
     def nearest(self) -> list[NearMessage]:
         """The messages nearest in meaning, each by its best passage.
 
-        Raises Unavailable if there is no vector of the question, or none to compare it with.
+        Raises LcmError if there is no vector of the question, or none to compare it with.
         """
         if isinstance(self.question, LcmError):
             raise self.question
@@ -195,7 +195,7 @@ def nearest_conversations(question: Question, *, project: Project | None, scope:
     request = SearchRequest("", scope=GrepScope.MESSAGES, conversation_ids=of_project, branch=BranchChoice.ALL)
     try:
         near = SemanticSearch(prepare(request, scope), question, DEPTH).nearest()
-    except Unavailable:
+    except NotReady:
         return []
     return [*dict.fromkeys(conversation_of(each.place) for each in near)]
 
@@ -209,7 +209,7 @@ def _readable() -> Iterator[None]:
     except DatabaseError as error:
         if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
             raise
-        raise Unavailable(_LOST, code="semantic_not_ready") from error
+        raise NotReady(_LOST) from error
 
 
 def _speech(near: Sequence[NearMessage]) -> dict[int | str, float]:
