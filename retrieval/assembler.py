@@ -42,6 +42,7 @@ from retrieval.search.grep import Grep
 from retrieval.search.page import FoundRow
 from retrieval.search.snippets import Needles
 from retrieval.semantic import questions
+from retrieval.semantic.questions import Question
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 
@@ -98,10 +99,14 @@ class ContextAssembler:
             context = keep(context, last_seq=slots.counters.message_count, most=self.limits.kept_receipts)
         return context if format is None else _in_format(context, MessageFormat(format))
 
-    def prepare(self, query: str | None) -> None:
-        """Have the vector of a query made, for an assembly within a transaction."""
-        if query is not None and EmbedderPolicy.from_settings().embedder_url:
-            questions.ready(storable(query[: self.limits.max_query_length]))
+    def prepare(self, query: str | None) -> Question | None:
+        """Have the vector of a query made, for what is read within a transaction.
+
+        None where no embedder is set up, or it does not answer.
+        """
+        if query is None or not EmbedderPolicy.from_settings().embedder_url:
+            return None
+        return questions.ready(storable(query[: self.limits.max_query_length]))
 
     def list_receipts(
         self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
@@ -149,6 +154,8 @@ class ContextAssembler:
         """
         count = TokenEstimator.from_settings().count
         own, past = NO_SECTION, PastSection()
+        query = None if query is None else storable(query[: self.limits.max_query_length])
+        question = self.prepare(query)
         with snapshot(settings=self.limits.search_settings):
             conversation = None if conversation_id is None else self.scope.conversation(conversation_id)
             tokens, source = self._budget(conversation, budget)
@@ -171,7 +178,8 @@ class ContextAssembler:
                     scope=self.scope,
                     limit=limit - own.tokens - 2 * bool(own.text),
                     count=count,
-                    query=None if query is None else storable(query[: self.limits.max_query_length]),
+                    query=query,
+                    question=question,
                     but=conversation_id,
                 )
         text = "\n\n".join(filter(None, (past.text, own.text)))

@@ -20,6 +20,9 @@ from retrieval.history.session_excerpts import Excerpt, excerpt
 from retrieval.history.session_search import best
 from retrieval.history.timelines import entries
 from retrieval.history.types import PastSection, TimelineEntry
+from retrieval.search.rank_fusion import LONG_WEIGHT, fused
+from retrieval.search.semantic_search import nearest_conversations
+from retrieval.semantic.questions import Question
 
 HEADING = "## Earlier Sessions"
 GUIDE = (
@@ -30,6 +33,8 @@ GUIDE = (
 MOST_RECENT, MOST_EPOCHS, MOST_MATCHES = 80, 40, 20
 # What lies before the newest sessions has room for so many elements with a sentence or two, and at most this share.
 BEFORE, LEAST_SHARE, MOST_OF_ROOM = 2, 120, 0.4
+# Of sessions that only the meaning of their messages has found, so many older ones.
+MOST_LOOKED_UP = 5
 # Of what has no room, and of sessions without a summary, so many are named.
 NAMED, NAMED_PENDING = 5, 3
 
@@ -77,14 +82,18 @@ def past_section(
     limit: int,
     count: Callable[[str], int],
     query: str | None = None,
+    question: Question | None = None,
     but: int | None = None,
 ) -> PastSection:
     """The section within `limit` tokens, of a project or of the whole scope.
 
-    It leaves out the conversation `but`, and is empty if there is no past, or no room.
+    It leaves out the conversation `but`, and is empty if there is no past, or no room. `question`: the query as a
+    vector, if sessions are to be found by the meaning of their messages, too.
     """
     past = _past(project, scope=scope, but=but)
     matches = _matches(project, past, query=query, scope=scope, but=but)
+    if question is not None:
+        matches = _with_meaning(matches, _by_meaning(project, past, question=question, scope=scope, but=but))
     sessions = [each for each in past if each.kind is HistoryKind.SESSION and each.parent_link != ParentLink.SUBAGENT]
     pending = [each for each in sessions if each.id is None and each.message_count][:NAMED_PENDING]
     frame = _joined(project, (), (), pending)
@@ -128,6 +137,25 @@ def _matches(
     if missing:
         known |= {each.id: each for each in entries(project, scope=scope, ids=missing, limit=len(missing))}
     return [known[each.summary_id] for each in found if each.summary_id in known]
+
+
+def _by_meaning(
+    project: Project | None, past: Sequence[TimelineEntry], *, question: Question, scope: Scope, but: int | None
+) -> list[TimelineEntry]:
+    """The sessions with the messages nearest in meaning, nearest first."""
+    known = {each.conversation_id: each for each in past if each.kind is HistoryKind.SESSION}
+    near = nearest_conversations(question, project=project, scope=scope)[:MOST_MATCHES]
+    for conversation_id in [each for each in near if each not in known and each != but][:MOST_LOOKED_UP]:
+        found = entries(project, scope=scope, kind=HistoryKind.SESSION, conversation_id=conversation_id, limit=1)
+        known |= {each.conversation_id: each for each in found}
+    return [known[each] for each in near if each in known and known[each].id is not None]
+
+
+def _with_meaning(by_words: Sequence[TimelineEntry], by_meaning: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+    """The entries of both orders in one."""
+    known = {each.id: each for each in (*by_words, *by_meaning) if each.id is not None}
+    of_words, of_meaning = ([each.id for each in order if each.id is not None] for order in (by_words, by_meaning))
+    return [known[str(each.id)] for each in fused(of_words, of_meaning, weight=LONG_WEIGHT)]
 
 
 def _choose(

@@ -59,7 +59,7 @@ class Grep:
         request = request.validated(self.policy)
         fingerprint = request.fingerprint(self.scope.workspace_id)
         position = read_position(request.cursor, fingerprint) if request.cursor is not None else BEGINNING
-        question = questions.asked(request.query) if request.mode in BY_MEANING else None
+        question = questions.question_of(request.query) if request.mode in BY_MEANING else None
         with self._bounded(is_pattern=request.mode is GrepMode.REGEX) as deadline:
             found, cold_messages = self._found(request, position, deadline, question)
             shown = matches(found.rows[: request.limit], Needles.of(found.lexemes))

@@ -10,20 +10,23 @@ from typing import Any, NamedTuple
 import psycopg
 from django.db import DatabaseError, transaction
 
-from conversations.errors import LcmError, Unavailable
+from conversations.errors import LcmError
+from conversations.models import Project
+from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from retrieval.search.filters import MESSAGES
 from retrieval.search.page import BEGINNING, Found, FoundRow, Position
-from retrieval.search.prepare import Prepared
+from retrieval.search.prepare import Prepared, prepare
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.rank_fusion import Fused, fused, weight_of_meaning
 from retrieval.search.relevance.hits import Hit
 from retrieval.search.relevance.ranking import PLACE_SQL, conversation_of, speakers_of
 from retrieval.search.relevance.relevance_search import RelevanceSearch
+from retrieval.search.request import SearchRequest
 from retrieval.search.snippets import Needles, snippet
 from retrieval.semantic.embedders import PROGRESS
-from retrieval.semantic.questions import Question
-from retrieval.types import Snippet
+from retrieval.semantic.questions import NotReady, Question
+from retrieval.types import BranchChoice, GrepScope, Snippet
 
 _SQL = load("retrieval/search/semantic.sql")
 # So many of the best are put in order, of either kind; of long messages several passages are found.
@@ -83,7 +86,7 @@ class SemanticSearch:
         given = _places_given(best, before)
         behind = best[given:]
         then = Position(newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
-        shown = here._rows(behind[: self.limit], near, found)
+        shown = here.rows_of_page(behind[: self.limit], near, found)
         last = found or Found((), lambda place: then)
         return replace(
             last,
@@ -112,7 +115,7 @@ class SemanticSearch:
     def nearest(self) -> list[NearMessage]:
         """The messages nearest in meaning, each by its best passage.
 
-        Raises Unavailable if there is no vector of the question, or none to compare it with.
+        Raises LcmError if there is no vector of the question, or none to compare it with.
         """
         if isinstance(self.question, LcmError):
             raise self.question
@@ -166,7 +169,7 @@ class SemanticSearch:
         by_words = [row.id for row in found.rows] if found is not None else []
         return fused(by_words, [each.message_id for each in near], weight=weight, speech=_speech(near))
 
-    def _rows(self, best: Sequence[Fused], near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
+    def rows_of_page(self, best: Sequence[Fused], near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
         """The rows of a page; those that meaning alone has found show their passage."""
         by_words = {row.id: row for row in found.rows} if found is not None else {}
         passages = {each.message_id: each for each in near}
@@ -182,6 +185,22 @@ class SemanticSearch:
         return shown
 
 
+def nearest_conversations(question: Question, *, project: Project | None, scope: Scope) -> list[int]:
+    """The conversations with the messages nearest to a question, nearest first.
+
+    Of a project or of the whole scope; none if the vectors cannot be read. Use it within a snapshot.
+    """
+    of_project = () if project is None else tuple(project.conversations.values_list("pk", flat=True))
+    if project is not None and not of_project:
+        return []
+    request = SearchRequest("", scope=GrepScope.MESSAGES, conversation_ids=of_project, branch=BranchChoice.ALL)
+    try:
+        near = SemanticSearch(prepare(request, scope), question, DEPTH).nearest()
+    except NotReady:
+        return []
+    return [*dict.fromkeys(conversation_of(each.place) for each in near)]
+
+
 @contextmanager
 def _readable() -> Iterator[None]:
     """Refuse, and leave the snapshot as it was, if the vectors cannot be read."""
@@ -191,7 +210,7 @@ def _readable() -> Iterator[None]:
     except DatabaseError as error:
         if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
             raise
-        raise Unavailable(_LOST, code="semantic_not_ready") from error
+        raise NotReady(_LOST) from error
 
 
 def _speech(near: Sequence[NearMessage]) -> dict[int | str, float]:

@@ -1,1 +1,1 @@
-"""Vectors of what messages say, made in the background where an embedder is set up."""
+"""Vectors of messages, made in the background where an embedder is set up."""

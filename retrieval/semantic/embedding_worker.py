@@ -1,4 +1,4 @@
-"""Embed what messages say, in the background: conversation by conversation, a batch at a time.
+"""Embed messages in the background, conversation by conversation, in batches.
 
 A process has one worker at a time, which ends after a while in favour of other tasks. What a batch gave is stored
 before the next one is begun, so that a worker that dies loses no more than one. No transaction is open during a call.
@@ -22,8 +22,8 @@ from compaction.llm.types import ContextLength, Denied, ModelFailed, Refused
 from conversations.sql import array, rows
 from conversations.work.queue import Lease, LeaseLost, WorkQueue
 from retrieval.semantic.embedders import PROGRESS, Embedders, embedding_due, passages_client
+from retrieval.semantic.message_passages import passages_of
 from retrieval.semantic.models import EmbeddedConversation, Embedder
-from retrieval.semantic.passages import passages_of
 from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, VectorTable
 
 logger = structlog.get_logger(__name__)

@@ -40,7 +40,7 @@ class Question:
     vector: str
 
 
-def asked(query: str) -> Question | LcmError:
+def question_of(query: str) -> Question | LcmError:
     """The question as a vector, or why there is none: what to do about it."""
     policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
     embedder = _current() if policy.is_configured else None
@@ -56,10 +56,10 @@ def asked(query: str) -> Question | LcmError:
 
 
 def ready(query: str) -> Question | None:
-    """The same for whoever does without, if there is none."""
+    """The question as a vector; None if there is none, for callers that do without."""
     if not query.strip() or _current() is None:
         return None
-    question = asked(query)
+    question = question_of(query)
     return None if isinstance(question, LcmError) else question
 
 

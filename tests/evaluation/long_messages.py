@@ -53,7 +53,7 @@ def figures() -> Iterator[Figure]:
     if not (DATA / "beam").is_dir():
         return
     scope = Scope(Workspace.objects.get_or_create(name=WORKSPACE)[0].pk)
-    questions = list(_questions(scope))
+    questions = list(stored_questions(scope))
     engine = RetrievalEngine.from_settings(scope)
 
     def ours(text: str, conversation_id: int, limit: int) -> list[int]:
@@ -95,12 +95,12 @@ def _figure(
     return Figure(13, measure, method, value, goal, interval(list(by_chat.values()), random.Random(7)))
 
 
-def _questions(scope: Scope) -> Iterator[Question]:
-    """The questions, with the chats stored."""
+def stored_questions(scope: Scope, *, chats: int | None = None) -> Iterator[Question]:
+    """The questions, with the chats stored: all of them, or the first so many."""
     store = ConversationStore.from_settings(scope)
     conversations: dict[str, int] = {}
     messages: dict[tuple[str, str], int] = {}
-    for file in sorted((DATA / "beam").glob("beam_*.jsonl.gz")):
+    for file in sorted((DATA / "beam").glob("beam_*.jsonl.gz"))[:chats]:
         chat = file.name.removeprefix("beam_").removesuffix(".jsonl.gz")
         turns = list(rows_of(file))
         conversations[chat] = store.open_conversation(session_id=chat).conversation_id
@@ -114,6 +114,8 @@ def _questions(scope: Scope) -> Iterator[Question]:
     with gzip.open(DATA / "beam" / "questions.json.gz", "rt") as file:
         for row in json.load(file):
             chat = row["conv"]
+            if chat not in conversations:
+                continue
             answers = frozenset(messages[chat, str(each)] for each in row["evidence"] if (chat, str(each)) in messages)
             if answers:
                 yield Question(row["question"], chat, row["kind"], conversations[chat], answers)

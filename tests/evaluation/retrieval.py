@@ -139,6 +139,8 @@ class Corpus:
         found = []
         for row, turns in questions_of_locomo():
             name = f"locomo_{row['conv']}"
+            if name not in self.conversations:
+                continue
             answers = frozenset(self.of_dialogue[name, turn] for turn in turns if (name, turn) in self.of_dialogue)
             if answers:
                 conversation_id = self.conversations[name]

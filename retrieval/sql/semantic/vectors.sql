@@ -5,7 +5,7 @@
 SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
 -- name: create_table
--- Half precision takes half of the room, and makes indexes for twice as many dimensions possible.
+-- In half precision, which takes less room, and makes indexes for twice as many dimensions possible.
 CREATE TABLE IF NOT EXISTS {table} (
     message_id bigint NOT NULL,
     passage integer NOT NULL,
@@ -20,6 +20,18 @@ CREATE TABLE IF NOT EXISTS {table} (
 -- name: create_conversation_index
 -- For searches of a conversation, which compare all of its vectors.
 CREATE INDEX IF NOT EXISTS {table}_conv_idx ON {table} (conversation_id)
+
+-- name: create_extension
+-- In the database of LCM.
+CREATE EXTENSION IF NOT EXISTS vector
+
+-- name: drop_table
+-- With its indexes.
+DROP TABLE IF EXISTS {table}
+
+-- name: drop_index
+-- One whose making was broken off.
+DROP INDEX CONCURRENTLY IF EXISTS {table}_hnsw_idx
 
 -- name: create_index
 -- For all others. Nobody waits for it.

