@@ -25,6 +25,7 @@ from tests.benchmarks import (
     resident,
     search,
     sqlite,
+    through_gateway,
     vectors,
 )
 from tests.benchmarks.corpus import Corpus
@@ -40,6 +41,7 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = (), passages: int = 10_00
         "history": _histories,
         "check": checking.checked,
         "vectors": lambda _: vectors.searched(passages),
+        "gateway": lambda _: through_gateway.through_gateway(),
         "memory": lambda _: resident.resident(),
     }
     names = only or list(chapters)
