@@ -111,25 +111,17 @@ class MapOperator(Scoped):
 
     def list_items(
         self, *, run_id: str, state: WorkState | str | None = None, after_position: int = 0, limit: int = 100
-    ) -> Page[MapItemRecord]:
+    ) -> list[MapItemRecord]:
         """List the items of a run in the order of the input, by state.
 
         A page of large items may end before `limit`.
         """
-        page = {
-            "run_id": self._found(run_id).pk,
-            "after_position": after_position,
-            "state": None if state is None else str(state),
-            "limit": limit,
-            "most_bytes": MOST_PAGE_BYTES,
-        }
-        found: list[Any] = list(MapItem.objects.raw(STATEMENTS["items_of_page"], page))
-        return Page(map(_item_record, found), more=bool(found) and len(found) < found[0].there)
+        return self._items(self._found(run_id), state=state, after_position=after_position, limit=limit)
 
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
         """A page of the outputs so far, in the order of the input, and the file ids."""
         run = self._found(run_id)
-        found = self.list_items(run_id=run_id, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
+        found = self._items(run, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
         shown = found[:limit]
         return MapOutput(
             run_id=run_id,
@@ -212,6 +204,19 @@ class MapOperator(Scoped):
         if run.kind == MapKind.LLM:
             wake_workers()
         return self.get_run(run_id=run_id)
+
+    def _items(
+        self, run: MapRun, *, state: WorkState | str | None, after_position: int, limit: int
+    ) -> Page[MapItemRecord]:
+        page = {
+            "run_id": run.pk,
+            "after_position": after_position,
+            "state": None if state is None else str(state),
+            "limit": limit,
+            "most_bytes": MOST_PAGE_BYTES,
+        }
+        found: list[Any] = list(MapItem.objects.raw(STATEMENTS["items_of_page"], page))
+        return Page(map(_item_record, found), more=bool(found) and len(found) < found[0].there)
 
     def _submitted(self, request: MapRequest) -> MapRunRecord:
         return self.get_run(run_id=MapSubmission(self.scope).submit(request).pk)
