@@ -8,6 +8,8 @@ from urllib.parse import quote, urlsplit
 
 # A host waits for its hook.
 TIMEOUT_SECONDS = 2.0
+# After a compaction, which takes longer itself.
+COMPACTED_SECONDS = 6.0
 # Of a process in the background.
 PATIENT_SECONDS = 10.0
 # With fewer tokens a summary has no room.

@@ -248,6 +248,19 @@ def test_codex_is_given_it_once_with_the_prompt_after_its_compaction(served):
     assert "sum_" in context_of(given) and len(context_of(given)) <= 9000
 
 
+def test_codex_is_given_it_at_once_where_its_session_goes_on_with_an_event(served):
+    host = host_named("codex")
+    host.answer(event("PostCompact", trigger="auto"))
+
+    unknown = host.answer(event("SessionStart", source="compact", cwd="/other"))
+    a_long_session()
+    given = host.answer(event("SessionStart", source="compact"))
+    after = host.answer(event("UserPromptSubmit", prompt="Go on."))
+
+    assert (unknown, after) == ("", "")
+    assert "sum_" in context_of(given)
+
+
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 def test_a_session_begins_with_what_is_known_of_its_project(served, host):
     a_conversation("Which port?", "5433.", session_id="earlier", project="/home/ada/boats")

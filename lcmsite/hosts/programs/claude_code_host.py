@@ -12,13 +12,11 @@ import shlex
 from typing import Any
 
 from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
-from lcmsite.hosts.rest_client import recalled
+from lcmsite.hosts.rest_client import COMPACTED_SECONDS, recalled
 
 # Claude Code moves longer texts to a file.
 MOST_CHARACTERS = 9900
 RECALLED_TOKENS = 2000
-# A compaction takes longer than this.
-_COMPACTED_SECONDS = 6.0
 # Of earlier sessions, when one begins.
 OPENING_TOKENS = 1000
 
@@ -100,7 +98,7 @@ class ClaudeCode(Host):
             # A resumed session is shown as it was, with what LCM gave it then.
             return ""
         has_past = event.get("source") == "compact"
-        lcm = self.lcm(_COMPACTED_SECONDS) if has_past else self.lcm()
+        lcm = self.lcm(COMPACTED_SECONDS) if has_past else self.lcm()
         if lcm is None:
             return ""
         text = recalled(

@@ -1,7 +1,8 @@
 """Codex: hooks in `hooks.json`, LCM's tools as an MCP server in `config.toml`.
 
-It writes all that is said into a rollout file, which is imported. No event behind its compaction takes context, so what
-LCM recalls is given with the next prompt. It refuses answers with keys that it does not know.
+It writes all that is said into a rollout file, which is imported. After a compaction what LCM recalls is given when the
+session goes on, or with the next prompt where no such event comes or LCM did not answer. It refuses answers with keys
+that it does not know.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from lcmsite.hosts import host_state
 from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
-from lcmsite.hosts.rest_client import recalled
+from lcmsite.hosts.rest_client import COMPACTED_SECONDS, recalled
 
 # Codex moves longer texts to a file: 2,500 of its tokens.
 RECALLED_TOKENS = 1800
@@ -97,15 +98,17 @@ class Codex(Host):
             host_state.write_text(_flag(session), "")
         if kind == "SessionStart" and event.get("source") in ("startup", "clear"):
             return self._context(event, kind, session="", tokens=OPENING_TOKENS)
-        if kind == "UserPromptSubmit" and _flag(session).exists():
-            answer = self._context(event, kind, session=session, tokens=RECALLED_TOKENS)
-            # Not before: without LCM it is given with a later prompt.
-            _flag(session).unlink()
+        is_going_on = kind == "SessionStart" and event.get("source") == "compact"
+        if is_going_on or (kind == "UserPromptSubmit" and _flag(session).exists()):
+            answer = self._context(event, str(kind), session=session, tokens=RECALLED_TOKENS)
+            if answer:
+                # Not before: without LCM it is given with a later prompt.
+                _flag(session).unlink(missing_ok=True)
             return answer
         return ""
 
     def _context(self, event: Event, kind: str, *, session: str, tokens: int) -> str:
-        lcm = self.lcm()
+        lcm = self.lcm(COMPACTED_SECONDS) if session else self.lcm()
         if lcm is None:
             return ""
         project = str(event.get("cwd") or "")
