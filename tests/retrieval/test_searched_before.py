@@ -67,6 +67,25 @@ def test_searches_by_other_tools_are_found_like_anything_else():
     assert found("deploy/pgbouncer.ini", searched_by("ripgrep", times=1))[0] != PATH
 
 
+@pytest.mark.parametrize("question", [QUERIES[0], "Where did we put deploy/pgbouncer.ini?"])
+def test_a_question_that_was_asked_before_comes_behind_its_answer(question):
+    conversation_id = a_conversation(*FILLER, ANSWER, PATH, *FILLER).conversation_id
+    for number in range(6):
+        exchange = [
+            NewMessage(Role.USER, question),
+            a_tool_call(f"c{number}", "mcp__lcm__lcm_grep", query=question),
+            a_tool_result(f"c{number}", f"msg_17 [17] user: {ANSWER}"),
+            NewMessage(Role.ASSISTANT, "As it was decided."),
+        ]
+        a_store().append_messages(conversation_id=conversation_id, messages=exchange)
+
+    texts = found(question, conversation_id)
+
+    answer = PATH if "pgbouncer.ini" in question else ANSWER
+    assert answer in texts
+    assert question not in texts[: texts.index(answer)]
+
+
 @pytest.mark.parametrize("ending", ["Also named: {}", "Expand for details about: {} (3 of 9 messages)."])
 @pytest.mark.parametrize("query", ["pgbouncer replica staging", "Where did we put pgbouncer for the staging replica?"])
 def test_a_list_of_words_at_the_end_of_a_summary_comes_behind_what_was_said(ending, query):

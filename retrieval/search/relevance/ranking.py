@@ -36,6 +36,8 @@ _ANSWER_TO_WHEN = 0.4
 _TELLS_WHEN_WEIGHT = 0.5
 # The answer to a question is seldom in a message that asks the same.
 _ASKING_COSTS = 0.5
+# How much one counts that has every word of the question and not many more, and was looked up in LCM.
+ASKED_BEFORE, TOKENS_A_CHARACTER = 0.3, 0.5
 SATURATION = 0.5
 # A stretch is so many messages; the two beside it count by the second number, so that its ends matter less.
 STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
@@ -300,23 +302,26 @@ class Ranking:
         And whether it is of any.
         """
         enough = 1 if self.query.parsed.is_one_word else A_HANDFUL
-        is_settled = sum(hit.is_complete and not hit.is_of_lcm for each in found for hit in each.hits) >= enough
+        of_lcm = {hit.place for each in found for hit in each.hits if hit.is_of_lcm}
+        asked = {hit.place for each in found for hit in each.hits if self._was_asked(hit, of_lcm)}
+        complete_hits = (hit for each in found for hit in each.hits if hit.is_complete and not hit.is_of_lcm)
+        is_settled = sum(hit.place not in asked for hit in complete_hits) >= enough
         matches: list[RankedMatch] = []
         for each in found:
             if each.are_messages and not self.query.parsed.is_look_up:
                 # What is of LCM neither lends nor borrows.
-                matches += self._in_context([hit for hit in each.hits if not hit.is_of_lcm], is_settled)
+                matches += self._in_context([hit for hit in each.hits if not hit.is_of_lcm], asked, is_settled)
                 matches += self._each([hit for hit in each.hits if hit.is_of_lcm], is_settled)
             else:
                 matches += self._each(each.hits, is_settled)
         complete = [each for each in matches if each.is_complete]
-        is_relaxed = sum(each.is_of_talk for each in complete) < enough and len(matches) > len(complete)
+        is_relaxed = not is_settled and len(matches) > len(complete)
         best = matches if is_relaxed else complete
         if self.newest is not None:
             best = [each._replace(worth=fresher(each.worth, each.order_place, self.newest)) for each in best]
         return sorted(best, reverse=True), is_relaxed
 
-    def _in_context(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
+    def _in_context(self, hits: Sequence[Hit], asked: Collection[Place], is_settled: bool) -> list[RankedMatch]:
         """Messages and their neighbours by worth; settled, only complete ones."""
         own = {hit.place: hit for hit in hits}
         complete = {hit.place for hit in hits if hit.is_complete}
@@ -324,6 +329,8 @@ class Ranking:
         speakers = speakers_of(hits)
         for hit in hits:
             worths[hit.place] *= self.weights.of_speech(hit, speakers)
+            if hit.place in asked:
+                worths[hit.place] *= ASKED_BEFORE
         if not self.query.takes_neighbours:
             worths = {place: worth for place, worth in worths.items() if place in own}
         places = {
@@ -340,6 +347,12 @@ class Ranking:
                 worth *= self.weights.of_speech(row, speakers)
             matches.append(self._match(row, worth + self.weights.of_its_own(row), row.place in complete))
         return matches
+
+    def _was_asked(self, hit: Hit, of_lcm: Collection[Place]) -> bool:
+        """Whether a message asks what the query asks and nothing else, and an agent looked it up in LCM."""
+        is_as_short = hit.tokens <= len(self.query.parsed.text) * TOKENS_A_CHARACTER
+        asks = self.query.is_sentence and hit.is_complete and hit.answered_in is not None and is_as_short
+        return asks and hit.place + 1 in of_lcm
 
     def _each(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
         """Every hit by itself; settled, only those that are complete."""
