@@ -26,7 +26,7 @@ def main() -> None:
         "--only",
         nargs="*",
         default=(),
-        choices=("ingest", "http", "history", "check", "memory"),
+        choices=("ingest", "http", "history", "check", "gateway", "memory"),
         help="these chapters alone",
     )
     arguments = parser.parse_args()

@@ -25,6 +25,7 @@ from tests.benchmarks import (
     resident,
     search,
     sqlite,
+    through_gateway,
 )
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
@@ -38,6 +39,7 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
         "http": _over_http,
         "history": _histories,
         "check": checking.checked,
+        "gateway": lambda _: through_gateway.through_gateway(),
         "memory": lambda _: resident.resident(),
     }
     names = only or list(chapters)

@@ -122,7 +122,7 @@ class Recordings:
                     EXCHANGES.labels("recorded").inc()
                     return
         except TimeoutError:
-            self.is_down = True
+            self._mark_down()
         if pending.is_unreadable:
             EXCHANGES.labels("passed").inc()
             return
@@ -144,13 +144,14 @@ class Recordings:
         try:
             return await self.in_thread(work)
         except asyncio.CancelledError:
-            self.is_down = True
+            self._mark_down()
             pending.reason = "slow"
             raise
         except Exception as error:
             problem = problem_of(error)
             pending.reason = "database" if problem.retryable else problem.code
-            self.is_down = self.is_down or problem.retryable
+            if problem.retryable:
+                self._mark_down()
             pending.is_unreadable = isinstance(error, Invalid | Forbidden | Unauthenticated)
             if not problem.retryable:
                 known = pending.is_unreadable
@@ -186,6 +187,10 @@ class Recordings:
                 return
             self.unspooled.append(data)
             logger.warning("gateway_spool_refused", reason=type(refusal).__name__, kept_in_memory=len(self.unspooled))
+        self._mark_down()
+
+    def _mark_down(self) -> None:
+        """Spool what comes, until the spool is empty and the database answers."""
         self.is_down = True
         self.wake.set()
 
