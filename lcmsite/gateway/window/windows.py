@@ -1,4 +1,7 @@
-"""Assemble mode: give a model of a long conversation what fits its window."""
+"""Assemble mode: give the model of a long conversation what fits its window.
+
+docs/gateway-assemble.md says what that is; `window_assembler.py` has the steps.
+"""
 
 from __future__ import annotations
 
