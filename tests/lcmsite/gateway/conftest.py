@@ -25,12 +25,12 @@ from tests.lcmsite.operating import eventually, free_port
 class Running:
     """A gateway that is served, and what is before and behind it."""
 
-    url: str
+    port: int
     key: str
     upstream: Upstream
     data_dir: Path
     relay: Relay
-    log: Path
+    settings: dict[str, str] = field(repr=False)
     process: Any = field(repr=False, default=None)
 
     def ask(self, path: str, body: Any = b"", *, verb: str = "POST", **headers: str) -> httpx2.Response:
@@ -40,6 +40,14 @@ class Running:
         data = {"json": body} if isinstance(body, dict) else {"content": body}
         kept = {name: value for name, value in (own | given).items() if value}
         return httpx2.request(verb, self.url + path, headers=kept, timeout=30, trust_env=False, **data)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.data_dir / "gateway.log"
 
     @property
     def spool(self) -> Path:
@@ -60,8 +68,6 @@ def running(
         where = connection.settings_dict
         relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
         data_dir = tmp_path_factory.mktemp("gateway")
-        port = free_port()
-        log = data_dir / "gateway.log"
         given = environment() | {
             "LCM_DATABASE_URL": f"postgres://{where['USER']}@{quote(str(relay.directory), safe='')}/{where['NAME']}",
             "LCM_DATA_DIR": str(data_dir),
@@ -70,16 +76,21 @@ def running(
             "LCM_LOG_FORMAT": "json",
             **gateway_settings,
         }
-        with log.open("wb") as errors:
-            process = start_server("gateway", port, given, stderr=errors)
-            made = Running(f"http://127.0.0.1:{port}", an_api_key(), upstream, data_dir, relay, log, process)
-            try:
-                eventually(lambda: _is_served(made.url), seconds=90)
-                yield made
-            finally:
-                relay.mend()
-                stop_server(process)
-                relay.close()
+        made = Running(free_port(), an_api_key(), upstream, data_dir, relay, given)
+        try:
+            serve(made)
+            yield made
+        finally:
+            relay.mend()
+            stop_server(made.process)
+            relay.close()
+
+
+def serve(gateway: Running) -> None:
+    """Start the gateway, and wait until it is served."""
+    with gateway.log.open("ab") as errors:
+        gateway.process = start_server("gateway", gateway.port, gateway.settings, stderr=errors)
+    eventually(lambda: _is_served(gateway.url), seconds=90)
 
 
 @pytest.fixture

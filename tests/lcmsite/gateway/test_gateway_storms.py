@@ -1,0 +1,80 @@
+"""Many streams at once, and a gateway that is killed in the middle of them."""
+
+import json
+import signal
+import threading
+import time
+
+import httpx2
+import psutil
+import pytest
+
+from lcmsite.gateway.surfaces import Surface
+from tests.clients.answers import Answer
+from tests.lcmsite.gateway.conftest import serve
+from tests.lcmsite.gateway.sessions import RENDERINGS, body_of, user, words
+from tests.lcmsite.gateway.test_gateway import EVENTS, PATHS, mine, recorded
+from tests.lcmsite.gateway.upstream import answering, streaming
+from tests.lcmsite.operating import eventually
+
+pytestmark = pytest.mark.thorough
+PATH = PATHS[Surface.CHAT]
+STREAMS = 50
+
+
+def test_fifty_streams_at_once_pass_whole_and_memory_stays_flat(gateway):
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT], *[b": wait\n\n"] * 40, between=lambda _: time.sleep(0.02))
+    process = psutil.Process(gateway.process.pid)
+    failed: list[object] = []
+
+    def one(number):
+        rows = [user(f"{number} " + "word " * 20_000)]
+        answer = gateway.ask(PATH, body_of(Surface.CHAT, rows), x_claude_code_session_id=f"session-{number:04d}")
+        if not answer.content.startswith(b"".join(EVENTS[Surface.CHAT])):
+            failed.append(answer)
+
+    sizes = []
+    for _ in range(4):
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(STREAMS)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        sizes.append(process.memory_info().rss / 1024**2)
+
+    assert failed == []
+    assert sizes[-1] - sizes[1] < 40
+    eventually(lambda: not list(gateway.spool.glob("*.exchange")), seconds=120)
+
+
+def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):
+    held = threading.Event()
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT], between=lambda number: number == 3 and held.wait(20))
+    body = body_of(Surface.CHAT, [user("One")], stream=True)
+    headers = {"x-lcm-api-key": gateway.key, "x-session-id": "of-a-kill"}
+    # What the database did not take is there after the kill, too.
+    gateway.relay.cut()
+    gateway.upstream.reply, later = answering(
+        json.dumps(RENDERINGS[Surface.CHAT](Answer("Spooled."), "m", 9).whole()).encode()
+    ), gateway.upstream.reply  # fmt: skip
+    gateway.ask(PATH, body_of(Surface.CHAT, [user("Zero")]), x_claude_code_session_id="of-the-spool")
+    eventually(lambda: list(gateway.spool.glob("*.exchange")), seconds=30)
+
+    gateway.upstream.reply = later
+    with (
+        pytest.raises(httpx2.HTTPError),
+        httpx2.stream("POST", gateway.url + PATH, headers=headers, json=body, timeout=30) as answer,
+    ):
+        for _ in answer.iter_raw():
+            gateway.process.send_signal(signal.SIGKILL)
+    gateway.process.wait()
+    held.set()
+    gateway.relay.mend()
+    serve(gateway)
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT])
+    gateway.ask(PATH, body, x_claude_code_session_id="", x_session_id="of-a-kill")
+
+    eventually(lambda: not list(gateway.spool.glob("*.exchange")), seconds=60)
+    found = [words(each) for each in type(mine(gateway)).objects.filter(workspace=mine(gateway).workspace)]
+    assert sorted(found) == [["One", "Good morning to you."], ["Zero", "Spooled."]]
+    assert recorded(gateway, 2)
