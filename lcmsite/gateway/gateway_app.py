@@ -29,6 +29,8 @@ from lcmsite.gateway.recording.recordings import EXCHANGES, Pending, Recordings,
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.upstreams import Mode, Route, Routes, Rule, rules_in, upstreams_in
+from lcmsite.gateway.window.types import Assembled
+from lcmsite.gateway.window.windows import assemble_recorded, headers_of, headers_without_body
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 from lcmsite.types import KeyScope
 
@@ -167,6 +169,7 @@ class _Call:
     pending: Pending | None = None
     status: str = "passed"
     more: list[Header] = field(default_factory=list)
+    assembled: Assembled | None = None
 
     @property
     def is_recorded(self) -> bool:
@@ -211,9 +214,21 @@ class _Call:
                 await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
                 if self.pending.recorded is None and self.rule.is_closed:
                     raise unavailable(self.pending.reason or "slow")
+                body = await self._assembled(exchange, body)
             await self._forward(body, watched)
         finally:
             self.gateway.recordings.end(self.pending, answer.outcome())
+
+    async def _assembled(self, exchange: Exchange, body: bytes) -> bytes:
+        """The body to forward: shorter, in mode assemble, if it is over its window."""
+        assert self.pending is not None
+        if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN):
+            is_trial = self.rule.mode is Mode.DRY_RUN
+            self.assembled = await assemble_recorded(exchange, self.pending.recorded, is_trial=is_trial)
+            if self.assembled is not None and self.assembled.shorter is not None and not is_trial:
+                self.scope = {**self.scope, "headers": headers_without_body(self.scope["headers"])}
+                return self.assembled.shorter.body
+        return body
 
     async def _forward(self, body: bytes | AsyncIterator[bytes], watched: Watched) -> None:
         address = httpx2.URL(self.route.url)
@@ -242,6 +257,9 @@ class _Call:
         if self.pending is not None:
             await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
             self._say(self.pending)
+        if self.assembled is not None:
+            (_, status), *more = headers_of(self.assembled, is_trial=self.rule.mode is Mode.DRY_RUN)
+            self.status, self.more = status.decode(), [*self.more, *more]
         values = [(b"x-lcm-status", self.status.encode()), *self.more]
         return [(name, value) for name, value in values if value]
 
