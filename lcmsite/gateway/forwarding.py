@@ -40,10 +40,13 @@ def a_client() -> httpx2.AsyncClient:
     )
 
 
-def headers_for_upstream(headers: Iterable[Header], *, host: bytes, is_read: bool) -> list[Header]:
+def headers_for_upstream(
+    headers: Iterable[Header], *, host: bytes, is_read: bool, new_length: int | None = None
+) -> list[Header]:
     """The client's headers without those of the connection and of LCM.
 
-    Where the answer `is_read`, the codings that are accepted are narrowed to those that LCM can read.
+    Where the answer `is_read`, the codings that are accepted are narrowed to those that LCM can read. `new_length` is
+    that of a plain body in place of the client's.
     """
     found = [(b"host", host)]
     headers = list(headers)
@@ -53,9 +56,13 @@ def headers_for_upstream(headers: Iterable[Header], *, host: bytes, is_read: boo
             continue
         if name == b"authorization" and _is_key_of_lcm(value):
             continue
+        if new_length is not None and name in (b"content-length", b"content-encoding"):
+            continue
         if name == b"accept-encoding" and is_read:
             value = accepted(value.decode("latin-1")).encode("latin-1")
         found.append((name, value))
+    if new_length is not None:
+        found.append((b"content-length", str(new_length).encode()))
     return found
 
 

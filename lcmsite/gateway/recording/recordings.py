@@ -56,8 +56,6 @@ class Pending:
     reason: str = ""
     # Whether no later attempt can record it either.
     is_unreadable: bool = False
-    # Whether it is refused where it cannot be recorded.
-    is_closed: bool = False
 
     @property
     def recorded(self) -> Recorded | None:
@@ -94,9 +92,7 @@ class Recordings:
             self.replaying.cancel()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
-    def begin(
-        self, exchange: Exchange, *, lane: str, body: Any, with_seqs: bool = False, is_closed: bool = False
-    ) -> Pending:
+    def begin(self, exchange: Exchange, *, lane: str, body: Any, with_seqs: bool = False) -> Pending:
         """Start to record a request."""
         lock = self.lanes.get(lane)
         if lock is None:
@@ -112,15 +108,11 @@ class Recordings:
             async with lock:
                 return await self._attempt(record, pending)
 
-        pending = Pending(exchange, lock, self._spawn(recorded()), is_closed=is_closed)
+        pending = Pending(exchange, lock, self._spawn(recorded()))
         return pending
 
     def end(self, pending: Pending, outcome: Outcome) -> asyncio.Task[None]:
         """Record what became of a request, or spool the exchange."""
-        if pending.is_closed and pending.recorded is None and outcome.status is None:
-            # Refused, and so never sent.
-            pending.task.cancel()
-            return self._spawn(asyncio.sleep(0))
         return self._spawn(self._end(pending, outcome))
 
     async def _end(self, pending: Pending, outcome: Outcome) -> None:

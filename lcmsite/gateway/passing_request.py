@@ -1,0 +1,266 @@
+"""One request on its way to a vendor, and the answer on its way back; both are read beside that."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import httpx2
+import structlog
+
+from lcmsite.catalogue.problems import RequestTooLarge
+from lcmsite.gateway.decoding import Decoder, decoded, decoder
+from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream
+from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.recordings import EXCHANGES, Pending, Recordings, unavailable
+from lcmsite.gateway.recording.session_finding import hints_of, session_of
+from lcmsite.gateway.surfaces import Task
+from lcmsite.gateway.surfaces_answer import AnswerReader
+from lcmsite.gateway.upstreams import Mode, Route, Rule
+from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
+
+logger = structlog.get_logger(__name__)
+
+MOST_BODY_BYTES = 32 * 1024**2
+# Beyond this, the database counts as slow: nothing waits for it any longer.
+SLOW_SECONDS = 0.15
+# The headers of an answer wait so long to be able to say that its request is recorded.
+GRACE_SECONDS = 0.003
+# So long a request waits that must be recorded first.
+CLOSED_SECONDS = 5.0
+MOST_ERROR_BYTES = 64 * 1024
+
+
+@dataclass
+class PassingRequest:
+    """One request on its way."""
+
+    client: httpx2.AsyncClient
+    recordings: Recordings
+    scope: Scope
+    receive: Receive
+    send: Send
+    headers: dict[str, str]
+    route: Route
+    rule: Rule
+    key_hash: bytes
+    began: float = field(default_factory=time.monotonic)
+    pending: Pending | None = None
+    status: str = "passed"
+    more: list[Header] = field(default_factory=list)
+
+    @property
+    def is_recorded(self) -> bool:
+        is_known = self.route.surface is not None and self.route.task is not Task.COUNT
+        return is_known and self.rule.mode is not Mode.OFF
+
+    async def pass_on(self) -> None:
+        """Forward the request, recorded if it is to be."""
+        if not self.is_recorded:
+            EXCHANGES.labels("passed").inc()
+            self.status = f"passed; reason={'off' if self.rule.mode is Mode.OFF else 'not-recorded'}"
+            has_body = "content-length" in self.headers or "transfer-encoding" in self.headers
+            await self._forward(self._incoming() if has_body else b"", Watched(lambda piece: None))
+            return
+        body = await self._body()
+        await self._forward_recorded(body)
+
+    async def _forward_recorded(self, body: bytes) -> None:
+        assert self.route.surface is not None and self.route.task is not None
+        plain = body
+        try:
+            plain = decoded(body, self.headers.get("content-encoding", ""), most=MOST_BODY_BYTES)
+        except ValueError as wrong:
+            logger.info("gateway_body_not_decoded", reason=str(wrong))
+        exchange = Exchange(
+            exchange_key=str(uuid.uuid4()),
+            received_at=datetime.now(UTC),
+            key_hash=self.key_hash,
+            surface=self.route.surface,
+            task=self.route.task,
+            headers=hints_of(self.headers),
+            body=plain,
+        )
+        waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
+        self.pending = self.recordings.begin(exchange, lane=self._lane(), body=None, with_seqs=waits)
+        answer = _Answer(self, exchange)
+        watched = answer.watched
+        if waits:
+            await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
+            if self.pending.recorded is None and self.rule.is_closed:
+                raise unavailable(self.pending.reason or "slow")
+        try:
+            shorter = await self._shorter(plain) if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
+            await self._forward(body if shorter is None else shorter, watched, is_changed=shorter is not None)
+        finally:
+            self.recordings.end(self.pending, answer.outcome())
+
+    async def _shorter(self, body: bytes) -> bytes | None:
+        """What the upstream gets in place of this body; None for the body as it came."""
+        return None
+
+    async def _forward(self, body: bytes | AsyncIterator[bytes], watched: Watched, *, is_changed: bool = False) -> None:
+        address = httpx2.URL(self.route.url)
+        forwarding = asyncio.create_task(
+            forward(
+                self.client,
+                method=self.scope["method"],
+                url=self.route.url,
+                query=self.scope["query_string"],
+                headers=headers_for_upstream(
+                    self.scope["headers"],
+                    host=address.netloc,
+                    is_read=self.is_recorded,
+                    new_length=len(body) if is_changed and isinstance(body, bytes) else None,
+                ),
+                body=body,
+                send=self.send,
+                own_headers=self._own_headers,
+                watched=watched,
+            )
+        )
+        if isinstance(body, bytes):
+            await _until_gone(forwarding, self.receive)
+        else:
+            # The body is still read from the client, whose end is noticed there.
+            await forwarding
+
+    # What goes out
+
+    async def _own_headers(self) -> Iterable[Header]:
+        if self.pending is not None:
+            await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
+            self._say(self.pending)
+        values = [(b"x-lcm-status", self.status.encode()), *self.more]
+        return [(name, value) for name, value in values if value]
+
+    def _say(self, pending: Pending) -> None:
+        recorded = pending.recorded
+        session = session_of(pending.exchange.headers, {})
+        name, source = (session.name, session.source) if session else ("", "")
+        if recorded is not None:
+            name, source = recorded.session, recorded.source
+            self.more.append((b"x-lcm-conversation", str(recorded.conversation_id).encode()))
+            self.status = f"recorded; side={recorded.side}" if recorded.side else "recorded"
+        elif pending.task.done():
+            self.status = f"degraded; reason={pending.reason or 'database'}"
+        else:
+            is_slow = time.monotonic() - self.began > SLOW_SECONDS
+            self.status = "degraded; reason=slow" if is_slow else "recording"
+        if name.isascii():
+            self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
+
+    # What comes in
+
+    def _lane(self) -> str:
+        """Requests of one lane are recorded in their order."""
+        session = session_of(hints_of(self.headers), {})
+        return f"{self.key_hash.hex()} {session.name if session else ''}"
+
+    async def _body(self) -> bytes:
+        length = self.headers.get("content-length", "0")
+        if length.isdigit() and int(length[:19]) > MOST_BODY_BYTES:
+            raise RequestTooLarge(f"A request of over {MOST_BODY_BYTES // 1024**2} MiB is not forwarded.")
+        body = bytearray()
+        async for piece in self._incoming():
+            body += piece
+            if len(body) > MOST_BODY_BYTES:
+                raise RequestTooLarge(f"A request of over {MOST_BODY_BYTES // 1024**2} MiB is not forwarded.")
+        return bytes(body)
+
+    async def _incoming(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            event = await self.receive()
+            if event["type"] != "http.request":
+                raise ClientGone
+            if event.get("body"):
+                yield event["body"]
+            more = event.get("more_body", False)
+
+
+@dataclass
+class _Answer:
+    """Reads the answer beside its way to the client."""
+
+    call: PassingRequest
+    exchange: Exchange
+    reader: AnswerReader | None = None
+    unpacking: Decoder | None = None
+    error_body: bytearray = field(default_factory=bytearray)
+    has_failed: bool = False
+    watched: Watched = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watched = Watched(self.take)
+
+    def take(self, piece: bytes) -> None:
+        """Read a piece that has been forwarded; what cannot be read is not recorded."""
+        if self.has_failed:
+            return
+        try:
+            self._take(piece)
+        except Exception as error:
+            self.has_failed = True
+            logger.warning("gateway_answer_not_read", reason=type(error).__name__)
+
+    def _take(self, piece: bytes) -> None:
+        assert self.watched.status is not None
+        if self.unpacking is None:
+            self.unpacking = decoder(self.watched.headers.get("content-encoding", ""))
+        data = self.unpacking.decompress(piece)
+        if not 200 <= self.watched.status < 300:
+            self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
+            return
+        if self.reader is None:
+            is_stream = self.watched.headers.get("content-type", "").startswith("text/event-stream")
+            self.reader = AnswerReader(self.exchange.surface, is_stream)
+        self.reader.feed(data)
+
+    def outcome(self) -> Outcome:
+        """What became of the request, as far as the answer came."""
+        watched = self.watched
+        milliseconds = int((time.monotonic() - self.call.began) * 1000)
+        if self.reader is None or self.has_failed:
+            error = _error_in(bytes(self.error_body)) or ("" if watched.status else "no_answer")
+            return Outcome(watched.status, milliseconds, error)
+        try:
+            return Outcome(watched.status, milliseconds, answer=self.reader.finish())
+        except Exception as error:
+            # A whole answer that was cut off before its end is none.
+            return Outcome(watched.status, milliseconds, f"unreadable: {type(error).__name__}")
+
+
+async def _until_gone(work: asyncio.Task[None], receive: Receive) -> None:
+    """Wait for the work; cancel it when the client goes."""
+
+    async def disconnected() -> None:
+        while (await receive())["type"] == "http.request":
+            pass
+
+    gone = asyncio.create_task(disconnected())
+    try:
+        await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            work.cancel()
+            await asyncio.wait([work])
+            raise ClientGone
+        await work
+    finally:
+        gone.cancel()
+        work.cancel()
+
+
+def _error_in(body: bytes) -> str:
+    """The vendor's word for what went wrong."""
+    try:
+        error = json.loads(body).get("error")
+    except (ValueError, AttributeError):
+        return ""
+    words = [error.get("type"), error.get("code")] if isinstance(error, dict) else [error]
+    return next((word[:100] for word in words if isinstance(word, str)), "")
