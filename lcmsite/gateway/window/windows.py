@@ -6,7 +6,7 @@ docs/gateway-assemble.md says what that is; `window_assembler.py` has the steps.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -32,8 +32,6 @@ Header = tuple[bytes, bytes]
 
 # A request waits no longer for being shortened; then it goes through as it came.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
-# They are of the body that the client sent.
-_OF_BODY = (b"content-length", b"content-encoding")
 
 
 @dataclass(frozen=True)
@@ -98,11 +96,6 @@ async def assemble_recorded(exchange: Exchange, recorded: Recorded | None, *, is
     except Exception as error:
         logger.warning("gateway_not_assembled", conversation_id=recorded.conversation_id, exc_info=error)
         return None
-
-
-def headers_without_body(headers: Iterable[Header]) -> list[Header]:
-    """The headers of a request, without those that another body has others of."""
-    return [(name, value) for name, value in headers if name.lower() not in _OF_BODY]
 
 
 def headers_of(assembled: Assembled, *, is_trial: bool) -> list[Header]:
