@@ -1,4 +1,4 @@
-"""Forward a request to its upstream and the answer to the client, byte for byte as both come."""
+"""Forward requests and answers, byte for byte as they come."""
 
 from __future__ import annotations
 

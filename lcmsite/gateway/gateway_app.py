@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: who comes in, where it goes, what is refused."""
+"""The gateway as an ASGI application: keys, routes and refusals."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Gateway:
         await _answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
 
     async def _caller(self, key_hash: bytes) -> Caller | None:
-        """The holder of a key, as the database says or has said.
+        """The holder of a key, looked up or cached.
 
         While it does not answer, a key that was valid is taken; another one is examined when the exchange is recorded.
         """

@@ -1,4 +1,4 @@
-"""One request on its way to a vendor, and the answer on its way back; both are read beside that."""
+"""Pass one request to a vendor and its answer back, and read both beside that."""
 
 from __future__ import annotations
 

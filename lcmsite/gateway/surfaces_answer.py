@@ -19,7 +19,7 @@ MOST_BYTES = 32 * 1024**2
 
 @dataclass(frozen=True)
 class ReadAnswer:
-    """What a vendor answered: rows in the form of its API, as an agent sends them back."""
+    """What a vendor answered, as rows in the form of its API."""
 
     surface: Surface
     rows: tuple[Row, ...] = ()

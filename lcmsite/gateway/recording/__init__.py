@@ -1,1 +1,1 @@
-"""What passes through the gateway becomes messages, once each, in order, on their branch."""
+"""Store what passes through the gateway as messages, once each."""

@@ -59,7 +59,7 @@ def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore,
 
 
 def _behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Place:
-    """Behind the newest answer of a conversation, for what names no other that is known."""
+    """The place behind the newest answer of a conversation."""
     answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)
     newest = answered.order_by("-exchange_id").first()
     if newest is None or newest.answer_chain is None or newest.answer_seq is None:
@@ -96,8 +96,8 @@ def _by_prefix(exchange: Exchange, request: ReadRequest, store: ConversationStor
     )
     best: tuple[int, object] | None = None
     chosen = None
-    for conversation_id, asked, answered, received_at, key in found:
-        place = max(places.get(bytes(chain), -1) for chain in (asked, answered or b""))
+    for conversation_id, request_chain, answer_chain, received_at, key in found:
+        place = max(places.get(bytes(chain), -1) for chain in (request_chain, answer_chain or b""))
         is_begun = place >= answered_at
         is_retry = abs(exchange.received_at - received_at) < RETRIED_WITHIN or str(key) == exchange.exchange_key
         if (is_begun or is_retry) and (best is None or (place, received_at) > best):

@@ -62,7 +62,7 @@ def is_host_summary(message: WireMessage) -> bool:
 
 
 def last_known(messages: Sequence[WireMessage], links: Sequence[Link], seqs: Mapping[str, int]) -> int:
-    """The place of the last message that moves the chain and is stored; -1 without one."""
+    """The place of the last stored message that moves the chain, or -1."""
     known = (
         place
         for place in range(len(links) - 1, -1, -1)
@@ -72,7 +72,7 @@ def last_known(messages: Sequence[WireMessage], links: Sequence[Link], seqs: Map
 
 
 def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Stored, *, base_seq: int = 0) -> Match:
-    """Match a request with what is stored; `base_seq` is where its first message follows."""
+    """Match a request with what is stored; its first follows `base_seq`."""
     last = last_known(messages, links, stored.seqs)
     seq = stored.seqs[links[last].key] if last >= 0 else base_seq
     known = set(range(last + 1))
@@ -120,7 +120,7 @@ def _bare(message: WireMessage) -> str:
 def _behind_boundary(
     messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], path: Sequence[str]
 ) -> tuple[int, ...]:
-    """Leave out what the host has kept of the history; its newest words are new in any case."""
+    """Leave out what the host has kept of the history, but for the newest."""
     known = Counter(map(digest_in, path))
     answers = [place for place in rest if messages[place].message.role is Role.ASSISTANT]
     last_old = max([-1, *answers, *summaries])

@@ -1,4 +1,4 @@
-"""Record exchanges beside their way: in order, later if need be, and never in the way.
+"""Record exchanges in order, later if need be, while they are forwarded.
 
 What the database does not take now goes into the spool, from which it is replayed in order; where the disk takes
 nothing either, a little is kept in memory.
@@ -24,8 +24,8 @@ from conversations.errors import Forbidden, Invalid, Unauthenticated, Unavailabl
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.gateway.recording.exchange import Exchange, Outcome, parsed, serialized
+from lcmsite.gateway.recording.exchange_spool import Spool
 from lcmsite.gateway.recording.recorder import Recorded, Recorder
-from lcmsite.gateway.recording.spool import Spool
 from lcmsite.types import KeyScope
 
 logger = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ class Pending:
 
 @dataclass
 class Recordings:
-    """Records what one process forwards. Requests of a session are recorded in their order."""
+    """Records what one process forwards, each session in its order."""
 
     spool: Spool
     threads: ThreadPoolExecutor = field(

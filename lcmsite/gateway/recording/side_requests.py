@@ -1,4 +1,4 @@
-"""Recognize requests of a host's own, which are no part of the conversation. Pure."""
+"""Recognize requests of a host's own, outside of the conversation. Pure."""
 
 from __future__ import annotations
 
