@@ -56,7 +56,7 @@ class Windows:
         seqs: Mapping[int, int],
         is_trial: bool = False,
     ) -> Assembled:
-        """Shorten a request over its window; `seqs` are those of its messages, by place in its list.
+        """Shorten a request over its window; `seqs` are by place in its list.
 
         A trial says what would be done, and changes nothing. Raises NotFound.
         """
@@ -74,7 +74,7 @@ class Windows:
 
 
 async def assemble_recorded(exchange: Exchange, recorded: Recorded | None, *, is_trial: bool) -> Assembled | None:
-    """Shorten a request that was recorded; None where there is nothing to shorten, or no time."""
+    """Shorten a recorded request; None where that cannot be done."""
     if recorded is None or recorded.side or exchange.task is not Task.GENERATE:
         return None
 

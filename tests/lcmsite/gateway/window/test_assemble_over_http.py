@@ -1,4 +1,4 @@
-"""Assemble mode through a gateway that is served, before a vendor that keeps every request."""
+"""Assemble mode over HTTP, before a vendor that keeps every request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assemble mode on a database: an agent goes on far beyond its window, and finds what was left out."""
+"""Assemble mode on a database: an agent goes on far beyond its window."""
 
 from __future__ import annotations
 
