@@ -22,6 +22,8 @@ from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
+from lcmsite.gateway.window.types import Assembled
+from lcmsite.gateway.window.windows import assemble_recorded, headers_of
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 
 logger = structlog.get_logger(__name__)
@@ -53,6 +55,7 @@ class PassingRequest:
     pending: Pending | None = None
     status: str = "passed"
     more: list[Header] = field(default_factory=list)
+    assembled: Assembled | None = None
 
     @property
     def is_recorded(self) -> bool:
@@ -95,14 +98,20 @@ class PassingRequest:
             if self.pending.recorded is None and self.rule.is_closed:
                 raise unavailable(self.pending.reason or "slow")
         try:
-            shorter = await self._shorter(plain) if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
+            shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             await self._forward(body if shorter is None else shorter, watched, is_changed=shorter is not None)
         finally:
             self.recordings.end(self.pending, answer.outcome())
 
-    async def _shorter(self, body: bytes) -> bytes | None:
-        """What the upstream gets in place of this body; None for the body as it came."""
-        return None
+    async def _shorter(self) -> bytes | None:
+        """What the upstream gets in place of the body; None for the body as it came."""
+        assert self.pending is not None
+        self.assembled = await assemble_recorded(
+            self.pending.exchange, self.pending.recorded, is_trial=self.rule.mode is Mode.DRY_RUN
+        )
+        if self.assembled is None or self.assembled.shorter is None or self.rule.mode is Mode.DRY_RUN:
+            return None
+        return self.assembled.shorter.body
 
     async def _forward(self, body: bytes | AsyncIterator[bytes], watched: Watched, *, is_changed: bool = False) -> None:
         address = httpx2.URL(self.route.url)
@@ -136,6 +145,9 @@ class PassingRequest:
         if self.pending is not None:
             await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
             self._say(self.pending)
+        if self.assembled is not None:
+            (_, status), *more = headers_of(self.assembled, is_trial=self.rule.mode is Mode.DRY_RUN)
+            self.status, self.more = status.decode(), [*self.more, *more]
         values = [(b"x-lcm-status", self.status.encode()), *self.more]
         return [(name, value) for name, value in values if value]
 

@@ -1,4 +1,4 @@
-"""Put a shorter request together: a cut, the summaries of what it leaves out, the rest. Pure."""
+"""Put a shorter request together from a cut and summaries. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cache breakpoints: at most four in a request, one of them behind the summaries. Pure."""
+"""Keep cache breakpoints: at most four, one behind the summaries. Pure."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def starts_of(entries: Sequence[Entry]) -> list[int]:
 
 
 def _goes_on(before: Entry | None, entry: Entry) -> bool:
-    """Whether an entry belongs to the one before: one answer, or stored as one message."""
+    """Whether an entry goes with the one before: one answer, or one message."""
     if before is None:
         return False
     is_answer = before.kind is entry.kind is Kind.MODEL

@@ -1,4 +1,4 @@
-"""Find where values stand in a JSON text, so that it is changed there alone. Pure."""
+"""Find the places of values in a JSON text, to change it there alone. Pure."""
 
 from __future__ import annotations
 

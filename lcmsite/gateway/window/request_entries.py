@@ -1,4 +1,4 @@
-"""Read a request of any surface into entries, or say why it goes through as it came. Pure."""
+"""Read a request into entries, or say why it goes through as it came. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Classified(NamedTuple):
 def read_request(
     surface: Surface, body: bytes, *, counter: RequestCounter, seqs: Sequence[int | None] = ()
 ) -> WindowRequest | Untouched:
-    """Read a request; `seqs` are those of its entries, in order, as far as they are stored."""
+    """Read a request; `seqs` are those of its entries, as far as stored."""
     try:
         text = body.decode()
         found = members(text)
@@ -67,7 +67,7 @@ def read_request(
 
 
 def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
-    """The seq of each entry; one that is not stored by itself has that of the one before."""
+    """The seq of each entry; one not stored by itself has that before it."""
     given = [*seqs[:length], *[None] * (length - len(seqs))]
     stored = max((place for place, seq in enumerate(given) if seq is not None), default=-1)
     for place in range(1, stored):
@@ -150,7 +150,7 @@ def _is_reference(item: Mapping[str, Any]) -> bool:
 
 
 def _has_compacted(value: Mapping[str, Any]) -> bool:
-    """Whether the vendor or the client has put a compaction of its own into the history."""
+    """Whether the history has a compaction of the vendor or the client."""
     kinds = [value.get("type"), *(block.get("type") for block in _objects(value.get("content")))]
     return any(str(kind).startswith("compaction") for kind in kinds if kind is not None)
 

@@ -26,7 +26,7 @@ class ResultShortener:
     pointer: Callable[[int], str]
 
     def shortened(self, entry: Entry, most: int) -> Entry:
-        """The entry with each text over so many tokens shortened; the same one if none is."""
+        """The entry with texts over so many tokens shortened, if there are any."""
         if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
             return entry
         value = self._object(entry.value, most, entry.seq)

@@ -1,4 +1,4 @@
-"""Write the shorter request: the client's own bytes, with one block of summaries between. Pure."""
+"""Write the shorter request: the client's bytes around one block. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter:
 
 
 def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter: RequestCounter) -> Shortened:
-    """The request with only these parts, and the block, if there is one, in the place of the rest."""
+    """The request with only these parts, and the block in place of the rest."""
     kept = [*parts.opening, *parts.system, *parts.pinned, *parts.tail]
     written: list[Entry] = []
     if block is not None and parts.left_out:
@@ -92,7 +92,7 @@ def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter:
 
 
 def _ordered(surface: Surface, parts: Parts, written: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
-    """The entries in the order of the shorter request; the client's own if nothing was left out.
+    """The entries in order; the client's own if nothing was left out.
 
     Messages takes a system message only behind a user's, before an assistant's or nothing, and no two in a row.
     """

@@ -1,4 +1,4 @@
-"""What the database keeps for assemble mode: cuts as boundaries, and LCM's summaries.
+"""Keep cuts as boundaries, and read LCM's summaries, for assemble mode.
 
 The gateway is a host that compacts: each cut is a boundary under a name of its own, and `verify_coverage` can be
 called for it as for any other host's.

@@ -73,7 +73,7 @@ class WindowRequest:
 
 @dataclass(frozen=True)
 class Cut:
-    """Which entries of a request stay, by their seqs, so that it holds for later ones.
+    """Which entries of a request stay, by seqs: it holds for later ones, too.
 
     Entries up to `opening_seq` stay; then come those from `first_seq` on, before them the question that they belong to.
     Without `first_seq`, nothing is left out. Results of tools over `most_result_tokens` are shortened. What the model

@@ -1,4 +1,4 @@
-"""Make requests of one conversation fit their window, the same way until that window is full again.
+"""Make requests fit their window, the same way until it is full again.
 
 What LCM keeps is behind a protocol: the decisions are here, the database is in `stored_memory.py`.
 """

@@ -1,24 +1,37 @@
-"""Assemble mode: give a model of a long conversation what fits its window."""
+"""Assemble mode: give the model of a long conversation what fits its window.
+
+docs/gateway-assemble.md says what that is; `window_assembler.py` has the steps.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import structlog
+from django.db import connections
 
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.injected import marked
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.access.keys import caller_of_hash
+from lcmsite.gateway.recording.exchange import Exchange
+from lcmsite.gateway.recording.recorder import Recorded
+from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window.assembling import Assembling
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.stored_memory import StoredMemory
+from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory
 from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.window_assembler import WindowAssembler
 
 logger = structlog.get_logger(__name__)
+
+Header = tuple[bytes, bytes]
+
+# A request waits no longer for being shortened; then it goes through as it came.
+LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class Windows:
         seqs: Mapping[int, int],
         is_trial: bool = False,
     ) -> Assembled:
-        """Shorten a request over its window; `seqs` are those of its messages, by place in its list.
+        """Shorten a request over its window; `seqs` are by place in its list.
 
         A trial says what would be done, and changes nothing. Raises NotFound.
         """
@@ -60,7 +73,32 @@ class Windows:
         return assembled
 
 
-def headers_of(assembled: Assembled, *, is_trial: bool) -> list[tuple[bytes, bytes]]:
+async def assemble_recorded(exchange: Exchange, recorded: Recorded | None, *, is_trial: bool) -> Assembled | None:
+    """Shorten a recorded request; None where that cannot be done."""
+    if recorded is None or recorded.side or exchange.task is not Task.GENERATE:
+        return None
+
+    def assemble() -> Assembled:
+        try:
+            return Windows.from_settings(caller_of_hash(exchange.key_hash).scope).assemble(
+                conversation_id=recorded.conversation_id,
+                surface=exchange.surface,
+                body=exchange.body,
+                seqs=recorded.seqs,
+                is_trial=is_trial,
+            )
+        finally:
+            connections.close_all()
+
+    try:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            return await asyncio.to_thread(assemble)
+    except Exception as error:
+        logger.warning("gateway_not_assembled", conversation_id=recorded.conversation_id, exc_info=error)
+        return None
+
+
+def headers_of(assembled: Assembled, *, is_trial: bool) -> list[Header]:
     """The headers of the answer: status, tokens, and how many summaries."""
     if assembled.untouched is not None:
         status = f"recorded; window={assembled.untouched}"

@@ -1,4 +1,4 @@
-"""Whatever an agent's history is, its requests fit the window, and nothing they need is lost."""
+"""Whatever the history, requests fit the window and keep what they need."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _check_turn_under_way(sent: list[dict], full: list[dict], result: Assembled)
 
 
 def _check_rest(shorter: WindowRequest, request: WindowRequest, result: Assembled) -> None:
-    """All but the entries is the same text, and one block stands for what was left out."""
+    """All but the entries is the same text, and one block replaces the rest."""
     assert shorter.body[: shorter.start] == request.body[: request.start]
     assert shorter.body[shorter.end :] == request.body[request.end :]
     own = {entry.text for entry in request.entries}

@@ -1,4 +1,4 @@
-"""Assemble mode on a database: an agent goes on far beyond its window, and finds what was left out."""
+"""Assemble mode on a database: an agent goes on far beyond its window."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 WINDOW = 16_000
 FACT = "retry_ceiling = 4711  # agreed with heron"
-# One API shows it in the default run.
-surfaces = pytest.mark.parametrize(
-    "surface", [Surface.MESSAGES, *(pytest.param(each, marks=pytest.mark.thorough) for each in ("chat", "responses"))]
-)
 
 
 class Agent:
@@ -77,9 +73,10 @@ class Agent:
             self.wire.answer(Step(f"module_{number}.py adds {number} to its value."))
 
 
-@surfaces
+@pytest.mark.thorough
+@pytest.mark.parametrize("surface", list(Surface))
 def test_forty_turns_go_through_a_window_of_16000_tokens(surface: Surface) -> None:
-    agent = Agent(Surface(surface))
+    agent = Agent(surface)
     cuts, before = 0, b""
     for body, result in agent.turns(range(1, 41)):
         assert result.tokens_out <= WINDOW

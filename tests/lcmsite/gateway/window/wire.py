@@ -155,7 +155,7 @@ def requests_of(surface: Surface, turns: Sequence[AgentTurn], *, caches: bool = 
 
 
 def a_history(seed: int, turns: int) -> list[AgentTurn]:
-    """A history by chance; from a seed, as drawing each word would take longer than the test."""
+    """A random history, from a seed: drawing each word would take too long."""
     chance = Random(seed)
 
     def text(most_words: int) -> str:
