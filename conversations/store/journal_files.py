@@ -96,7 +96,7 @@ def _hashes(where: Mapping[str, Any], *, after: int, limit: int) -> list[bytes]:
 
 
 def _next_version(where: Mapping[str, Any], *, until: int) -> str:
-    """The next version of a file that has the same first lines, which it is begun with."""
+    """The next version of a file, begun with its first lines."""
     base, _, number = str(where["subpath"]).rpartition("#")
     name, count = (base, int(number)) if number.isdigit() else (str(where["subpath"]), 1)
     begin = _hashes(where, after=0, limit=until)

@@ -152,7 +152,7 @@ def progress_bar() -> Progress:
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_conversation(session: Session, arguments: Namespace) -> None:
-    """Write a conversation as a file: the messages on its active path, or its journal.
+    """Write a conversation as a file: its active path, or its journal.
 
     claude-code is a transcript that `claude --resume` takes, in its folder ~/.claude/projects/PROJECT; openai and
     anthropic are JSON Lines with a message each; markdown is for people; journal is the host's own file, line by line.

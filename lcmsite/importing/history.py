@@ -247,7 +247,7 @@ class History:
         )
 
     def take_lines(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the lines since the last message; at the end of the file, those behind it."""
+        """Return the lines since the last message, and forget them."""
         lines = tuple(self._lines_behind)
         self._lines_behind.clear()
         return lines

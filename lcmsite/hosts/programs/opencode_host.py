@@ -1,6 +1,7 @@
-"""OpenCode: a plugin that records every message and gives its model LCM's context, and LCM's tools by MCP.
+"""OpenCode: a plugin, and LCM's tools by MCP.
 
-The plugin talks to LCM itself, so that OpenCode runs no hook.
+The plugin records every message and gives the model LCM's context. It talks to LCM itself, so that OpenCode runs
+no hook.
 """
 
 from __future__ import annotations
