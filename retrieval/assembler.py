@@ -40,7 +40,6 @@ from retrieval.history.types import PastSection
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.page import FoundRow
-from retrieval.search.snippets import Needles
 from retrieval.semantic import questions
 from retrieval.semantic.questions import Question
 
@@ -241,7 +240,7 @@ class ContextAssembler:
         window = read_window(slots, budget=room, policy=policy)
         groups = window.groups
         if hits:
-            shortening = Shortening(Needles.of(lexemes), budget=room, count=TokenEstimator.from_settings().count)
+            shortening = Shortening(lexemes, budget=room, count=TokenEstimator.from_settings().count)
             groups = shortening.of(with_recalled(slots, window, hits))
         selection = select(groups, budget=room, withheld=window.newest.withheld)
         missing = left_out(selection, window.totals(slots.counters))

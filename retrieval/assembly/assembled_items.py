@@ -82,7 +82,7 @@ def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> A
 
 
 def can_be_cut(message: MessageRecord) -> bool:
-    """Whether the content is all there is of a message, so that a part of it can be shown alone."""
+    """Whether a message is nothing but its content, so that it can be shown in part."""
     parts = [part for part in message.parts if not _is_note(part)]
     is_text = all(
         part.text_content == message.content
@@ -97,7 +97,7 @@ def can_be_cut(message: MessageRecord) -> bool:
 
 
 def in_part(message: MessageRecord, begin: int, end: int) -> str:
-    """The characters of a message from `begin` to `end`, headed by where they are and how to open the rest."""
+    """These characters of a message, headed by their place and how to open it."""
     where = f"characters {begin + 1}-{end} of {len(message.content)}"
     return (
         f"[{message.id}, message {message.seq}, {where}; describe {message.id} opens it]\n{message.content[begin:end]}"

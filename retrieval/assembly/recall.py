@@ -1,11 +1,12 @@
-"""Add the messages that answer a query, also those below summaries, and show long ones in part."""
+"""Add the messages that answer a query, also below summaries; cut long ones."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, atoms
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
@@ -127,9 +128,13 @@ def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) ->
 class Shortening:
     """Shows long messages in part, where the whole would push answers out."""
 
-    needles: Needles
+    lexemes: Mapping[str, float]
     budget: int
     count: Callable[[str], int]
+
+    @cached_property
+    def needles(self) -> Needles:
+        return Needles.of(self.lexemes)
 
     def of(self, groups: Sequence[Group]) -> list[Group]:
         """The groups, with passages of some long messages.

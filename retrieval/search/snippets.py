@@ -72,9 +72,9 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
 
 
 def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
-    """Where the piece of about `width` characters begins and ends that shows best why a text matches.
+    """Where the piece begins and ends that shows best why a text matches.
 
-    In whole sentences or lines, if they are not much longer.
+    It has about `width` characters: whole sentences or lines, if they are not much longer.
     """
     shown = snippet(content, needles, width=width)
     begin, end = shown.offset, shown.offset + len(shown.text)

@@ -1,6 +1,5 @@
 """`lcm up`: everything LCM needs, in one process tree until Ctrl-C."""
 
-import errno
 import os
 import signal
 import socket
@@ -32,7 +31,7 @@ from lcmsite.ops.metrics.directory import held
 from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.serving import listening
 
 logger = structlog.get_logger(__name__)
 
@@ -215,20 +214,6 @@ def _alone(name: str) -> Iterator[None]:
                 yield
                 return
         time.sleep(0.1)
-
-
-def listening(host: str, port: int, option: str, setting: str, *, taken: Sequence[int] = ()) -> socket.socket:
-    """Bind the socket of this address; an error names the option to change."""
-    try:
-        if port and port in taken:
-            raise OSError(errno.EADDRINUSE, "It is the port of the site")
-        return bound_socket(host, port)
-    except (OSError, OverflowError) as refusal:
-        why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
-        sentence = f"Cannot listen on {host} port {port}: {why}."
-        if getattr(refusal, "errno", None) == errno.EADDRINUSE:
-            raise Unavailable(f"{sentence} Choose another port with {option} or {setting}.") from refusal
-        raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
 
 
 def _url(host: str, port: int) -> str:

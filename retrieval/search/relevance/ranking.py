@@ -37,7 +37,7 @@ _TELLS_WHEN_WEIGHT = 0.5
 # The answer to a question is seldom in a message that asks the same.
 _ASKING_COSTS = 0.5
 # How much one counts that has every word of the question and not many more, and was looked up in LCM.
-ASKED_BEFORE, TOKENS_A_CHARACTER = 0.3, 0.5
+REPEATED, TOKENS_A_CHARACTER = 0.3, 0.5
 SATURATION = 0.5
 # A stretch is so many messages; the two beside it count by the second number, so that its ends matter less.
 STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
@@ -303,14 +303,14 @@ class Ranking:
         """
         enough = 1 if self.query.parsed.is_one_word else A_HANDFUL
         of_lcm = {hit.place for each in found for hit in each.hits if hit.is_of_lcm}
-        asked = {hit.place for each in found for hit in each.hits if self._was_asked(hit, of_lcm)}
+        repeated = {hit.place for each in found for hit in each.hits if self._is_repeated(hit, of_lcm)}
         complete_hits = (hit for each in found for hit in each.hits if hit.is_complete and not hit.is_of_lcm)
-        is_settled = sum(hit.place not in asked for hit in complete_hits) >= enough
+        is_settled = sum(hit.place not in repeated for hit in complete_hits) >= enough
         matches: list[RankedMatch] = []
         for each in found:
             if each.are_messages and not self.query.parsed.is_look_up:
                 # What is of LCM neither lends nor borrows.
-                matches += self._in_context([hit for hit in each.hits if not hit.is_of_lcm], asked, is_settled)
+                matches += self._in_context([hit for hit in each.hits if not hit.is_of_lcm], repeated, is_settled)
                 matches += self._each([hit for hit in each.hits if hit.is_of_lcm], is_settled)
             else:
                 matches += self._each(each.hits, is_settled)
@@ -321,7 +321,7 @@ class Ranking:
             best = [each._replace(worth=fresher(each.worth, each.order_place, self.newest)) for each in best]
         return sorted(best, reverse=True), is_relaxed
 
-    def _in_context(self, hits: Sequence[Hit], asked: Collection[Place], is_settled: bool) -> list[RankedMatch]:
+    def _in_context(self, hits: Sequence[Hit], repeated: Collection[Place], is_settled: bool) -> list[RankedMatch]:
         """Messages and their neighbours by worth; settled, only complete ones."""
         own = {hit.place: hit for hit in hits}
         complete = {hit.place for hit in hits if hit.is_complete}
@@ -329,8 +329,8 @@ class Ranking:
         speakers = speakers_of(hits)
         for hit in hits:
             worths[hit.place] *= self.weights.of_speech(hit, speakers)
-            if hit.place in asked:
-                worths[hit.place] *= ASKED_BEFORE
+            if hit.place in repeated:
+                worths[hit.place] *= REPEATED
         if not self.query.takes_neighbours:
             worths = {place: worth for place, worth in worths.items() if place in own}
         places = {
@@ -348,8 +348,8 @@ class Ranking:
             matches.append(self._match(row, worth + self.weights.of_its_own(row), row.place in complete))
         return matches
 
-    def _was_asked(self, hit: Hit, of_lcm: Collection[Place]) -> bool:
-        """Whether a message asks what the query asks and nothing else, and an agent looked it up in LCM."""
+    def _is_repeated(self, hit: Hit, of_lcm: Collection[Place]) -> bool:
+        """Whether a message asks just what the query asks, and was looked up in LCM."""
         is_as_short = hit.tokens <= len(self.query.parsed.text) * TOKENS_A_CHARACTER
         asks = self.query.is_sentence and hit.is_complete and hit.answered_in is not None and is_as_short
         return asks and hit.place + 1 in of_lcm
