@@ -110,10 +110,7 @@ class Deployment:
         8001, "The port `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
     )
     gateway_port: int = knob(
-        8002,
-        "The port `lcm up` listens on for agents that reach their models through LCM; 0 for none.",
-        low=0,
-        high=65535,
+        8002, "The port `lcm up` listens on for calls of models through LCM; 0 for none.", low=0, high=65535
     )
     gateway_upstreams: str = checked_text(
         DEFAULT_UPSTREAMS,

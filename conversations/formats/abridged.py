@@ -1,4 +1,4 @@
-"""Messages of which only what fits is kept, where the journal has the line that they came as. Pure."""
+"""Cut down messages whose whole line is in the journal. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Place:
 
 
 def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
-    """Return the message without the largest of its metadata, so that at most `most` bytes remain.
+    """Return the message with at most `most` bytes: the largest metadata go.
 
     A message that fits is returned as it is.
     """
@@ -50,7 +50,7 @@ def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
 
 
 def place_of(metadata: Any) -> Place | None:
-    """Return where the journal has the whole line of a message, if the message is abridged."""
+    """Return where the journal has the whole line of an abridged message."""
     found = metadata.get(KEY) if isinstance(metadata, Mapping) else None
     if not isinstance(found, Mapping) or found.keys() != {"subpath", "position"}:
         return None

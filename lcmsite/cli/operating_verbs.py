@@ -57,8 +57,7 @@ def serve_gateway(session: Session, arguments: Namespace) -> None:
     """
     # Not imported above: only this verb needs the server.
     from lcmsite.gateway.gateway_app import application
-    from lcmsite.management.commands.up import listening
-    from lcmsite.server.serving import serve
+    from lcmsite.server.serving import listening, serve
 
     host = arguments.host or settings.DEPLOYMENT.host
     port = arguments.port or settings.DEPLOYMENT.gateway_port or DEFAULT_GATEWAY_PORT

@@ -52,7 +52,7 @@ def _handled(host: Host, event: dict[str, object]) -> str:
 
 
 def start_replay(name: str) -> None:
-    """Have the spool worked on by a process that outlives this one, unless there is one."""
+    """Have a process that outlives this one work on the spool, if none does."""
     lock = spool.hold()
     if lock is None:
         # It looks again before it ends.

@@ -68,7 +68,10 @@ def entries() -> list[tuple[str, dict[str, Any]]]:
 
 
 def hold() -> int | None:
-    """A lock on the work on the spool, as a file descriptor to close; None if another process has it."""
+    """Lock the work on the spool; None if another process has it.
+
+    The lock is a file descriptor, and is held until it is closed.
+    """
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder() / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
+
+from conversations.errors import Invalid, Unavailable
 
 SECONDS_TO_FINISH = 10
 # More than the clients that come while all processes are busy for a moment; the system may allow fewer.
@@ -52,6 +55,20 @@ def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan:
         backlog=ACCEPTED_AT_ONCE,
     )
     Server(config).run(sockets=[listener])
+
+
+def listening(host: str, port: int, option: str, setting: str, *, taken: Sequence[int] = ()) -> socket.socket:
+    """Bind the socket of this address; an error names the option to change."""
+    try:
+        if port and port in taken:
+            raise OSError(errno.EADDRINUSE, "It is the port of the site")
+        return bound_socket(host, port)
+    except (OSError, OverflowError) as refusal:
+        why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
+        sentence = f"Cannot listen on {host} port {port}: {why}."
+        if getattr(refusal, "errno", None) == errno.EADDRINUSE:
+            raise Unavailable(f"{sentence} Choose another port with {option} or {setting}.") from refusal
+        raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Runs of tau-bench: what was said and called in a task. Pure.
+"""Runs of tau-bench: the messages and calls of a task. Pure.
 
     [{"task_id", "trial", "reward", "info", "traj": [a message of the Chat Completions API, ...]}, ...]
 

@@ -255,8 +255,7 @@ def _recorder(exchange: Exchange) -> Recorder:
 
 
 def _answers() -> None:
-    with connections["default"].cursor() as cursor:
-        cursor.execute("SELECT 1")
+    connections["default"].ensure_connection()
 
 
 def _tidily(work: Callable[[], T]) -> T:

@@ -2,13 +2,12 @@
 
 import os
 import signal
-import socket
 import sys
 import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
@@ -21,7 +20,7 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from conversations.errors import Invalid, Unavailable
+from conversations.errors import Unavailable
 from lcmsite.cli.cli_session import default_workspace
 from lcmsite.connections import own_database, require_servers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
