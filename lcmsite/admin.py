@@ -1,4 +1,4 @@
-"""Admin tables of users, memberships, keys and lockouts; services change them."""
+"""Admin tables of users, keys, lockouts and the gateway; services change them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from conversations.admin_rows import RowsAdmin, page_in, scope_of, service_action
+from conversations.admin import conversation
+from conversations.admin_rows import RowsAdmin, page_in, page_of, scope_of, service_action
 from lcmsite.access import keys, users
-from lcmsite.models import ApiKey, Membership
+from lcmsite.models import ApiKey, GatewayExchange, Membership
 from lcmsite.types import Role
 
 admin.site.unregister(User)
@@ -141,4 +142,12 @@ admin.site.register(
     list_display=("action_time", "user", "__str__"),
     list_select_related=("user", "content_type"),
     search_fields=("user__username", "object_repr"),
+)
+admin.site.register(
+    GatewayExchange,
+    RowsAdmin,
+    list_display=("exchange_id", conversation, "surface", "side", "model", "status", "is_complete", "received_at"),
+    search_fields=("conversation__session_id",),
+    ordering=("-exchange_id",),
+    view_on_site=lambda self, obj: page_of(obj.conversation, "transcript"),
 )

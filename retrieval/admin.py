@@ -1,4 +1,4 @@
-"""Admin tables of receipts, map runs and grants; grants can be revoked."""
+"""Admin tables of receipts, map runs, embedders and grants; grants can be revoked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from conversations.admin import conversation
 from conversations.admin_rows import RowsAdmin, page_in, page_of, scope_of, service_action
 from retrieval.delegation.grants import Grants
 from retrieval.models import AssemblyReceipt, Grant, MapEvent, MapItem, MapRun
+from retrieval.semantic.models import EmbeddedConversation, Embedder
 
 admin.site.register(
     AssemblyReceipt,
@@ -70,4 +71,19 @@ admin.site.register(
     search_fields=("run__run_id",),
     ordering=("-event_id",),
     view_on_site=lambda self, obj: _page_of_map_run(obj.run),
+)
+admin.site.register(
+    Embedder,
+    RowsAdmin,
+    list_display=("embedder_id", "model", "dimension", "state", "created_at", "switched_at"),
+    search_fields=("model",),
+    ordering=("-embedder_id",),
+)
+admin.site.register(
+    EmbeddedConversation,
+    RowsAdmin,
+    list_display=("job_id", conversation, "embedder_id", "upto_seq", "passages", "state", "attempts"),
+    search_fields=("conversation__session_id",),
+    ordering=("-job_id",),
+    view_on_site=lambda self, obj: page_of(obj.conversation, "transcript"),
 )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 from django.apps import apps
-from django.db import connection
+from django.db import connection, transaction
 from pytest_django import DjangoDbBlocker
 
 # Sequences of what migrations write.
@@ -49,20 +49,25 @@ def empty_all_tables() -> None:
     # The queues' own tables: what is left in them would be taken for the next test's.
     tables |= {table for table in connection.introspection.table_names() if table.startswith("huey_")}
     with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
-        cursor.execute(
-            "SELECT relname FROM unnest(%s::text[]) AS relname WHERE pg_relation_size(relname::regclass) > 0",
-            [sorted(tables)],
-        )
-        written = [table for (table,) in cursor.fetchall()]
-        for table in written:
-            cursor.execute(f"DELETE FROM {table}")
-        cursor.execute(
-            "SELECT setval(sequencename::regclass, start_value, false) FROM pg_sequences"
-            " WHERE last_value IS NOT NULL AND sequencename != ALL(%s)",
-            [list(OF_MIGRATIONS)],
-        )
-        cursor.execute("SET session_replication_role = origin")
+        with transaction.atomic():
+            cursor.execute("SET LOCAL session_replication_role = replica")
+            # What others are about to commit is waited for.
+            cursor.execute(f"LOCK TABLE {', '.join(sorted(tables))}")
+            cursor.execute(
+                "SELECT relname FROM unnest(%s::text[]) AS relname WHERE pg_relation_size(relname::regclass) > 0",
+                [sorted(tables)],
+            )
+            written = [table for (table,) in cursor.fetchall()]
+            for table in written:
+                cursor.execute(f"DELETE FROM {table}")
+            cursor.execute(
+                "SELECT setval(sequencename::regclass, start_value, false) FROM pg_sequences"
+                " WHERE last_value IS NOT NULL AND sequencename != ALL(%s)",
+                [list(OF_MIGRATIONS)],
+            )
+            cursor.execute("SET LOCAL session_replication_role = origin")
         # What a transaction has written is gone with it.
         if written and not connection.in_atomic_block:
             cursor.execute(f"VACUUM {', '.join(written)}")
+            # As of a table that is new; of one that was found empty, the planner expects no rows.
+            cursor.execute("UPDATE pg_class SET reltuples = -1 WHERE oid = ANY (%s::regclass[])", [written])

@@ -46,11 +46,13 @@ def test_a_job_that_nobody_takes_is_a_warning_and_no_reason_to_be_taken_out(clie
 @pytest.mark.django_db
 def test_a_migration_that_is_not_applied_is_named(client):
     with connect(autocommit=True) as committed:
-        committed.execute("UPDATE django_migrations SET name = '0001_other' WHERE app = 'lcmsite'")
+        committed.execute("UPDATE django_migrations SET name = 'other' WHERE app = 'lcmsite' AND name = '0001_initial'")
         try:
             response = client.get("/readyz")
         finally:
-            committed.execute("UPDATE django_migrations SET name = '0001_initial' WHERE app = 'lcmsite'")
+            committed.execute(
+                "UPDATE django_migrations SET name = '0001_initial' WHERE name = 'other'"
+            )
 
     assert response.status_code == 503
     assert response.json()["missing"] == ["migration lcmsite.0001_initial is not applied"]

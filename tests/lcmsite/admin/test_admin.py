@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from axes.models import AccessAttempt
@@ -16,6 +17,7 @@ from django.db import connection, models
 from django.db.models import F
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.history.models import SessionSummaryChild, SessionSummaryMemory
@@ -48,13 +50,14 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys, users
-from lcmsite.models import ApiKey, Membership
+from lcmsite.models import ApiKey, GatewayExchange, Membership
 from lcmsite.types import Role
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.types import MapKind
 from retrieval.models import Grant
+from retrieval.semantic.models import EmbeddedConversation, Embedder
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.harbour import a_harbour
 from tests.made_once import made_once
@@ -148,6 +151,17 @@ def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
     branches = Branches.from_settings(scope)
     branches.move_head(conversation_id=key, head_seq=head_seq - 1)
     branches.move_head(conversation_id=key, head_seq=head_seq)
+    embedder = Embedder.objects.create(url="http://127.0.0.1:1", model="e5", question_model="e5", dimension=3)
+    EmbeddedConversation.objects.create(embedder=embedder, conversation_id=key)
+    GatewayExchange.objects.create(
+        exchange_key=UUID(int=1),
+        workspace_id=scope.workspace_id,
+        conversation_id=key,
+        surface="messages",
+        request_chain=b"1",
+        request_seq=1,
+        received_at=timezone.now(),
+    )
 
 
 @pytest.fixture
