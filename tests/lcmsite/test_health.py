@@ -50,9 +50,7 @@ def test_a_migration_that_is_not_applied_is_named(client):
         try:
             response = client.get("/readyz")
         finally:
-            committed.execute(
-                "UPDATE django_migrations SET name = '0001_initial' WHERE name = 'other'"
-            )
+            committed.execute("UPDATE django_migrations SET name = '0001_initial' WHERE name = 'other'")
 
     assert response.status_code == 503
     assert response.json()["missing"] == ["migration lcmsite.0001_initial is not applied"]
