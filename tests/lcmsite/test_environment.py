@@ -111,7 +111,7 @@ def test_each_name_says_what_it_is_for():
 
 def test_only_the_settings_read_the_environment():
     # These hand it on to the processes they start, lend tiktoken and the Prometheus client a directory by it, or look
-    # for the sessions of agents where these keep them.
+    # for the sessions and the settings of agents where these keep them.
     others = {
         "lcmsite/ops/supervisor.py",
         "lcmsite/embedded_postgres/cluster.py",
@@ -120,6 +120,9 @@ def test_only_the_settings_read_the_environment():
         "lcmsite/ops/metrics/directory.py",
         "conversations/content/tokens.py",
         "lcmsite/importing/discovery_verbs.py",
+        "lcmsite/hosts/hook.py",
+        "lcmsite/hosts/host_state.py",
+        "lcmsite/hosts/host_verbs.py",
     }
     readers = {
         str(file.relative_to(PROJECT))
