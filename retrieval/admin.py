@@ -1,4 +1,4 @@
-"""Admin tables of receipts, map runs, embedders and grants; grants can be revoked."""
+"""Admin tables of receipts, map runs, embedders and grants."""
 
 from __future__ import annotations
 

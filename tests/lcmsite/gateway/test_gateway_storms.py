@@ -42,7 +42,7 @@ def test_fifty_streams_at_once_pass_whole_and_memory_stays_flat(gateway):
             each.join()
         sizes.append(process.memory_info().rss / 1024**2)
 
-    assert failed == []
+    assert [(each.status_code, each.text) for each in failed] == []
     assert sizes[-1] - sizes[1] < 40
     eventually(lambda: not list(gateway.spool.glob("*.exchange")), seconds=120)
 

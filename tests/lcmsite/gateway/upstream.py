@@ -14,6 +14,11 @@ from typing import Any
 Handler = BaseHTTPRequestHandler
 
 
+class _Server(ThreadingHTTPServer):
+    # Of connections that wait to be accepted: a storm brings many at once.
+    request_queue_size = 100
+
+
 class Upstream:
     """Takes requests as they come, and answers as `reply` does."""
 
@@ -55,7 +60,7 @@ class Upstream:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
+        self.server = _Server(("127.0.0.1", 0), Taking)
         self.server.daemon_threads = True
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
 
