@@ -178,7 +178,8 @@ def test_an_error_of_the_upstream_passes_as_it_is(gateway, surface):
 
     assert {(each.status_code, each.content, each.headers["retry-after"]) for each in answers} == {(529, refusal, "17")}
     assert recorded(gateway, 1) == ["Hello 😀"]
-    assert {each.error for each in GatewayExchange.objects.filter(conversation=mine(gateway))} == {"overloaded_error"}
+    exchanges = GatewayExchange.objects.filter(conversation=mine(gateway))
+    eventually(lambda: {each.error for each in exchanges.all()} == {"overloaded_error"})
 
 
 def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gateway):
