@@ -324,6 +324,7 @@ def test_a_session_summary_is_renewed_for_the_branch_that_is_active():
     assert (before.last_seq, after.summary.last_seq, after.created) == (8, 9, True)
     report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run()
     assert report.is_clean, report.findings
+    assert_ledgers_survive([conversation_id])
 
 
 def test_coverage_counts_what_was_left_and_finds_no_gap(harbour):
