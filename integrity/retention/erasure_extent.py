@@ -98,8 +98,8 @@ class Extent:
         files, kept = _files(conversation_id, ids, file_ids)
         values = {"id": conversation_id, "files": [each.file_id for each in files]}
         written = rows(SQL["outputs_of_map_runs"], values)
-        if own := [file_id for file_id, is_own in written if is_own]:
-            files, kept = _files(conversation_id, ids, [*file_ids, *own])
+        if written_here := [file_id for file_id, is_here in written if is_here]:
+            files, kept = _files(conversation_id, ids, [*file_ids, *written_here])
         return cls(
             conversation_id=conversation_id,
             is_whole=is_whole,
@@ -107,7 +107,7 @@ class Extent:
             summaries=tuple(ErasedSummary(*row) for row in rows(SQL["summaries_to_erase"], [array(ids)])),
             files=tuple(files),
             file_ids_kept=tuple(kept),
-            written_elsewhere=len(written) - len(own),
+            written_elsewhere=len(written) - len(written_here),
         )
 
     @property
