@@ -1,4 +1,4 @@
-"""Check head moves and session summaries of a ledger, and where conversations belong. Pure."""
+"""Check head moves and session summaries of a ledger. Pure."""
 
 from __future__ import annotations
 

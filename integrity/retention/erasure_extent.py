@@ -193,7 +193,7 @@ class Extent:
 def _files(
     conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str]
 ) -> tuple[list[ErasedFile], list[str]]:
-    """These files and those that only these messages need; then those that others need, too."""
+    """The files to erase; then those that other messages need, too."""
     files, kept = [], []
     values = {"id": conversation_id, "messages": list(message_ids), "files": list(file_ids)}
     for file_id, size, is_needed, is_shared in rows(SQL["files_to_erase"], values):
