@@ -12,7 +12,9 @@ from compaction.hosts.branching import Branches
 from conversations.content.lossless_values import require_names
 from conversations.errors import StaleHead
 from conversations.formats.rendered import MessageFormat
+from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
+from conversations.store.injected import screened
 from conversations.types import AppendResult, NewMessage
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext
@@ -87,7 +89,7 @@ class Turns:
         store = self.branches.store
         conversation = store.scope.conversation(conversation_id, locked=True)
         appended = None
-        if not self._is_stored(conversation_id, new):
+        if not _is_stored(conversation, new, head_seq):
             if expected_seq is not None and conversation.head_seq != expected_seq:
                 raise StaleHead(
                     f"The head of conversation {conversation_id} is at seq {conversation.head_seq}, not at"
@@ -102,13 +104,17 @@ class Turns:
         head = store.get_conversation(conversation_id=conversation_id).head_seq
         return Turn(conversation_id, head, appended, context)
 
-    def _is_stored(self, conversation_id: int, messages: Sequence[NewMessage]) -> bool:
-        """Whether all of these messages were stored before, under their keys."""
-        keys = [message.idempotency_key for message in messages]
-        if not keys or None in keys:
-            return False
-        found = self.branches.store.scope.conversation(conversation_id).messages.filter(idempotency_key__in=keys)
-        return found.count() == len(set(keys))
+
+def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_seq: int | None) -> bool:
+    """Whether all that is stored of these messages is there, under their keys."""
+    left = screened(messages).messages
+    if messages and not left:
+        # LCM injected all of it: there is nothing to store, but the head may have to be moved.
+        return head_seq in (None, conversation.head_seq)
+    keys = [message.idempotency_key for message in left]
+    if not keys or None in keys:
+        return False
+    return conversation.messages.filter(idempotency_key__in=keys).count() == len(set(keys))
 
 
 def _keyed(message: NewMessage, key: str | None, place: int) -> NewMessage:

@@ -22,7 +22,7 @@ SCHEMA = {
 
 
 def a_map_run(*, kind: str = "llm", items: int = 3, conversation_id: int | None = None, **terms: Any) -> MapRun:
-    """A submitted run over the numbers from 1."""
+    """A submitted run over the numbers from 1, or over a file."""
     given = {
         "prompt": "Label {{item}}.",
         "model": "chat" if kind == "llm" else "",
@@ -32,7 +32,7 @@ def a_map_run(*, kind: str = "llm", items: int = 3, conversation_id: int | None 
     request = MapRequest(
         kind=MapKind(kind),
         output_schema=SCHEMA,
-        items=[{"n": n} for n in range(1, items + 1)],
+        items=None if "input_file_id" in terms else [{"n": n} for n in range(1, items + 1)],
         conversation_id=conversation_id or a_conversation("There is much to label.").conversation_id,
         **given,
     )
@@ -45,4 +45,5 @@ def completed(run: MapRun) -> MapRun:
         for lease in leases:
             lease.complete(json.dumps({"label": f"label {lease.row.position}"}), actor="test")
     assert finish_if_over(run.pk, actor="test")
+    run.refresh_from_db()
     return run

@@ -104,14 +104,17 @@ class HistoryWorker:
         models = callable_models(chain_of(self.history.compaction.summarizer), now=self.now)
         if not any(models.values()):
             return
-        for workspace_id, conversation_id, project_id, attempts, last_at in sql.rows(
-            _STATEMENTS["history_waiting_for_a_model"]
-        ):
-            pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(attempts, 10))
-            if attempts < MOST_ATTEMPTS and (last_at is None or last_at + pause <= self.now()):
-                history_jobs.request(
-                    workspace_id=workspace_id,
-                    reason=HistoryReason.REDO,
-                    conversation_id=conversation_id,
-                    project_id=project_id,
-                )
+        due = {
+            "most_attempts": MOST_ATTEMPTS,
+            "pause": PAUSE,
+            "longest_pause": LONGEST_PAUSE,
+            "now": self.now(),
+            "limit": self.history.policy.most_requested,
+        }
+        for workspace_id, conversation_id, project_id in sql.rows(_STATEMENTS["history_waiting_for_a_model"], due):
+            history_jobs.request(
+                workspace_id=workspace_id,
+                reason=HistoryReason.REDO,
+                conversation_id=conversation_id,
+                project_id=project_id,
+            )

@@ -34,6 +34,7 @@ from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, SessionSummaryResult
 from compaction.policy import CompactionPolicy, HistoryPolicy
 from compaction.run import compaction_lock
+from compaction.sources import withheld_items
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import JobState
@@ -45,6 +46,13 @@ from conversations.store.conversations import ConversationStore
 from conversations.work.queue import Lease
 
 _STATEMENTS = sql.load("compaction/history.sql")
+
+
+class QuarantinesChanged(Conflict):
+    """A source was quarantined or released while a summarizer read it."""
+
+    code = "quarantines_changed"
+    retryable = True
 
 
 def _jobs() -> QuerySet[HistoryJob]:
@@ -81,7 +89,7 @@ class SessionHistory:
         """Make a conversation's session summary, or renew it if there is something new.
 
         A degraded or damaged one is made again. Arcs and epochs follow in the background. Raises Invalid if the
-        conversation has no text; ConversationBusy while it is compacted or summarized.
+        conversation has no text; ConversationBusy while it is compacted or summarized; QuarantinesChanged, retryable.
         """
         conversation = self.store.scope.conversation(conversation_id)
         before = current_of(conversation.pk)
@@ -139,6 +147,7 @@ class SessionHistory:
             is_wrong = current is not None and is_overtaken(current, reason)
             if current is not None and not is_wrong and not is_due(current, conversation, reason):
                 return current
+            withheld = withheld_items(conversation_id)
             sources = sources_of_conversation(conversation_id)
             if not any(each.is_readable for each in sources):
                 return current
@@ -158,6 +167,9 @@ class SessionHistory:
                 held = self.store.scope.conversation(conversation_id, locked=True)
                 if held.project_id != conversation.project_id:
                     raise Conflict("The conversation was given a project meanwhile; try again.", code="project_changed")
+                # A quarantine holds the row, too: each one is seen here, or later than the summary's time.
+                if withheld_items(conversation_id) != withheld:
+                    raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
                 if lease is not None:
                     lease.renew(attempts=1)
                 write(made, sources)

@@ -17,7 +17,7 @@ from compaction.rendering import context_cost_of
 from compaction.sources import withheld_items
 from conversations.audit import Act, AuditLog
 from conversations.content.large_texts.moving import whole
-from conversations.errors import Conflict, Invalid, StaleHead
+from conversations.errors import Conflict, Invalid, StaleHead, TooLarge
 from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, HeadMove
 from conversations.scope import EVERYTHING, Scope
@@ -42,6 +42,8 @@ from conversations.types import (
 _SQL = load("conversations/branches/paths.sql")
 # So many messages are copied by one append of a fork.
 COPIED_AT_ONCE = 200
+# And so many by a fork, which is one transaction.
+MOST_COPIED = 20_000
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Branches:
     def messages_on_path(self, *, conversation_id: int) -> Iterator[MessageRecord]:
         """Yield the messages on the active path, oldest first, with their whole texts.
 
-        Conflict at one that is quarantined.
+        Conflict at one that is quarantined, or whose text is in a file that is.
         """
         conversation = self.store.scope.conversation(conversation_id)
         for message in _messages(conversation, conversation.head_seq):
@@ -141,8 +143,10 @@ class Branches:
         """Open a conversation that shares the past of another, up to `at_seq`.
 
         It gets copies of the messages on the path to there, with their times and idempotency keys, and the other as its
-        parent; from then on both go their own ways. The same fork again gives it back. Raises NotFound; Invalid for a
-        seq that there is not; Conflict if a conversation of this name exists already, or a message is quarantined.
+        parent; from then on both go their own ways. The same fork again gives it back; without `at_seq`, also where the
+        other has gone on since. Raises NotFound; Invalid for a seq that there is not; TooLarge for a path of more than
+        20,000 messages; Conflict if a conversation of this name exists already, or a message or a file that holds a
+        text of one is quarantined.
         """
         source = self.store.scope.conversation(conversation_id)
         last = source.head_seq if at_seq is None else at_seq
@@ -159,9 +163,16 @@ class Branches:
         detail = {"of": conversation_id, "at_seq": last}
         if not fork.created:
             acts = AuditLog(store.scope).list_acts(conversation_id=fork.conversation_id, act=Act.FORK, limit=1)
-            if [act.detail for act in acts] == [detail]:
+            wanted = {"of": conversation_id} if at_seq is None else detail
+            if any(wanted.items() <= act.detail.items() for act in acts):
                 return fork
             raise Conflict(f"There is a conversation {session_id[:80]!r} already.", code="conversation_exists")
+        [(count,)] = rows(_SQL["count_on_path"], {"id": conversation_id, "seq": last})
+        if count > MOST_COPIED:
+            raise TooLarge(
+                f"at_seq: the path to message {last} has {count:,} messages, and a fork copies at most {MOST_COPIED:,}."
+                " Fork at an earlier message."
+            )
         store.open_conversation(session_id=session_id, parent_session_id=source.session_id, parent_link=ParentLink.FORK)
         messages = map(_copy, _messages(source, last))
         while batch := list(islice(messages, COPIED_AT_ONCE)):
@@ -182,8 +193,9 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
         ids = [message_id for message_id, _ in found]
         needed = files_of(ids)
         for message_id in ids:
-            if f"msg_{message_id}" in withheld:
-                raise Conflict(f"msg_{message_id} is quarantined; repair or release it, or fork before it.")
+            for id in (f"msg_{message_id}", *(entry[0] for entry in needed.get(message_id, ()))):
+                if id in withheld:
+                    raise Conflict(f"{id} is quarantined; repair or release it, or fork before msg_{message_id}.")
         for message in messages_of(ids):
             yield whole(message, files=files) if needed.get(message.message_id) else message
         after = found[-1][1]

@@ -201,10 +201,9 @@ WHERE NOT EXISTS (
 ORDER BY project_id LIMIT %(limit)s
 
 -- name: history_waiting_for_a_model
--- Conversations and projects with a current summary that waits for a model: with the time of that summary, and how often
--- and when last making it again was tried since.
-SELECT s.workspace_id, s.conversation_id, CASE WHEN s.depth > 0 THEN s.project_id END AS project_id,
-       tried.count, tried.last_at
+-- Conversations and projects with a current summary that waits for a model, oldest first: those for which making it again
+-- was not tried too often since, nor too recently.
+SELECT s.workspace_id, s.conversation_id, CASE WHEN s.depth > 0 THEN s.project_id END AS project_id
 FROM session_summaries s
 CROSS JOIN LATERAL (
     SELECT count(*) AS count, max(j.finished_at) AS last_at FROM history_jobs j
@@ -217,4 +216,7 @@ WHERE s.is_degraded AND s.quality @> '{"waits": true}' AND s.erased_by_id IS NUL
       SELECT FROM history_jobs j WHERE j.state IN ('queued', 'leased')
         AND (j.conversation_id = s.conversation_id OR s.depth > 0 AND j.project_id = s.project_id)
   )
-ORDER BY s.created_at, s.summary_id
+  AND tried.count < %(most_attempts)s
+  AND (tried.last_at IS NULL
+       OR tried.last_at + least(%(longest_pause)s, %(pause)s * power(2, least(tried.count, 10))) <= %(now)s)
+ORDER BY s.created_at, s.summary_id LIMIT %(limit)s

@@ -1,14 +1,45 @@
-"""Check session summaries of a ledger, and where conversations belong. Pure."""
+"""Check head moves and session summaries of a ledger. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conversations.content import hashing
 from conversations.ledger.compaction_checks import Covers, SummaryCheck
 from conversations.ledger.lines import as_moment, microseconds
+from conversations.ledger.message_checks import MessageCheck
 from conversations.ledger.types import Findings, Line
+
+
+@dataclass
+class MoveCheck:
+    """Checks the head moves of one conversation, which come oldest first."""
+
+    findings: Findings
+    messages: MessageCheck
+    summaries: SummaryCheck
+    # For each move: what is appended from the first seq on follows the second.
+    _moves: list[tuple[int, int]] = field(default_factory=list)
+
+    def move(self, line: Line) -> None:
+        """Check that a move follows the one before, and that its head is a message."""
+        number, at_seq = line["number"], line["at_seq"]
+        moved_at = self._moves[-1][0] if self._moves else 1
+        is_next = number == len(self._moves) + 1 and moved_at <= at_seq <= self.messages.last_seq + 1
+        self.findings.require(is_next, "move_out_of_order", "this move of the head does not follow the one before")
+        is_back = line["head_seq"] < at_seq
+        self.findings.require(is_back, "unknown_message", "this move of the head does not lead to an earlier message")
+        self._moves.append((at_seq, line["head_seq"]))
+        # Each branch has summaries of its own, which may be of the same messages.
+        self.summaries.has_branches = True
+
+    def off_path(self, head: int) -> Iterator[range]:
+        """Yield the stretches of seqs up to `head` that are not on the path to it."""
+        for at_seq, head_seq in reversed(self._moves):
+            if at_seq <= head:
+                yield range(head_seq + 1, at_seq)
+                head = head_seq
 
 
 @dataclass
@@ -17,6 +48,7 @@ class SessionCheck:
 
     findings: Findings
     summaries: SummaryCheck
+    moves: MoveCheck
     _ids: set[str] = field(default_factory=set)
     _projects: set[str] = field(default_factory=set)
     # Without its text.
@@ -85,20 +117,24 @@ class SessionCheck:
         )
 
     def _require_every_message(self) -> None:
-        """Check that the newest summary reaches each message once, up to its last."""
+        """Check that the newest summary reaches each message on its path once."""
         newest = self._newest
         # Of a ledger that does not verify, what sources reach may be without bounds.
         if newest is None or self.findings.by_code:
             return
-        covers = [self.summaries.covered_by(source) for source in newest["sources"]]
-        is_whole = sum(each.messages for each in covers if each) == newest["last_seq"]
+        last_seq, sources = newest["last_seq"], newest["sources"]
+        off_path = list(self.moves.off_path(last_seq))
+        covers = [self.summaries.covered_by(source) for source in sources]
+        is_whole = sum(each.messages for each in covers if each) + sum(map(len, off_path)) == last_seq
         if is_whole:
-            # As many as there are; so each once if they are all different.
-            seqs = bytearray(newest["last_seq"] + 1)
-            for seq in self.summaries.reached_from(newest["sources"]):
+            # As many as there are; so each once, and none off the path, if they are all different.
+            seqs = bytearray(last_seq + 1)
+            for stretch in off_path:
+                seqs[stretch.start : stretch.stop] = b"\1" * len(stretch)
+            for seq in self.summaries.reached_from(sources):
                 seqs[seq] = 1
-            is_whole = sum(seqs) == newest["last_seq"]
-        sentence = f"{newest['summary_id']} does not reach each message up to its last_seq exactly once"
+            is_whole = sum(seqs) == last_seq
+        sentence = f"{newest['summary_id']} does not reach each message of its branch up to its last_seq exactly once"
         self.findings.require(is_whole, "summary_range_mismatch", sentence)
 
 

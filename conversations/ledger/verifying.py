@@ -17,7 +17,7 @@ from conversations.ledger.file_checks import FileCheck
 from conversations.ledger.line_shapes import misfit
 from conversations.ledger.lines import FORMAT, VERSION, Place, body_in, body_of, line_hash_of, line_of
 from conversations.ledger.message_checks import MessageCheck
-from conversations.ledger.session_checks import SessionCheck, require_no_circle
+from conversations.ledger.session_checks import MoveCheck, SessionCheck, require_no_circle
 from conversations.ledger.types import Findings, LedgerReport, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
@@ -142,8 +142,8 @@ class Verifier:
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
-        self._sessions = SessionCheck(self.findings, self._summaries)
-        self._moves, self._moved_at = 0, 1
+        moves = MoveCheck(self.findings, self._messages, self._summaries)
+        self._sessions = SessionCheck(self.findings, self._summaries, moves)
         self._journal = JournalCheck(self.findings)
         self._files = FileCheck(self.findings, self._memory)
         runs = RunCheck(self.findings, self._messages)
@@ -152,7 +152,7 @@ class Verifier:
             "conversation": self._conversation,
             "message": self._messages.message,
             "part": self._messages.part,
-            "head_move": self._head_move,
+            "head_move": moves.move,
             "summary": self._summaries.summary,
             "session_summary": self._sessions.session_summary,
             "run": runs.run,
@@ -177,17 +177,6 @@ class Verifier:
         sentence = "conversations must be ordered by session_id, each once"
         self.findings.require(is_next, "unexpected_line", sentence)
         self._session_id = values["session_id"]
-
-    def _head_move(self, values: Line) -> None:
-        """Check that a move follows the one before, and that its head is a message."""
-        number, at_seq = values["number"], values["at_seq"]
-        is_next = number == self._moves + 1 and self._moved_at <= at_seq <= self._messages.last_seq + 1
-        self.findings.require(is_next, "move_out_of_order", "this move of the head does not follow the one before")
-        is_back = values["head_seq"] < at_seq
-        self.findings.require(is_back, "unknown_message", "this move of the head does not lead to an earlier message")
-        self._moves, self._moved_at = number, at_seq
-        # Each branch has summaries of its own, which may be of the same messages.
-        self._summaries.has_branches = True
 
     def _end(self, values: Line) -> None:
         self._files.finish()

@@ -7,14 +7,13 @@ kept. A file that its host has written anew is kept as another version of it, un
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 
-from conversations.content.lossless_values import is_name, require_names
+from conversations.content.lossless_values import is_name, is_storable, require_names
 from conversations.errors import NotFound
 from conversations.scope import Scoped
 from conversations.sql import load, rows
@@ -23,6 +22,8 @@ from conversations.store.journal import Journal, entry_text
 _SQL = load("conversations/journal/files.sql")
 _KEEP = load("conversations/journal/pages.sql")["insert_entries"]
 _PAGE = 1_000
+# An error names so many files.
+_LISTED = 100
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,13 @@ class JournalFiles(Scoped):
         Without a subpath, those of the session's own file, in its newest version. NotFound if there is no such file.
         """
         journal = Journal(self.scope)
-        found = {each.subpath: each for each in journal.list_subpaths(conversation_id=conversation_id, limit=_PAGE)}
+        self.scope.conversation(conversation_id)
+        where = {"id": conversation_id}
         if subpath is None:
-            own = [each for each in found.values() if re.fullmatch(r"(#\d+)?", each.subpath)]
-            newest = max(own or found.values(), key=lambda each: each.updated_at, default=None)
-            subpath = "" if newest is None else newest.subpath
-        if subpath not in found:
-            named = ", ".join(repr(each) for each in found) or "none"
+            subpath = next((each for (each,) in rows(_SQL["newest_file"], where)), "")
+        if not is_storable(subpath) or not _hashes({**where, "subpath": subpath}, after=0, limit=1):
+            listed = journal.list_subpaths(conversation_id=conversation_id, limit=_LISTED)
+            named = ", ".join(repr(each.subpath) for each in listed) or "none"
             raise NotFound(f"The journal of this conversation has no such file. It has: {named}.")
         return self._lines(journal, conversation_id, subpath)
 

@@ -71,9 +71,9 @@ class Erasures:
         """Show everything that erasing these messages and files would remove.
 
         Nothing changes yet. Name messages by a range of seqs, by ids, or both; without any, the erasure covers the
-        whole conversation. It includes files that only these messages need, and the text of every summary made from
-        them. The answer has an id and a confirmation, which `erase` accepts for an hour. Raises NotFound, and Invalid
-        if nothing is left to erase.
+        whole conversation. It includes files that only these messages need, what map runs of this conversation wrote
+        from its files, and the text of every summary made from them. The answer has an id and a confirmation, which
+        `erase` accepts for an hour. Raises NotFound, and Invalid if nothing is left to erase.
         """
         conversation = self.scope.conversation(conversation_id)
         is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
@@ -109,10 +109,11 @@ class Erasures:
         `confirmation` is the text that the preview shows. One transaction, with an act in the audit log, removes:
         texts, metadata, authors and idempotency keys of the messages, in rows and cold blocks; the texts of summaries
         made from them, and of session, arc and epoch summaries that rest on them; files, with their bytes unless
-        another file shares them, and with prompts, inputs and outputs of map runs over them, which are cancelled;
-        reasons of quarantines and questions of grants about them. Erasing a whole conversation also removes its title,
-        metadata and instructions, and the metadata of its boundaries. Rows, places and hashes stay. Summaries in the
-        active context, and those of sessions, arcs and epochs, are made again from the remaining messages.
+        another file shares them, and with prompts, inputs and outputs of map runs over them, which are cancelled, and
+        the files that these runs wrote in this conversation; reasons of quarantines and questions of grants about them.
+        Erasing a whole conversation also removes its title, metadata and instructions, and the metadata of its
+        boundaries. Rows, places and hashes stay. Summaries in the active context, and those of sessions, arcs and
+        epochs, are made again from the remaining messages.
 
         Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or differs
         from what would be erased now; ConversationBusy while a compaction is running.

@@ -79,6 +79,8 @@ class Extent:
     summaries: tuple[ErasedSummary, ...]
     files: tuple[ErasedFile, ...]
     file_ids_kept: tuple[str, ...]
+    # What map runs wrote from these files in other conversations. It stays.
+    written_elsewhere: int
 
     @classmethod
     def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
@@ -93,13 +95,11 @@ class Extent:
         found = rows(SQL["messages_to_erase"], [conversation_id, array(message_ids)])
         messages = tuple(ErasedMessage(*row) for row in found)
         ids = [message.message_id for message in messages]
-        files, kept = [], []
-        named = {"id": conversation_id, "messages": ids, "files": list(file_ids)}
-        for file_id, size, is_needed, is_shared in rows(SQL["files_to_erase"], named):
-            if is_needed and file_id not in file_ids:
-                kept.append(file_id)
-            else:
-                files.append(ErasedFile(file_id, size, bytes_stay=is_shared))
+        files, kept = _files(conversation_id, ids, file_ids)
+        values = {"id": conversation_id, "files": [each.file_id for each in files]}
+        written = rows(SQL["outputs_of_map_runs"], values)
+        if written_here := [file_id for file_id, is_here in written if is_here]:
+            files, kept = _files(conversation_id, ids, [*file_ids, *written_here])
         return cls(
             conversation_id=conversation_id,
             is_whole=is_whole,
@@ -107,6 +107,7 @@ class Extent:
             summaries=tuple(ErasedSummary(*row) for row in rows(SQL["summaries_to_erase"], [array(ids)])),
             files=tuple(files),
             file_ids_kept=tuple(kept),
+            written_elsewhere=len(written) - len(written_here),
         )
 
     @property
@@ -169,7 +170,12 @@ class Extent:
         return tuple(TextElsewhere(what, count, what in erased) for what, count in counts.items() if count)
 
     def _values(self) -> dict[str, Any]:
-        return {"conversation": self.conversation_id, "whole": self.is_whole, "ids": self.ids}
+        return {
+            "conversation": self.conversation_id,
+            "whole": self.is_whole,
+            "ids": self.ids,
+            "written_elsewhere": self.written_elsewhere,
+        }
 
     def _recount(self, tokens: TokenEstimator) -> None:
         """Update the context costs of erased summaries, now shown as placeholders."""
@@ -182,3 +188,17 @@ class Extent:
             Conversation.objects.filter(pk=self.conversation_id).update(
                 active_tokens=F("active_tokens") - costs[summary.pk] + cost
             )
+
+
+def _files(
+    conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str]
+) -> tuple[list[ErasedFile], list[str]]:
+    """The files to erase; then those that other messages need, too."""
+    files, kept = [], []
+    values = {"id": conversation_id, "messages": list(message_ids), "files": list(file_ids)}
+    for file_id, size, is_needed, is_shared in rows(SQL["files_to_erase"], values):
+        if is_needed and file_id not in file_ids:
+            kept.append(file_id)
+        else:
+            files.append(ErasedFile(file_id, size, bytes_stay=is_shared))
+    return files, kept

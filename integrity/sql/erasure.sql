@@ -36,6 +36,18 @@ WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
        OR EXISTS (SELECT FROM file_references r WHERE r.file_id = f.file_id AND r.message_id = ANY(%(messages)s)))
 ORDER BY f.file_id
 
+-- name: outputs_of_map_runs
+-- The files that map runs wrote from these files or from each other, which quote them; whether they are of this conversation.
+WITH RECURSIVE made(file_id) AS (
+    SELECT unnest(%(files)s::text[])
+    UNION
+    SELECT written.file_id FROM made JOIN map_runs r ON r.input_file_id = made.file_id,
+    LATERAL (VALUES (r.output_file_id), (r.failures_file_id)) AS written(file_id)
+    WHERE written.file_id IS NOT NULL
+)
+SELECT f.file_id, f.conversation_id = %(id)s FROM made JOIN large_files f USING (file_id)
+WHERE f.erased_by_id IS NULL AND f.file_id <> ALL(%(files)s) ORDER BY f.file_id
+
 -- name: erase_messages
 -- Remove the texts of messages; rows, places and hashes stay.
 UPDATE messages SET content = '', exact = NULL, metadata = '{}', author = NULL, idempotency_key = NULL,
@@ -91,6 +103,10 @@ SELECT (c.title IS NOT NULL)::int AS "title of the conversation",
        (SELECT count(*) FROM map_runs r WHERE r.prompt <> '{{item}}'
           AND (r.input_file_id = ANY(%(ids)s) OR r.output_file_id = ANY(%(ids)s) OR r.failures_file_id = ANY(%(ids)s))
        ) AS "map run over a file",
+       (SELECT count(*) FROM map_runs r
+        WHERE r.input_file_id = ANY(%(ids)s) OR r.output_file_id = ANY(%(ids)s) OR r.failures_file_id = ANY(%(ids)s)
+       ) AS "output_schema and delegation of a map run",
+       %(written_elsewhere)s::bigint AS "output of a map run in another conversation",
        (SELECT count(*) FROM uploads u
         WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
           AND (%(whole)s OR u.file_id = ANY(%(ids)s))) AS "file name of an upload",

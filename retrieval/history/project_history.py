@@ -59,7 +59,7 @@ class ProjectHistory:
                 owner,
                 scope=self.scope,
                 kind=None if kind is None else HistoryKind(kind),
-                conversation_id=conversation_id if owner is None else None,
+                conversation_ids=() if owner is not None or conversation_id is None else (conversation_id,),
                 behind=after,
                 limit=limit,
             )
@@ -104,7 +104,9 @@ class ProjectHistory:
             if before is None:
                 sessions = counted(sessions_ago, "session")
                 raise NotFound(f"There are fewer than {sessions} before this one in its project.")
-            [session] = entries(project, scope=self.scope, kind=HistoryKind.SESSION, conversation_id=before, limit=1)
+            [session] = entries(
+                project, scope=self.scope, kind=HistoryKind.SESSION, conversation_ids=(before,), limit=1
+            )
         return SessionAgo(
             conversation_id=conversation_id,
             sessions_ago=sessions_ago,

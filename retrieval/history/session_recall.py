@@ -145,8 +145,9 @@ def _by_meaning(
     """The sessions with the messages nearest in meaning, nearest first."""
     known = {each.conversation_id: each for each in past if each.kind is HistoryKind.SESSION}
     near = nearest_conversations(question, project=project, scope=scope)[:MOST_MATCHES]
-    for conversation_id in [each for each in near if each not in known and each != but][:MOST_LOOKED_UP]:
-        found = entries(project, scope=scope, kind=HistoryKind.SESSION, conversation_id=conversation_id, limit=1)
+    if older := [each for each in near if each not in known and each != but][:MOST_LOOKED_UP]:
+        kind = HistoryKind.SESSION
+        found = entries(project, scope=scope, kind=kind, conversation_ids=older, limit=len(older))
         known |= {each.conversation_id: each for each in found}
     return [known[each] for each in near if each in known and known[each].id is not None]
 

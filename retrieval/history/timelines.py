@@ -20,10 +20,11 @@ _COLUMNS = (
     "confidence", "is_degraded", "erased",
 )  # fmt: skip
 _KINDS = tuple(HistoryKind)
-# Conditions of `entries`.
-_OF_KIND = "depth = %(depth_asked)s"
-_OF_CONVERSATION = "conversation_id = %(conversation_id)s"
-_OF_IDS = "id = ANY(%(ids)s::text[])"
+# Conditions of `entries`, on summaries and conversations.
+_OF_KIND = "s.depth = %(depth_asked)s"
+_OF_CONVERSATIONS = "c.conversation_id = ANY(%(conversation_ids)s::bigint[])"
+_OF_IDS = "s.summary_id = ANY(%(ids)s::text[])"
+_NONE = "false"
 
 
 def project_named(name: str, scope: Scope) -> Project:
@@ -48,7 +49,7 @@ def entries(
     *,
     scope: Scope,
     kind: HistoryKind | None = None,
-    conversation_id: int | None = None,
+    conversation_ids: Sequence[int] = (),
     ids: Sequence[str] = (),
     behind: Sequence[Any] | None = None,
     limit: int,
@@ -63,24 +64,32 @@ def entries(
         "workspace_id": scope.workspace_id,
         "project_id": project_id,
         "depth_asked": None if kind is None else kind.depth,
-        "conversation_id": conversation_id,
+        "conversation_ids": list(conversation_ids),
         "ids": texts(ids),
         "latest_at": latest_at,
         "depth": depth,
         "key": key,
         "limit": limit,
     }
-    conditions = {
-        _OF_KIND: kind is not None,
-        _OF_CONVERSATION: conversation_id is not None,
-        _OF_IDS: bool(ids),
-        _SQL["behind"]: behind is not None,
-    }
     owner = _owner(project_id=project_id, workspace_id=scope.workspace_id)
+    is_of_sessions = kind in (None, HistoryKind.SESSION)
+    of_summaries = [
+        owner.format("s"),
+        *([] if kind is None else [_OF_KIND]),
+        *([_NONE] if conversation_ids else []),
+        *([_OF_IDS] if ids else []),
+    ]
+    of_conversations = [
+        owner.format("c"),
+        *([] if is_of_sessions else [_NONE]),
+        *([_OF_CONVERSATIONS] if conversation_ids else []),
+        *([_OF_IDS] if ids else []),
+    ]
     statement = _SQL["entries"].format(
-        of_summaries=owner.format("s"),
-        of_conversations=owner.format("c"),
-        conditions=" AND ".join(each for each, is_set in conditions.items() if is_set) or "true",
+        of_summaries=" AND ".join(of_summaries),
+        of_conversations=" AND ".join(of_conversations),
+        of_parents=owner.format("s"),
+        behind="true" if behind is None else _SQL["behind"],
     )
     found = rows(statement, values)
     hidden = quarantined_in(project=project, scope=scope)

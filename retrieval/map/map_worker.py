@@ -11,13 +11,13 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from django.db import Error, connection, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.guards import callable_models
@@ -61,6 +61,13 @@ _MOST_SCHEMAS = 100
 
 # How often runs are ended while others go on.
 _SECONDS_BETWEEN_ENDS = 2.0
+
+# Between trials to reach a database that is away.
+_SECONDS_BETWEEN_TRIALS = 1.0
+OUTAGES = (OperationalError, InterfaceError)
+
+# The calls under way, and those whose results are not recorded yet.
+Calls = dict[Future[Reply | ModelFailed], ItemLease]
 
 _at_work = threading.Lock()
 
@@ -119,26 +126,29 @@ class MapWorker:
 
     def _work(self, threads: ThreadPoolExecutor) -> None:
         until = self.clock() + self.slice_seconds
-        calls: dict[Future[Reply | ModelFailed], ItemLease] = {}
+        calls: Calls = {}
         beat = looked = began = self.clock()
+        # When the database went away; results wait for it as long as a lease lasts.
+        away_since: float | None = None
         try:
             while True:
-                while self.clock() < until and len(calls) < self.most_calls:
-                    lease = claim_next(worker=self.name, lease_seconds=self.lease_seconds)
-                    if lease is None:
-                        break
-                    if not calls and looked == began:
-                        # Should this process die, another goes on when its leases have ended.
-                        wake_workers(self.slice_seconds + self.lease_seconds)
-                    calls[threads.submit(ItemCall.of(lease, self.policy).carry_out)] = lease
-                if not calls:
-                    return
-                ended, _ = wait(calls, timeout=1.0, return_when=FIRST_COMPLETED)
-                for call in ended:
-                    self._record(calls.pop(call), call.result())
-                if self.clock() - looked > _SECONDS_BETWEEN_ENDS:
-                    looked = self.clock()
-                    self._finish_runs()
+                try:
+                    self._claim(threads, calls, until, is_first=looked == began)
+                    if not calls:
+                        return
+                    ended, _ = wait(calls, timeout=1.0, return_when=FIRST_COMPLETED)
+                    self._record_ended(calls, ended)
+                    if self.clock() - looked > _SECONDS_BETWEEN_ENDS:
+                        looked = self.clock()
+                        self._finish_runs()
+                    away_since = None
+                except OUTAGES as outage:
+                    away_since = away_since or self.clock()
+                    if not calls or self.clock() - away_since > self.lease_seconds:
+                        raise
+                    logger.warning("database_away", work="MapItem", error=type(outage).__name__)
+                    connection.close()
+                    time.sleep(_SECONDS_BETWEEN_TRIALS)
                 if self.clock() - beat > self.lease_seconds / 3:
                     beat = self.clock()
                     self._renew(calls)
@@ -146,7 +156,36 @@ class MapWorker:
             for call in calls:
                 call.cancel()
 
-    def _renew(self, calls: dict[Future[Reply | ModelFailed], ItemLease]) -> None:
+    def _claim(self, threads: ThreadPoolExecutor, calls: Calls, until: float, *, is_first: bool) -> None:
+        """Begin calls, as many as may be under way."""
+        while self.clock() < until and len(calls) < self.most_calls:
+            lease = claim_next(worker=self.name, lease_seconds=self.lease_seconds)
+            if lease is None:
+                return
+            if not calls and is_first:
+                # Should this process die, another goes on when its leases have ended.
+                wake_workers(self.slice_seconds + self.lease_seconds)
+            calls[threads.submit(ItemCall.of(lease, self.policy).carry_out)] = lease
+
+    def _record_ended(self, calls: Calls, ended: Iterable[Future[Reply | ModelFailed]]) -> None:
+        """Record what came of calls; while the database is away, they stay."""
+        for call in ended:
+            # The guards of a model need the database, too: such a call has no result.
+            failure: BaseException | None = call.exception()
+            if not isinstance(failure, Error):
+                try:
+                    self._record(calls[call], call.result())
+                except OUTAGES:
+                    raise
+                except Error as refusal:
+                    # It would be refused again.
+                    failure = refusal
+            if failure is not None:
+                # The item is claimed again when its lease has ended; others go on.
+                logger.error("result_not_recorded", row=calls[call].row.pk, error=type(failure).__name__)
+            del calls[call]
+
+    def _renew(self, calls: Calls) -> None:
         for lease in calls.values():
             try:
                 lease.renew()

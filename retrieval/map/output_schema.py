@@ -6,10 +6,11 @@ JSON Schema, Draft 2020-12. A `$ref` leads to a place within the schema: nothing
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -24,25 +25,88 @@ from conversations.errors import Invalid
 
 MOST_SCHEMA_CHARACTERS = 64_000
 MOST_SCHEMA_LEVELS = 40
-# The most references followed while one value is checked: they multiply where each leads to several others.
+# The most references followed while one value is checked: they multiply where each leads to several others, and so do
+# the keywords that ask what others have evaluated.
 MOST_REFERENCES = 20_000
-# Python tries a regular expression at every place and in every way: hence bounds on expression and text.
+# Python tries a regular expression at every place and in every way: hence bounds on expression and text, and on all
+# ways in which the texts of one value can be tried.
 MOST_PATTERN_CHARACTERS = 200
 MOST_UNBOUNDED = 2
+MOST_WAYS = 10_000_000
+MOST_TRIALS = 5_000_000_000
 MOST_MATCHED_CHARACTERS = 1_000
 MOST_ERRORS = 10
 MOST_ERROR_CHARACTERS = 300
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
-_UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})")
-_REPEATED_GROUP = re.compile(r"(?<!\\)\)(?:[*+]|\{)")
-_BACK_REFERENCE = re.compile(r"\\[1-9]|\(\?P=")
+_MULTIPLYING = (*_REFERENCES, "unevaluatedItems", "unevaluatedProperties")
+# The pieces of an expression that matter: a class, an escape or the opening of a group hides what it contains.
+_PIECE = re.compile(
+    r"""
+      (?P<back>\\[1-9]|\(\?P=)
+    | (?P<hidden>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?\#[^)]*\))
+    | (?P<open>\((?:\?P?<\w+>|\?<?[=!:>]|\?\(\w+\)|\?[a-zA-Z-]+[:)])?)
+    | (?P<close>\)(?P<repeated>[*+{])?)
+    | (?P<either>\|)
+    | (?P<quantifier>[*+?]|\{(?P<low>\d*)(?P<comma>,?)(?P<high>\d*)\})[?+]?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 _PROBES: tuple[Any, ...] = (None, {}, [], "", 0)
 
 
-class TooManyReferences(Exception):
-    """A value led through more references than are followed."""
+class TooMuchWork(Exception):
+    """A value takes more references or trials of a pattern than are made."""
+
+
+@dataclass(frozen=True)
+class PatternCost:
+    """In how many ways a regular expression can be tried at one place of a text."""
+
+    unbounded: int
+    # The product of all other choices.
+    choices: int
+    is_anchored: bool
+    # A group is repeated or referred to: no bound is known.
+    is_unknown: bool
+
+    def ways(self, length: int) -> int:
+        return self.choices * length**self.unbounded
+
+    def trials(self, length: int) -> int:
+        """An upper bound of the work for a text of this length."""
+        return self.ways(length) * (1 if self.is_anchored else length)
+
+
+@lru_cache(maxsize=512)
+def cost_of(pattern: str) -> PatternCost:
+    """What a valid regular expression can cost, read off its text."""
+    # Alternatives of each open group, the whole expression being the first; then of those that are closed.
+    open_groups, choices, unbounded, is_unknown = [1], [], 0, False
+    for piece in _PIECE.finditer(pattern):
+        match piece.lastgroup:
+            case "back":
+                is_unknown = True
+            case "open" if not (piece[0].startswith("(?") and piece[0].endswith(")") and "(" not in piece[0][1:]):
+                open_groups.append(1)
+            case "close" | "repeated":
+                is_unknown |= piece["repeated"] is not None
+                choices.append(open_groups.pop() if len(open_groups) > 1 else 1)
+            case "either":
+                open_groups[-1] += 1
+            case "quantifier" | "low" | "comma" | "high":
+                low, high = int(piece["low"] or 0), int(piece["high"] or 0)
+                if piece["quantifier"] in "*+" or (piece["comma"] and not piece["high"]):
+                    unbounded += 1
+                elif piece["quantifier"] == "?":
+                    choices.append(2)
+                else:
+                    # A long exact repetition offers no choice, but takes its time.
+                    most = high if piece["comma"] else low
+                    choices.append(1 + most - low + most // 100)
+    is_anchored = pattern.startswith("^") and open_groups == [1]
+    return PatternCost(unbounded, math.prod([*choices, *open_groups]), is_anchored, is_unknown)
 
 
 @dataclass
@@ -51,22 +115,23 @@ class SchemaCheck:
 
     schema: Mapping[str, Any]
     _followed: int = field(default=0, init=False)
+    _trials: int = field(default=0, init=False)
 
     def errors(self, value: Any) -> list[str]:
         """What is wrong with the value, each with its place; empty if nothing is."""
-        self._followed = 0
+        self._followed = self._trials = 0
         try:
             found = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
-        except (TooManyReferences, RecursionError):
-            return ["$: this value takes too many references of the schema to check"]
+        except (TooMuchWork, RecursionError):
+            return ["$: this value takes too many references or regular expressions of the schema to check"]
         return [f"{error.json_path}: {error.message}"[:MOST_ERROR_CHARACTERS] for error in found]
 
     @cached_property
     def _validator(self) -> Any:
         keywords: dict[str, Callable[..., Iterator[ValidationError]]] = {
-            name: self._counted(Draft202012Validator.VALIDATORS[name]) for name in _REFERENCES
+            name: self._counted(Draft202012Validator.VALIDATORS[name]) for name in _MULTIPLYING
         }
-        keywords |= {"pattern": _pattern, "patternProperties": _bounded_names}
+        keywords |= {"pattern": self._pattern, "patternProperties": self._bounded_names, "uniqueItems": _unique}
         # An empty registry: nothing that is not in the schema is ever looked for.
         return extend(Draft202012Validator, keywords)(self.schema, registry=Registry())
 
@@ -74,10 +139,36 @@ class SchemaCheck:
         def counted(validator: Any, reference: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
             self._followed += 1
             if self._followed > MOST_REFERENCES:
-                raise TooManyReferences
+                raise TooMuchWork
             yield from follow(validator, reference, value, schema) or ()
 
         return counted
+
+    def _pattern(self, validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+        if not isinstance(value, str):
+            return
+        if len(value) > MOST_MATCHED_CHARACTERS:
+            yield ValidationError(f"texts with a pattern have at most {MOST_MATCHED_CHARACTERS:,} characters")
+            return
+        self._take_trials(pattern, value)
+        if not re.search(pattern, value):
+            yield ValidationError(f"{value[:80]!r} does not match {pattern!r}")
+
+    def _bounded_names(
+        self, validator: Any, patterns: Mapping[str, Any], value: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        for name in value if isinstance(value, Mapping) else ():
+            if len(name) > MOST_MATCHED_CHARACTERS:
+                yield ValidationError(f"names have at most {MOST_MATCHED_CHARACTERS:,} characters")
+                return
+            for pattern in patterns:
+                self._take_trials(pattern, name)
+        yield from Draft202012Validator.VALIDATORS["patternProperties"](validator, patterns, value, schema) or ()
+
+    def _take_trials(self, pattern: str, text: str) -> None:
+        self._trials += cost_of(pattern).trials(len(text))
+        if self._trials > MOST_TRIALS:
+            raise TooMuchWork
 
 
 def checked_schema(schema: Any) -> SchemaCheck:
@@ -152,30 +243,32 @@ def _require_simple_patterns(part: Mapping[str, Any]) -> None:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError):
             raise Invalid(f"output_schema: {pattern[:80]!r} is not a regular expression.") from None
+        cost = cost_of(pattern)
         if (
             len(pattern) > MOST_PATTERN_CHARACTERS
-            or len(_UNBOUNDED.findall(pattern)) > MOST_UNBOUNDED
-            or _REPEATED_GROUP.search(pattern)
-            or _BACK_REFERENCE.search(pattern)
+            or cost.is_unknown
+            or cost.unbounded > MOST_UNBOUNDED
+            or cost.ways(MOST_MATCHED_CHARACTERS) > MOST_WAYS
         ):
             raise Invalid(
                 f"output_schema: the regular expression {pattern[:80]!r} could take very long. At most "
-                f"{MOST_PATTERN_CHARACTERS} characters and {MOST_UNBOUNDED} of * and + are taken, no repeated groups "
-                "and no back references."
+                f"{MOST_PATTERN_CHARACTERS} characters and {MOST_UNBOUNDED} of * and + are taken, few of ?, {{a,b}} "
+                "and alternatives beside them, no repeated groups and no back references."
             )
 
 
-def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    if not isinstance(value, str):
-        return
-    if len(value) > MOST_MATCHED_CHARACTERS:
-        yield ValidationError(f"texts with a pattern have at most {MOST_MATCHED_CHARACTERS:,} characters")
-    elif not re.search(pattern, value):
-        yield ValidationError(f"{value[:80]!r} does not match {pattern!r}")
+def _unique(validator: Any, is_wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Compare the items by their canonical JSON: each with each takes too long."""
+    if is_wanted and isinstance(value, list):
+        keys = {json.dumps(_as_compared(each), sort_keys=True) for each in value}
+        if len(keys) < len(value):
+            yield ValidationError("the list has equal items")
 
 
-def _bounded_names(validator: Any, patterns: Mapping[str, Any], value: Any, schema: Any) -> Iterator[ValidationError]:
-    if isinstance(value, Mapping) and any(len(name) > MOST_MATCHED_CHARACTERS for name in value):
-        yield ValidationError(f"names have at most {MOST_MATCHED_CHARACTERS:,} characters")
-        return
-    yield from Draft202012Validator.VALIDATORS["patternProperties"](validator, patterns, value, schema) or ()
+def _as_compared(value: Any) -> Any:
+    """The value with one way to write each number: 1.0 equals 1."""
+    if isinstance(value, Mapping):
+        return {name: _as_compared(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_compared(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -11,8 +11,8 @@ from compaction.engine import CompactionEngine
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
-from conversations.errors import Conflict, Invalid, NotFound, StaleHead
-from conversations.models import ContextItem, Conversation, HeadMove, Message, Summary
+from conversations.errors import Conflict, Invalid, NotFound, StaleHead, TooLarge
+from conversations.models import ContextItem, Conversation, HeadMove, LargeFile, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, ParentLink, Role
 from integrity.checker import IntegrityChecker
@@ -312,6 +312,45 @@ def test_a_fork_stops_before_what_is_quarantined(harbour):
     assert fork.counters.message_count == 4
 
 
+def test_a_fork_stops_before_a_text_in_a_quarantined_file():
+    source = a_conversation("one", "a line of a very long log\n" * 40_000).conversation_id
+    file_id = LargeFile.objects.get(conversation_id=source).file_id
+    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=file_id, reason="damaged")
+
+    with pytest.raises(Conflict):
+        branches().fork_conversation(conversation_id=source, session_id="fork")
+    with pytest.raises(Conflict):
+        list(branches().messages_on_path(conversation_id=source))
+    fork = branches().fork_conversation(conversation_id=source, session_id="fork", at_seq=1)
+
+    assert fork.counters.message_count == 1
+
+
+def test_a_fork_of_more_messages_than_one_transaction_copies_is_refused(harbour, monkeypatch):
+    monkeypatch.setattr("compaction.hosts.branching.MOST_COPIED", 4)
+    rewind(harbour, 2)
+    say(harbour, "another 3", "another 4")
+
+    with pytest.raises(TooLarge):
+        branches().fork_conversation(conversation_id=harbour, session_id="fork", at_seq=5)
+
+    assert not Conversation.objects.filter(session_id="fork").exists()
+    assert branches().fork_conversation(conversation_id=harbour, session_id="fork").counters.message_count == 4
+
+
+def test_the_same_fork_is_given_back_though_its_source_goes_on(harbour):
+    first = branches().fork_conversation(conversation_id=harbour, session_id="fork")
+    say(harbour, "boat 11")
+
+    again = branches().fork_conversation(conversation_id=harbour, session_id="fork")
+
+    assert (again.conversation_id, again.created, again.counters.message_count) == (first.conversation_id, False, 10)
+    with pytest.raises(Conflict):
+        branches().fork_conversation(conversation_id=harbour, session_id="fork", at_seq=11)
+    with pytest.raises(Conflict):
+        branches().fork_conversation(conversation_id=first.conversation_id, session_id="fork")
+
+
 def test_a_session_summary_is_renewed_for_the_branch_that_is_active():
     conversation_id = a_conversation(*(f"The boat {n} left the harbour. " * 20 for n in range(1, 9))).conversation_id
     history = SessionHistory.from_settings(Scope(a_workspace().pk))
@@ -324,6 +363,7 @@ def test_a_session_summary_is_renewed_for_the_branch_that_is_active():
     assert (before.last_seq, after.summary.last_seq, after.created) == (8, 9, True)
     report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run()
     assert report.is_clean, report.findings
+    assert_ledgers_survive([conversation_id])
 
 
 def test_coverage_counts_what_was_left_and_finds_no_gap(harbour):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.history.history_redo import HistoryRedo
-from compaction.history.history_worker import HistoryWorker
+from compaction.history.history_worker import MOST_ATTEMPTS, HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.llm.types import Unreachable
@@ -165,3 +167,40 @@ def test_the_sweep_takes_over_what_is_quarantined_and_what_is_released(settings,
 
     assert SessionSummary.objects.current().get(conversation_id=session.conversation_id).supersedes_id == renewed.pk
     assert checked() == {}
+
+
+def test_a_sweep_requests_no_more_than_so_many_that_wait_for_a_model(settings):
+    away = with_a_model(Model(Unreachable("away")))
+    for number in range(3):
+        away.summarize_session(conversation_id=a_session(number, project=None).conversation_id)
+    settings.LCM = {"summarizer": "chat", "chat_url": "http://127.0.0.1:9/v1", "chat_model": "a-model"}
+    history = with_a_model(Model())
+    worker = HistoryWorker(history=replace(history, policy=replace(history.policy, most_requested=2)))
+    redos = HistoryJob.objects.filter(reason="redo")
+
+    worker.sweep()
+    assert redos.count() == 2
+    worker.sweep()
+    assert redos.count() == 3
+
+    redos.update(state="failed", finished_at=timezone.now())
+    worker.sweep()
+    assert redos.count() == 3
+    replace(worker, now=lambda: timezone.now() + timedelta(hours=1)).sweep()
+    assert redos.count() == 5
+
+    one = redos.first()
+    HistoryJob.objects.bulk_create(
+        HistoryJob(
+            workspace_id=one.workspace_id,
+            conversation_id=one.conversation_id,
+            reason="redo",
+            state="failed",
+            finished_at=timezone.now(),
+        )
+        for _ in range(MOST_ATTEMPTS)
+    )
+    redos.filter(state="queued").update(state="failed", finished_at=timezone.now())
+    replace(worker, now=lambda: timezone.now() + timedelta(days=2)).sweep()
+    queued = set(redos.filter(state="queued").values_list("conversation_id", flat=True))
+    assert len(queued) == 2 and one.conversation_id not in queued

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import DatabaseError, transaction
@@ -27,9 +29,10 @@ from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.prompts import render_prompt
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState
-from conversations.errors import Invalid
+from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation, Message, Quarantine, SummaryMessage, SummaryParent
 from conversations.types import Level
+from integrity.repairs.quarantines import Quarantines
 from tests.factories import a_conversation, a_store
 from tests.histories import a_session, current, go_on, members, summarize, work_off
 from tests.integrity.breaking import checked
@@ -46,9 +49,12 @@ class Model:
     failure: Exception | None = None
     requests: list[SummaryRequest] = field(default_factory=list)
     name: str = "model"
+    # What happens while it works.
+    meanwhile: Callable[[], object] = bool
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         self.requests.append(request)
+        self.meanwhile()
         if self.failure is not None:
             raise self.failure
         return SummaryDraft(text=f"Written by a model, number {len(self.requests)}.", model="a-model")
@@ -297,6 +303,22 @@ def test_what_is_quarantined_is_no_source_and_stays_reachable():
     assert f"msg_{message.pk}" not in [source.source_id for source in model.requests[0].sources]
     assert WITHHELD not in "".join(source.text for source in model.requests[0].sources)
     assert message.pk in reached(SessionSummary.objects.get(pk=made.summary_id))
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+def test_nothing_is_written_of_what_was_quarantined_or_released_while_a_model_worked(is_released):
+    session = a_session(1)
+    message = Message.objects.get(seq=2)
+    quarantines = Quarantines.from_settings()
+    act = partial(quarantines.quarantine, id=f"msg_{message.pk}", reason="damaged")
+    if is_released:
+        act = partial(quarantines.release, quarantine_id=act().quarantine_id)
+
+    with pytest.raises(Conflict) as refused:
+        with_a_model(Model(meanwhile=act)).summarize_session(conversation_id=session.conversation_id)
+
+    assert (refused.value.code, refused.value.retryable) == ("quarantines_changed", True)
+    assert not SessionSummary.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,19 @@ def test_removed_newest_events_are_found_by_a_hash_that_was_kept(record):
     assert verified(shorter, expected=[head]).by_code == {"expected_missing": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("at", "0001-01-01T00:00:00+14:00"), ("seq", "4"), ("seq", True), ("position", [1]), ("position", 1.0),
+        ("hash", ["00" * 32]), ("event", {}), ("run_id", 7),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_found_and_never_an_error(record, name, value):
+    report = verified(written(_changed(name, value)([json.loads(line) for line in record.splitlines()])))
+
+    assert set(report.by_code) == {"unreadable", "seq_differs"}
+
+
 def test_garbage_is_counted_and_never_an_error():
     report = verified(b"not JSON\n[]\n{}\n\xff\n" * 10)
 

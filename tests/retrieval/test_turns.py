@@ -7,6 +7,7 @@ import pytest
 from conversations.errors import Invalid, StaleHead
 from conversations.models import HeadMove, Message
 from conversations.scope import Scope
+from conversations.store.injected import marked
 from conversations.types import NewMessage, Role
 from retrieval.agent_turns import Turns
 from tests.factories import a_conversation, a_store, a_workspace
@@ -64,6 +65,33 @@ def test_the_same_turn_again_stores_and_moves_nothing():
     assert first.context.messages == second.context.messages
     assert [each.seq for each in second.appended.messages] == [3, 4]
     assert (HeadMove.objects.count(), Message.objects.count()) == (1, 4)
+
+
+def test_a_turn_with_what_was_injected_is_the_same_when_sent_again():
+    conversation_id = a_conversation("one", "two").conversation_id
+    given = {
+        "conversation_id": conversation_id,
+        "messages": said(marked("They met before."), "edited"),
+        "idempotency_key": "turn-17",
+        "head_seq": 1,
+        "expected_seq": 2,
+    }
+
+    first, second = turns().turn(**given), turns().turn(**given)
+
+    assert [[item.text for item in turn.context.items] for turn in (first, second)] == [["one", "edited"]] * 2
+    assert [(each.seq, each.created) for each in second.appended.messages] == [(3, False)]
+    assert HeadMove.objects.count() == 1
+
+
+def test_a_turn_of_what_was_injected_alone_moves_the_head_once():
+    conversation_id = a_conversation("one", "two").conversation_id
+    given = {"messages": said(marked("They met before.")), "head_seq": 1, "expected_seq": 2, "idempotency_key": "k"}
+
+    first, second = (turns().turn(conversation_id=conversation_id, **given) for _ in range(2))
+
+    assert (first.head_seq, second.head_seq, HeadMove.objects.count()) == (1, 1, 1)
+    assert Message.objects.count() == 2
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,8 @@ SELECT m.message_id, m.seq FROM messages m
 WHERE m.conversation_id = %(id)s AND m.seq > %(after)s AND m.seq <= %(seq)s
   AND NOT (SELECT lcm_off_path(%(id)s, %(seq)s)) @> m.seq
 ORDER BY m.seq LIMIT %(limit)s
+
+-- name: count_on_path
+-- How many messages are on the path to a seq.
+SELECT count(*) FROM messages m
+WHERE m.conversation_id = %(id)s AND m.seq <= %(seq)s AND NOT (SELECT lcm_off_path(%(id)s, %(seq)s)) @> m.seq

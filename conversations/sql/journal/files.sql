@@ -23,3 +23,8 @@ UPDATE conversations SET journal_size = journal_size + (SELECT count(*) FROM cop
                          updated_at = greatest(updated_at, clock_timestamp())
 WHERE conversation_id = %(id)s
 RETURNING journal_size
+
+-- name: newest_file
+-- The session's own file in its newest version or, if it has none, the file that grew last.
+SELECT subpath FROM journal_entries WHERE conversation_id = %(id)s
+GROUP BY subpath ORDER BY subpath ~ '^(#[0-9]+)?$' DESC, max(recorded_at) DESC, subpath COLLATE "C" LIMIT 1

@@ -15,6 +15,15 @@ from retrieval.map.types import MapEventKind
 
 # So many findings are listed; all are counted.
 MOST_LISTED = 20
+# The types of what later lines are compared with. True is no number.
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "run_id": (str,),
+    "seq": (int,),
+    "event": (str,),
+    "position": (int, type(None)),
+    "previous_hash": (str,),
+    "hash": (str,),
+}
 
 
 @dataclass
@@ -40,6 +49,8 @@ class _Reading:
         """Compare one line with what the lines before it lead to expect."""
         try:
             event = json.loads(line)
+            if wrong_types := [name for name, types in _TYPES.items() if type(event[name]) not in types]:
+                raise TypeError(", ".join(wrong_types))
             at = datetime.fromisoformat(event["at"])
             sealed = event_hash(
                 previous_hash=bytes.fromhex(event["previous_hash"]),
@@ -53,10 +64,10 @@ class _Reading:
                 output_hash=bytes.fromhex(event["output_hash"]),
                 details=event["details"],
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as wrong:
             self.add(number, "unreadable", f"is no event: {type(wrong).__name__}")
             return
-        chain = self.chains.setdefault(str(event["run_id"]), _Chain())
+        chain = self.chains.setdefault(event["run_id"], _Chain())
         self._compare(number, chain, event)
         if event["hash"] != sealed.hex():
             self.add(number, "hash_differs", f"event {event['seq']} does not have the hash of its fields")

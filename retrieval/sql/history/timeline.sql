@@ -21,29 +21,44 @@ ORDER BY p.name LIMIT %(limit)s
 
 -- name: entries
 -- The entries of a time line, of a project or of all: current summaries, and conversations that have none.
--- The project of a session is its conversation's, which may have been given one after its summary was made.
-WITH superseded AS MATERIALIZED (
-    SELECT supersedes_id AS id FROM session_summaries WHERE supersedes_id IS NOT NULL
-), current AS MATERIALIZED (
-    SELECT s.* FROM session_summaries s
-    WHERE s.depth > 0 AND {of_summaries} AND s.summary_id NOT IN (SELECT id FROM superseded)
-), sessions AS MATERIALIZED (
+-- The project of a session is its conversation's, which may have been given one after its summary was made. Texts are read
+-- for the page alone.
+WITH sessions AS (
     SELECT c.project_id, c.conversation_id, c.session_id, c.title, c.parent_id, c.parent_link, c.next_seq - 1 AS message_count,
-           s.summary_id, s.token_count, s.content, s.first_seq, s.last_seq, s.level, s.confidence, s.is_degraded,
-           s.erased_by_id,
+           s.summary_id, s.token_count, s.last_seq, s.level, s.confidence, s.is_degraded, s.erased_by_id,
            coalesce(s.earliest_at, first.created_at, c.created_at) AS earliest_at,
            coalesce(s.latest_at, last.created_at, c.created_at) AS latest_at
     FROM conversations c
-    LEFT JOIN session_summaries s
-        ON s.conversation_id = c.conversation_id AND s.summary_id NOT IN (SELECT id FROM superseded)
+    LEFT JOIN session_summaries s ON s.conversation_id = c.conversation_id
+        AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
     LEFT JOIN messages first ON s.summary_id IS NULL AND first.conversation_id = c.conversation_id AND first.seq = 1
     LEFT JOIN messages last
         ON s.summary_id IS NULL AND last.conversation_id = c.conversation_id AND last.seq = c.next_seq - 1
     WHERE {of_conversations}
+), page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT summary_id AS id, 0 AS depth, project_id, earliest_at, latest_at, token_count, conversation_id, session_id,
+               title, parent_id, parent_link, message_count,
+               CASE WHEN summary_id IS NULL THEN 0 ELSE greatest(0, message_count - last_seq) END AS behind,
+               level, confidence, coalesce(is_degraded, false) AS is_degraded, erased_by_id IS NOT NULL AS erased
+        FROM sessions
+        UNION ALL
+        SELECT s.summary_id, s.depth, s.project_id, s.earliest_at, s.latest_at, s.token_count, NULL, NULL,
+               NULL, NULL, NULL, NULL, 0, s.level, s.confidence, s.is_degraded, s.erased_by_id IS NOT NULL
+        FROM session_summaries s
+        WHERE s.depth > 0 AND {of_summaries}
+          AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
+    ) AS entries
+    WHERE {behind}
+    ORDER BY latest_at DESC, depth DESC, coalesce(id, 'conv_' || conversation_id) COLLATE "C" DESC
+    LIMIT %(limit)s
 )
-SELECT id, depth, (SELECT p.name FROM projects p WHERE p.project_id = entries.project_id), earliest_at, latest_at, token_count, content, (
-           SELECT k.parent_id FROM session_summary_children k JOIN current p ON p.summary_id = k.parent_id
-           WHERE k.child_id = id LIMIT 1
+SELECT id, depth, (SELECT p.name FROM projects p WHERE p.project_id = page.project_id), earliest_at, latest_at, token_count,
+       (SELECT s.content FROM session_summaries s WHERE s.summary_id = page.id), (
+           SELECT k.parent_id FROM session_summary_children k JOIN session_summaries s ON s.summary_id = k.parent_id
+           WHERE k.child_id = id AND {of_parents}
+             AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
+           LIMIT 1
        ),
        conversation_id, session_id, title, parent_id, parent_link, message_count, behind, (
            SELECT count(*) FROM session_summary_children k WHERE k.parent_id = id AND depth > 0
@@ -55,20 +70,8 @@ SELECT id, depth, (SELECT p.name FROM projects p WHERE p.project_id = entries.pr
            )
            SELECT count(*) FROM below JOIN session_summaries s ON s.summary_id = below.child_id WHERE s.depth = 0
        ), level, confidence, is_degraded, erased
-FROM (
-    SELECT summary_id AS id, 0 AS depth, project_id, earliest_at, latest_at, token_count, content, conversation_id, session_id,
-           title, parent_id, parent_link, message_count,
-           CASE WHEN summary_id IS NULL THEN 0 ELSE greatest(0, message_count - last_seq) END AS behind,
-           level, confidence, coalesce(is_degraded, false) AS is_degraded, erased_by_id IS NOT NULL AS erased
-    FROM sessions
-    UNION ALL
-    SELECT summary_id, depth, project_id, earliest_at, latest_at, token_count, content, NULL, NULL, NULL, NULL, NULL, NULL, 0,
-           level, confidence, is_degraded, erased_by_id IS NOT NULL
-    FROM current
-) AS entries
-WHERE {conditions}
+FROM page
 ORDER BY latest_at DESC, depth DESC, coalesce(id, 'conv_' || conversation_id) COLLATE "C" DESC
-LIMIT %(limit)s
 
 -- name: behind
 -- The condition for entries behind a place.

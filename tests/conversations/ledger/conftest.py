@@ -5,6 +5,7 @@ import copy
 import pytest
 from django.db import transaction
 
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
 from conversations.store.journal import Journal
 from tests.conversations.ledger.forging import Objects
@@ -27,11 +28,12 @@ def full_objects(full_ledger: bytes) -> Objects:
 
 @pytest.fixture(scope="session")
 def branched_objects(django_db_setup, django_db_blocker) -> Objects:
-    """The lines of such a conversation with a journal, whose head was moved back twice."""
+    """The lines of such a conversation with a journal, whose head was moved back twice, and a summary of the rest."""
     with django_db_blocker.unblock(), transaction.atomic():
         number = a_full_conversation()
         for back in (40, 45):
             Branches.from_settings().move_head(conversation_id=number, head_seq=back, reason="edited")
+        SessionHistory.from_settings().summarize_session(conversation_id=number)
         entries = [{"uuid": f"entry {n}", "type": "summary", "text": "seven boats"} for n in range(3)]
         Journal().append_entries(conversation_id=number, entries=entries)
         written = exported(number)

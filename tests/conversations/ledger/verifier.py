@@ -54,6 +54,14 @@ def reached(known, sources):
     return seqs + [seq for each in below for seq in reached(known, each["source_seqs"] + each["source_ids"])]
 
 
+def path_to(head, moves):
+    seqs, last = [], head
+    for _, at_seq, head_seq in reversed(moves):
+        if at_seq <= last:
+            seqs, last = [*range(at_seq, last + 1), *seqs], head_seq
+    return [*range(1, last + 1), *seqs]
+
+
 def heads_in(anchor):
     lines = [json.loads(line) for line in anchor]
     return {(line["workspace"], line["session_id"]): line for line in lines if line["type"] == "conversation"}
@@ -99,10 +107,10 @@ def verify(file, previous="", heads=None):
         elif kind == "part":
             assert known[line["seq"]]["erased"] or part_hash(line) == line["part_hash"], "part"
         elif kind == "head_move":
-            moved, before = moves[-1] if moves else (0, 1)
+            moved, before, _ = moves[-1] if moves else (0, 1, 0)
             assert line["number"] == moved + 1 and before <= line["at_seq"] <= newest + 1, "move"
             assert line["head_seq"] < line["at_seq"], "move"
-            first, _ = first + 1, moves.append((line["number"], line["at_seq"]))
+            first, _ = first + 1, moves.append((line["number"], line["at_seq"], line["head_seq"]))
         elif kind == "journal":
             assert line["erased"] or sha(as_given(line["entry"])) == line["entry_hash"], "journal"
             first += 1
@@ -144,7 +152,7 @@ def verify(file, previous="", heads=None):
             for each in sessions:
                 assert each["project"] in (None, line.get("project")), "project"
             for each in sessions[-1:]:
-                assert sorted(reached(known, each["sources"])) == list(range(1, each["last_seq"] + 1)), "reached"
+                assert sorted(reached(known, each["sources"])) == path_to(each["last_seq"], moves), "reached"
             parent, link = line.get("parent_session_id"), line.get("parent_link")
             assert (parent is None) == (link is None) and parent != line["session_id"], "parent"
             parents[line["session_id"]] = parent

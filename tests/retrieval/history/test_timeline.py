@@ -7,6 +7,7 @@ from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
 from retrieval.history.project_history import ProjectHistory
+from retrieval.history.timelines import entries
 from tests.factories import a_conversation, a_workspace
 from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
 
@@ -47,6 +48,16 @@ def test_one_kind_alone_can_be_listed(history, past, kind, count):
     entries = history.timeline(project="harbour", kind=kind)
 
     assert [entry.kind for entry in entries] == [kind] * count
+
+
+def test_the_entries_of_several_conversations_are_read_at_once(past):
+    asked = [past.conversations[place].conversation_id for place in (1, 3, 5)]
+
+    found = entries(past.project, scope=Scope(a_workspace().pk), conversation_ids=asked, limit=9)
+
+    assert [each.conversation_id for each in found] == asked[::-1]
+    assert [each.content for each in found] == [None, past.sessions[3].content, past.sessions[1].content]
+    assert [each.part_of for each in found[1:]] == [past.arcs[1].pk, past.arcs[0].pk]
 
 
 def test_what_was_made_again_is_listed_once_and_says_what_it_does_not_cover(history, past):

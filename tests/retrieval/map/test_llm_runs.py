@@ -7,12 +7,12 @@ import threading
 import time
 
 import pytest
-from django.db import connection
+from django.db import DataError, OperationalError, connection
 
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
 from conversations.models import LargeFile, Message
-from retrieval.map.item_queue import claim_next
+from retrieval.map.item_queue import ItemLease, claim_next
 from retrieval.map.map_worker import MapWorker
 from retrieval.map.models import MapEvent, MapItem, MapRun
 from tests.compaction.vendor import failing, rate_limited, refusing
@@ -280,6 +280,27 @@ def test_a_file_is_an_input_and_lines_keep_their_places(operator, work):
     assert run.input_file_id == file.file_id
     page = operator.output(run_id=run.run_id, limit=2)
     assert [item.position for item in page.items] == [1, 2] and page.next_position == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "state", "done", "asked"), [(OperationalError, "completed", 8, 8), (DataError, "running", 7, 8)]
+)
+def test_an_error_of_the_database_loses_no_answer_of_other_calls(
+    operator, work, vendor, monkeypatch, failure, state, done, asked
+):
+    run = a_run(operator, 8)
+    complete, failures = ItemLease.complete, [failure("at the first answer")]
+
+    def failing_once(lease, output, **values):
+        if failures:
+            raise failures.pop()
+        complete(lease, output, **values)
+
+    monkeypatch.setattr(ItemLease, "complete", failing_once)
+    work(map_lease_seconds=60.0)
+
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.state, run.done, len(vendor.requests)) == (state, done, asked)
 
 
 def test_no_transaction_is_open_while_the_model_is_called(operator, work):

@@ -77,6 +77,12 @@ def nested(levels):
         {"pattern": "a*b*c*d"},
         {"pattern": "(a|aa){9}"},
         {"pattern": "(.)\\1"},
+        {"pattern": "a?" * 50 + "a" * 50},
+        {"pattern": ".{0,999}" * 20 + "b"},
+        {"pattern": "(a|a)" * 30 + "b"},
+        {"pattern": r"\\*\\*\\*\\*b"},
+        {"pattern": r"[\]]*[]]*[^\\]*x"},
+        {"pattern": "(?:a*)*"},
         {"pattern": "["},
         {"patternProperties": {"(x+)+": {}}},
         {"const": float("nan")},
@@ -101,6 +107,9 @@ def test_a_schema_that_cannot_be_checked_safely_is_refused(schema):
         ({"prefixItems": [{"const": 1}], "items": False}, [1], [1, 2]),
         ({"patternProperties": {"^n": {"type": "number"}}}, {"n1": 1, "x": "y"}, {"n1": "1"}),
         ({"enum": ["a", None]}, None, "b"),
+        ({"pattern": r"^-?\d+(\.\d+)?$"}, "-1.5", "1."),
+        ({"pattern": r"^(low|middle|high)-[*+?]{4}\*\*\?$"}, "low-*+?***?", "low"),
+        ({"uniqueItems": True}, [1, True, "1", [1], {"a": 1}, {"a": 2}], [{"a": 1, "b": [2]}, {"b": [2.0], "a": 1.0}]),
     ],
     ids=str,
 )  # fmt: skip
@@ -118,6 +127,34 @@ def test_a_text_that_is_long_for_a_pattern_is_refused_at_once():
     assert "at most 1,000 characters" in check.errors("a" * 200_000)[0]
     assert check.errors("a" * 1_000) == []
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "is_refused"),
+    [
+        ({"items": {"pattern": "a*a*b"}}, ["a" * 1_000] * 200, True),
+        ({"patternProperties": {"a*a*b": {}}}, {f"{n}" + "a" * 990: 1 for n in range(200)}, True),
+        ({"uniqueItems": True}, [{"a": n} for n in range(20_000)], False),
+    ],
+    ids=["texts", "names", "items"],
+)
+def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refused):
+    began = time.monotonic()
+
+    assert bool(checked_schema(schema).errors(value)) is is_refused
+    assert time.monotonic() - began < 20
+
+
+def test_nested_questions_of_what_was_evaluated_are_bounded():
+    schema = {"properties": {"a": {}}}
+    for _ in range(18):
+        schema = {"allOf": [schema], "unevaluatedProperties": False}
+    began = time.monotonic()
+
+    with pytest.raises(Invalid):
+        checked_schema(schema)
+
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(
