@@ -74,7 +74,7 @@ def _vector(text: str, embedder: Embedder, policy: EmbedderPolicy, models: Model
     if vector is None:
         if connection.in_atomic_block:
             raise Unreachable("it is not called within a transaction")
-        client = question_client(embedder.url, embedder.question_model, embedder.dimension, policy, models)
+        client = question_client(embedder, policy, models)
         vector = as_text(client.embed([text])[0])
         with _keeping:
             _kept[key] = vector
