@@ -21,6 +21,10 @@ CREATE TABLE IF NOT EXISTS {table} (
 -- For searches of a conversation, which compare all of its vectors.
 CREATE INDEX IF NOT EXISTS {table}_conv_idx ON {table} (conversation_id)
 
+-- name: create_workspace_index
+-- For searches of a workspace with few vectors beside others with many.
+CREATE INDEX IF NOT EXISTS {table}_workspace_idx ON {table} (workspace_id)
+
 -- name: create_extension
 -- In the database of LCM.
 CREATE EXTENSION IF NOT EXISTS vector
