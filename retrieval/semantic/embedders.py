@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+import pglock
 import structlog
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -138,7 +139,15 @@ class Embedders:
         }
 
     def switch_if_complete(self) -> None:
-        """Search the embedder under way from now on, if it has embedded everything."""
+        """Search the embedder under way from now on, if it has embedded everything.
+
+        Does nothing while another process is at it, whose unfinished index looks like one that was broken off.
+        """
+        with pglock.advisory("lcm.embedding.index", timeout=0) as is_mine:
+            if is_mine:
+                self._switch_if_complete()
+
+    def _switch_if_complete(self) -> None:
         building = self.at_work().filter(state=EmbedderState.BUILDING).first()
         if building is None or not rows(PROGRESS["is_complete"], {"embedder_id": building.pk})[0][0]:
             return

@@ -1,0 +1,57 @@
+"""Several processes may embed at once: none undoes what another does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from django.db import connection, transaction
+
+from conversations.sql import rows
+from retrieval.semantic.embedders import Embedders
+from retrieval.semantic.models import Embedder
+from retrieval.semantic.types import EmbedderState, IndexState
+from retrieval.semantic.vector_table import VectorTable
+from tests.factories import a_conversation
+from tests.flows.processes import wait_until
+
+SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
+
+
+def started(work: Callable[[], object]) -> threading.Thread:
+    """A thread with a connection of its own that does this."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def somebody_waits() -> bool:
+    return bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+
+def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
+    a_conversation(*SAID)
+    Embedders.from_settings().set_up()
+    table = VectorTable.of(Embedder.objects.get())
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Until this transaction ends, no index of the table is complete.
+        cursor.execute(f"LOCK TABLE {table.name} IN ROW EXCLUSIVE MODE")
+        builder = started(site.embed)
+        wait_until(lambda: table.state()[0] is IndexState.INCOMPLETE, seconds=30, what="the index is begun")
+        other = started(Embedders.from_settings().switch_if_complete)
+        other.join(10)
+        is_left_alone = not other.is_alive()
+    for thread in (builder, other):
+        thread.join(30)
+
+    assert is_left_alone
+    assert table.state()[0] is IndexState.BUILT
+    assert site.status.embedders[0].state is EmbedderState.CURRENT
