@@ -143,9 +143,10 @@ class VectorTable:
 
         Call it within a transaction: until its end, none of these texts can be taken away.
         """
-        messages = array(sorted({each.message_id for each in passages}))
-        held = {message_id for (message_id,) in rows(self._sql("hold_messages"), {"messages": messages})}
-        kept = [each for each in passages if each.message_id in held]
+        messages = {"messages": array(sorted({each.message_id for each in passages}))}
+        rows(self._sql("hold_messages"), messages)
+        still_open = {message_id for (message_id,) in rows(self._sql("open_messages"), messages)}
+        kept = [each for each in passages if each.message_id in still_open]
         values = {
             "conversation_id": conversation_id,
             "messages": array(each.message_id for each in kept),

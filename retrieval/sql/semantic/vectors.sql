@@ -69,9 +69,12 @@ NOT {of_lcm} AND m.erased_by_id IS NULL AND m.cold_block_id IS NULL AND NOT EXIS
 )
 
 -- name: hold_messages
--- The messages of these that may still be embedded, which stay so until the vectors are stored.
+-- Whoever takes texts of these messages away waits until their vectors are stored, or is waited for.
+SELECT message_id FROM messages WHERE message_id = ANY(%(messages)s::bigint[]) ORDER BY message_id FOR SHARE
+
+-- name: open_messages
+-- Those of them that may be embedded. A statement of its own, so that it sees what was committed during the wait.
 SELECT message_id FROM messages m WHERE message_id = ANY(%(messages)s::bigint[]) AND {is_open}
-ORDER BY message_id FOR SHARE OF m
 
 -- name: store_vectors
 -- The vectors of passages.

@@ -7,12 +7,16 @@ from collections.abc import Callable
 
 from django.db import connection, transaction
 
+from conversations.models import Message
+from conversations.scope import Scope
 from conversations.sql import rows
+from integrity.repairs.quarantines import Quarantines
 from retrieval.semantic.embedders import Embedders
+from retrieval.semantic.embedding_worker import EmbeddingWorker
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from retrieval.semantic.vector_table import VectorTable
-from tests.factories import a_conversation
+from tests.factories import a_conversation, a_workspace
 from tests.flows.processes import wait_until
 
 SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
@@ -55,3 +59,19 @@ def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
     assert is_left_alone
     assert table.state()[0] is IndexState.BUILT
     assert site.status.embedders[0].state is EmbedderState.CURRENT
+
+
+def test_a_message_that_is_quarantined_while_its_vectors_are_stored_has_none(site):
+    conversation = a_conversation(*SAID).conversation_id
+    Embedders.from_settings().set_up()
+    held = Message.objects.get(conversation_id=conversation, seq=1).pk
+
+    with transaction.atomic():
+        Quarantines.from_settings(Scope(a_workspace().pk, actor="test")).quarantine(id=f"msg_{held}", reason="wrong")
+        worker = started(EmbeddingWorker.from_settings().work)
+        wait_until(
+            lambda: bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted")), seconds=30, what="vectors are stored"
+        )
+    worker.join(30)
+
+    assert len(site.vectors()) == 3 and held not in site.vectors()
