@@ -68,6 +68,8 @@ class Embedders:
         require_pgvector()
         dimension = self._dimension()
         with transaction.atomic():
+            # One after the other: the second finds what the first has made.
+            pglock.advisory("lcm.embedding.setup", xact=True).acquire()
             embedder = Embedder.objects.select_for_update().filter(**self._configured).first()
             if embedder is not None and (embedder.dimension != dimension or self._is_lost(embedder)):
                 # Of no use any more: its model has changed under its name, or its vectors are gone.

@@ -13,9 +13,10 @@ from conversations.sql import rows
 from integrity.repairs.quarantines import Quarantines
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.embedding_worker import EmbeddingWorker
-from retrieval.semantic.models import Embedder
+from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from retrieval.semantic.vector_table import VectorTable
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.flows.processes import wait_until
 
@@ -59,6 +60,17 @@ def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
     assert is_left_alone
     assert table.state()[0] is IndexState.BUILT
     assert site.status.embedders[0].state is EmbedderState.CURRENT
+
+
+def test_an_embedder_that_is_set_up_twice_at_once_is_there_once(site):
+    a_conversation(*SAID)
+    together = threading.Barrier(2)
+    site.server.refuses = lambda body: together.wait(30) and None
+
+    statuses = at_once(lambda worker: Embedders.from_settings().set_up(), workers=2)
+
+    assert [len(status.embedders) for status in statuses] == [1, 1]
+    assert Embedder.objects.count() == EmbeddedConversation.objects.count() == 1
 
 
 def test_a_message_that_is_quarantined_while_its_vectors_are_stored_has_none(site):
