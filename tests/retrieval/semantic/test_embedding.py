@@ -19,6 +19,7 @@ from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.retrieval.semantic.embedder_server import EmbedderServer
+from tests.statements import counted_statements
 
 SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
 
@@ -121,15 +122,19 @@ def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(s
     assert site.found("garden", "full_text") == [2]
 
 
-def test_until_everything_is_embedded_words_are_searched_and_the_share_is_told(site):
+def test_until_everything_is_embedded_words_are_searched_and_the_operator_is_told_the_share(site):
     a_conversation(*SAID)
     Embedders.from_settings().set_up()
 
-    refusal = refusal_of(site)
+    with counted_statements() as sent:
+        refusal = refusal_of(site)
 
     assert (refusal.code, type(refusal).__mro__[1]) == ("semantic_not_ready", Conflict)
-    assert "0 % of all messages" in refusal.detail
-    assert "0 % of all messages" in found_by_words_alone(site)
+    assert "lcm embed status" in refusal.detail and "%" not in refusal.detail
+    assert "lcm embed status" in found_by_words_alone(site)
+    assert "0 % of all messages" in site.status.note
+    # It would count the messages of everybody.
+    assert not [statement for statement in sent if "embedded_conversations" in statement]
 
 
 def test_an_index_whose_making_was_broken_off_is_made_again(site):
