@@ -161,18 +161,17 @@ class ConversationEmbedding:
             }
             if not rows(PROGRESS["advance"], values):
                 raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
-        self.lease.renew()
 
     def _vectors(self, passages: Sequence[tuple[StoredPassage, str]]) -> tuple[list[StoredPassage], int]:
         """The passages with their vectors, and how many of them the embedder refuses."""
         found: list[StoredPassage] = []
         for first in range(0, len(passages), MOST_TEXTS):
-            if first:
-                self.lease.renew()
             found += self._vectors_of_some(passages[first : first + MOST_TEXTS])
         return found, len(passages) - len(found)
 
     def _vectors_of_some(self, passages: Sequence[tuple[StoredPassage, str]]) -> list[StoredPassage]:
+        # Each call may take long.
+        self.lease.renew()
         try:
             vectors = self.client.embed([text for _, text in passages])
         except (Refused, ContextLength) as refusal:

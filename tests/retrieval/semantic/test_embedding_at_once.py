@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 from django.db import connection, transaction
+from django.utils import timezone
 
 from conversations.models import Message
 from conversations.scope import Scope
@@ -87,3 +89,22 @@ def test_a_message_that_is_quarantined_while_its_vectors_are_stored_has_none(sit
     worker.join(30)
 
     assert len(site.vectors()) == 3 and held not in site.vectors()
+
+
+def test_a_lease_is_renewed_before_each_call(site):
+    a_conversation(*SAID)
+    Embedders.from_settings().set_up()
+    left: list[float] = []
+
+    def refuses(body):
+        [leased_until] = EmbeddedConversation.objects.values_list("leased_until", flat=True)
+        left.append((leased_until - timezone.now()).total_seconds())
+        # As if the call took nearly as long as the lease.
+        EmbeddedConversation.objects.update(leased_until=timezone.now() + timedelta(seconds=1))
+        connection.close()
+        return 400 if len(body["input"]) > 1 else None
+
+    site.server.refuses = refuses
+    site.embed()
+
+    assert len(left) == 5 and min(left) > 100
