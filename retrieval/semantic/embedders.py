@@ -80,10 +80,11 @@ class Embedders:
                     self._remove(other)
             if embedder is None:
                 embedder = Embedder.objects.create(**self._configured, dimension=dimension)
-                VectorTable.of(embedder).drop()
+                table = VectorTable.of(embedder)
+                table.drop()
+                table.create()
             elif embedder.state == EmbedderState.OLD:
                 Embedder.objects.filter(pk=embedder.pk).update(state=EmbedderState.BUILDING)
-            VectorTable.of(embedder).create()
             # What was set aside is tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})

@@ -90,7 +90,7 @@ class VectorTable:
         return f"embedding_vectors_{self.embedder_id}"
 
     def create(self) -> None:
-        """Make the table, if it is not there; the index of all its vectors comes when they are there."""
+        """Make the table; the index of all its vectors comes when they are there."""
         _run(self._sql("create_table"))
         _run(self._sql("create_conversation_index"))
         _run(self._sql("create_workspace_index"))
