@@ -98,9 +98,9 @@ class EmbedderPolicy(Policy):
 
 
 def endpoint_row(*, url: str, model: str, question_model: str) -> str:
-    """The key of an embedder's row among the endpoints: each has a breaker of its own.
+    """The key of an embedder's row among the endpoints.
 
-    A hash, because a URL may tell more than a page should show.
+    Each has a breaker of its own. A hash, because a URL may tell more than a page should show.
     """
     place = json.dumps([url, model, question_model])
     return f"{EMBEDDER} {hashlib.sha256(place.encode()).hexdigest()[:16]}"

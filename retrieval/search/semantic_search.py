@@ -58,7 +58,7 @@ class NearMessage(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """The messages nearest to a question, nearest first, and whether there may be more."""
+    """The messages nearest to a question, and whether there may be more."""
 
     messages: list[NearMessage]
     is_partial: bool = False

@@ -82,7 +82,7 @@ class EmbeddingWorker:
         return self._embedders.at_work().exclude(pk__in=paused)
 
     def _work(self) -> dict[int, float]:
-        """Work for a slice; the embedders that cannot be called, and for how many seconds each is left alone."""
+        """Work for a slice; the seconds for which embedders that fail are left alone."""
         until = self.clock() + self.slice_seconds
         paused: dict[int, float] = {}
         embedders = self._at_work_but(paused)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from compaction.models import ModelEndpoint
+from compaction.llm.endpoints import ModelEndpoints
+from compaction.llm.types import BreakerState
 from conversations.errors import Conflict, Invalid, LcmError, NotFound, Unavailable
 from conversations.scope import Scope
 from conversations.sql import rows
@@ -93,7 +94,10 @@ def test_an_embedder_that_fails_again_and_again_is_left_alone(site):
 
     assert "left alone" in refusal_of(site).detail
     assert len(site.server.models) == asked
-    assert ModelEndpoint.objects.get(name__startswith="embedder").open_until is not None
+    [listed] = [each for each in ModelEndpoints.from_settings().list_endpoints() if each.name == "embedder"]
+    assert (listed.state, listed.failures) == (BreakerState.OPEN, 5)
+    assert ModelEndpoints.from_settings().reset_endpoint(name="embedder").state is BreakerState.CLOSED
+    assert "left alone" not in refusal_of(site).detail
 
 
 def test_a_worker_that_dies_goes_on_where_it_stopped(site):
