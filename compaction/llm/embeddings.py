@@ -6,6 +6,7 @@ A call is made once, within its time: whoever makes it waits or does without. It
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
@@ -64,6 +65,11 @@ class EmbedderPolicy(Policy):
         return self.embedder_model.rpartition(",")[2].strip()
 
     @property
+    def endpoint_row(self) -> str:
+        """The key of the configured embedder's row among the endpoints."""
+        return endpoint_row(url=self.embedder_url, model=self.passage_model, question_model=self.question_model)
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The settings without which nothing can be embedded."""
         return tuple(f"LCM_{name.upper()}" for name in ("embedder_url", "embedder_model") if not getattr(self, name))
@@ -89,6 +95,15 @@ class EmbedderPolicy(Policy):
         if any(not "!" <= character <= "~" for character in self.embedder_key):
             # As a header it would fail later, with an error of the HTTP library that quotes it.
             raise Misconfigured("LCM_EMBEDDER_KEY holds a blank, a line break or a character beyond ASCII")
+
+
+def endpoint_row(*, url: str, model: str, question_model: str) -> str:
+    """The key of an embedder's row among the endpoints.
+
+    Each has a breaker of its own. A hash, because a URL may tell more than a page should show.
+    """
+    place = json.dumps([url, model, question_model])
+    return f"{EMBEDDER} {hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
 class WrongDimension(BadAnswer):

@@ -49,8 +49,8 @@ class ModelEndpoints:
 
     def list_endpoints(self) -> list[EndpointRecord]:
         """List the language models: circuit breaker, calls and cost of each."""
-        rows = ModelEndpoint.objects.in_bulk(self.names)
-        return [self._record(rows.get(name) or self._untried(name)) for name in self.names]
+        rows = ModelEndpoint.objects.in_bulk(map(self._key, self.names))
+        return [self._record(name, rows.get(self._key(name)) or self._untried(name)) for name in self.names]
 
     def reset_endpoint(self, *, name: str) -> EndpointRecord:
         """Close a model's breaker and reset its window; NotFound if unknown.
@@ -65,21 +65,26 @@ class ModelEndpoints:
                 [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
             )
             AuditLog(self.scope).record(Act.RESET_ENDPOINT, target=name)
-        return self._record(ModelEndpoint.objects.get(name=name))
+        return self._record(name, ModelEndpoint.objects.get(name=self._key(name)))
+
+    def _key(self, name: str) -> str:
+        """The key of a model's row; each embedder that is named here in turn has its own."""
+        return self.embedder.endpoint_row if name == EMBEDDER else name
 
     def _untried(self, name: str) -> ModelEndpoint:
-        return ModelEndpoint(name=name, window_started_at=self.now())
+        return ModelEndpoint(name=self._key(name), window_started_at=self.now())
 
-    def _record(self, row: ModelEndpoint) -> EndpointRecord:
+    def _record(self, name: str, row: ModelEndpoint) -> EndpointRecord:
         window_ends_at = row.window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
         is_running = window_ends_at > self.now() and bool(row.window_calls or row.window_tokens)
         return record_of(
             EndpointRecord,
             row,
+            name=name,
             # No more of the address: a path may tell more than a page should show.
-            host=_host_of(self._url(row.name)),
+            host=_host_of(self._url(name)),
             state=self._state(row),
-            **self._settings(row),
+            **self._settings(name, row),
             window_ends_at=window_ends_at if is_running else None,
             window_calls=row.window_calls if is_running else 0,
             window_calls_limit=self.policy.spend_max_calls or None,
@@ -90,9 +95,9 @@ class ModelEndpoints:
     def _url(self, name: str) -> str:
         return self.embedder.embedder_url if name == EMBEDDER else self.policy.url(name)
 
-    def _settings(self, row: ModelEndpoint) -> dict[str, Any]:
+    def _settings(self, name: str, row: ModelEndpoint) -> dict[str, Any]:
         """What the settings say of a model, and its cost by them."""
-        if row.name == EMBEDDER:
+        if name == EMBEDDER:
             found: dict[str, Any] = {
                 "protocol": "embeddings",
                 "model": self.embedder.embedder_model,
@@ -101,11 +106,11 @@ class ModelEndpoints:
             prices = self.embedder.prices
         else:
             found = {
-                "protocol": Protocol(row.name).value,
-                "model": self.policy.model(row.name),
-                "is_configured": not self.policy.missing(row.name),
+                "protocol": Protocol(name).value,
+                "model": self.policy.model(name),
+                "is_configured": not self.policy.missing(name),
             }
-            prices = self.policy.prices(row.name)
+            prices = self.policy.prices(name)
         refuses = row.temperature_refused_by == (found["model"] or None)
         return {**found, "refuses_temperature": refuses, "cost": cost_of(row.tokens_in, row.tokens_out, prices=prices)}
 

@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from compaction.llm.client import ModelClient
@@ -53,6 +54,8 @@ class Guard:
     name: str
     policy: ModelsPolicy
     now: Callable[[], datetime] = timezone.now
+    # The key of its row, where several endpoints go by one name.
+    row: str = ""
 
     def before_call(self) -> None:
         """Count the next call; BreakerOpen or SpendExhausted if it may not be made.
@@ -60,7 +63,7 @@ class Guard:
         The error says when: `retry_at`.
         """
         now = self.now()
-        values = _values(self.policy, now) | {"name": self.name}
+        values = _values(self.policy, now) | {"name": self._key}
         if _changed(_STATEMENTS["admit_call"], values):
             return
         [(may_pass, closed_until, may_spend, window_started_at)] = sql.rows(_STATEMENTS["why_withheld"], values)
@@ -74,7 +77,7 @@ class Guard:
         """Record how the call ended and its cost; a fault may open the breaker."""
         now = self.now()
         values = _values(self.policy, now) | {
-            "name": self.name,
+            "name": self._key,
             "tokens_in": usage.tokens_in,
             "tokens_out": usage.tokens_out,
             "reason": outcome.value,
@@ -92,16 +95,25 @@ class Guard:
         if open_until and open_until >= now + timedelta(seconds=self.policy.breaker_pause_seconds):
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
 
+    def is_denied(self) -> bool:
+        """Whether the endpoint has let no call in since it last answered."""
+        denied = ModelEndpoint.objects.filter(name=self._key, last_failure=CallOutcome.DENIED)
+        return denied.exclude(last_success_at__gte=F("last_failure_at")).exists()
+
     def takes_temperature(self) -> bool:
         """Whether the model has not refused a temperature so far."""
-        refusing = ModelEndpoint.objects.filter(name=self.name, temperature_refused_by=self.policy.model(self.name))
+        refusing = ModelEndpoint.objects.filter(name=self._key, temperature_refused_by=self.policy.model(self.name))
         return not refusing.exists()
 
     def remember_temperature_refused(self) -> None:
         """Record that the configured model refuses a temperature."""
         model = self.policy.model(self.name)
-        _changed(_STATEMENTS["refuse_temperature"], {"name": self.name, "model": model})
+        _changed(_STATEMENTS["refuse_temperature"], {"name": self._key, "model": model})
         logger.info("model_refuses_temperature", model=self.name, model_name=model)
+
+    @property
+    def _key(self) -> str:
+        return self.row or self.name
 
 
 def callable_models(

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from conversations.cold_storage.cold_texts import LONGEST_URL, messages_in, readable_texts
 from conversations.content import hashing
 from conversations.models import ColdBlock
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
 from conversations.types import PART_COLUMNS, PartRecord
 from integrity.invariants.hash_invariants import ALTERED_RECORD
-from integrity.invariants.invariant import in_sql, invariant
+from integrity.invariants.invariant import Found, in_sql, invariant, violations
 from integrity.types import Finding, Severity
 
 FILE = "integrity/cold_invariants.sql"
+_SQL = load(FILE)
 _MESSAGES_IN = """
     SELECT message_id, metadata_hash, chained_parts, record_hash FROM messages
     WHERE cold_block_id = %s AND erased_by_id IS NULL ORDER BY seq
@@ -81,3 +82,10 @@ in_sql(
     {"emptied_rows_hold_no_text": "No row that is erased or cold holds text."},
     longest_url=LONGEST_URL,
 )
+
+
+@invariant(Severity.ERROR)
+def vectors_leave_with_their_texts(conversation_ids: Sequence[int]) -> Found:
+    """No message that is erased, cold or quarantined has vectors."""
+    tables = [table for (table,) in rows(_SQL["vector_tables"])]
+    return sum((violations(_SQL["vectors_left"].format(table=table), conversation_ids) for table in tables), Found())

@@ -130,6 +130,10 @@ _BY_HAND: Mapping[str, str] = {
     "emptied_rows_hold_no_text": (
         "The original text is in its cold block, or erased; the row holds another text. Empty it by hand."
     ),
+    "vectors_leave_with_their_texts": (
+        "Its vectors still tell what it is about. Remove them with `lcm embed drop`, and make the others again with"
+        " `lcm embed setup`."
+    ),
     "parts_have_the_names_of_their_place": "Its id contradicts its place; compare with a ledger or a backup.",
     "acts_are_chained": "The audit log is evidence and is never repaired: compare it with an anchor and a backup.",
     "history_has_one_line": "Which of its rows came first is not recorded elsewhere; compare with a backup.",

@@ -100,3 +100,22 @@ SELECT f.conversation_id, f.file_id, 'is erased but has a name or a description'
 FROM large_files f
 WHERE f.conversation_id = ANY(%(ids)s) AND f.erased_by_id IS NOT NULL
   AND num_nonnulls(f.file_name, f.mime_type, f.exploration_summary) > 0
+
+-- name: vector_tables
+-- The tables of vectors that there are: one of each embedder.
+SELECT vectors::text FROM embedders, to_regclass('embedding_vectors_' || embedder_id) AS vectors
+WHERE vectors IS NOT NULL ORDER BY embedder_id
+
+-- name: vectors_left
+-- Messages that may have no vectors, and have some in `{table}`.
+SELECT m.conversation_id, 'msg_' || m.message_id, 'is erased, cold or quarantined, and has vectors in {table}'
+FROM messages m
+WHERE m.conversation_id = ANY(%(ids)s)
+  AND (m.erased_by_id IS NOT NULL OR m.cold_block_id IS NOT NULL OR EXISTS (
+      SELECT FROM quarantines q
+      WHERE q.conversation_id = m.conversation_id AND q.released_at IS NULL AND (
+          q.target = 'msg_' || m.message_id
+          OR q.target IN (SELECT part_id FROM message_parts p WHERE p.message_id = m.message_id)
+      )
+  ))
+  AND EXISTS (SELECT FROM {table} v WHERE v.message_id = m.message_id)

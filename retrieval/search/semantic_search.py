@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from django.db import DatabaseError, transaction
@@ -24,17 +24,22 @@ from retrieval.search.relevance.ranking import PLACE_SQL, conversation_of, speak
 from retrieval.search.relevance.relevance_search import RelevanceSearch
 from retrieval.search.request import SearchRequest
 from retrieval.search.snippets import Needles, snippet
-from retrieval.semantic.embedders import PROGRESS
 from retrieval.semantic.questions import NotReady, Question
 from retrieval.types import BranchChoice, GrepScope, Snippet
 
 _SQL = load("retrieval/search/semantic.sql")
 # So many of the best are put in order, of either kind; of long messages several passages are found.
 DEPTH, PASSAGES = 200, 400
-# Of conversations with no more passages than these, every one is compared; of others, those that the index finds.
+# Where there are no more passages than these, every one is compared; of more, those that the index finds.
 FEW_PASSAGES = 20_000
 # How many the index keeps in view: more find more of the nearest, and take longer.
 BREADTH = 100
+# How many it goes through for those that meet the filters, and in how often the memory of one sort (`work_mem`).
+MOST_SCANNED, SCAN_MEMORY = 100_000, 8
+_PARTIAL = (
+    "The index ended its search before enough passages met the filters, so there may be more: name conversations, and "
+    "all of their passages are compared."
+)
 _LOST = "The vectors cannot be read, or pgvector is gone: run `lcm embed setup`."
 _BY_WORDS = "Found by words alone. {}"
 
@@ -50,6 +55,13 @@ class NearMessage(NamedTuple):
     place: int
     role: str
     tokens: int
+
+
+class Nearest(NamedTuple):
+    """The messages nearest to a question, and whether there may be more."""
+
+    messages: list[NearMessage]
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,15 +84,15 @@ class SemanticSearch:
         if before.at is not None:
             filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
         here = replace(self, prepared=replace(self.prepared, filters=filters))
-        note = ""
+        refused = ""
         try:
-            near = here.nearest()
+            near, is_partial = here.nearest()
         except LcmError as refusal:
             if not self.with_words:
                 raise
-            near, note = [], _BY_WORDS.format(refusal.detail)
+            near, is_partial, refused = [], False, _BY_WORDS.format(refusal.detail)
         found = here.by_words(queries) if self.with_words else None
-        if found is None and note:
+        if found is None and refused:
             return None
         best = self._in_order(near, found)
         given = _places_given(best, before)
@@ -92,14 +104,14 @@ class SemanticSearch:
             last,
             rows=shown,
             position_of=lambda place: then._replace(key=(given + place + 1, behind[place].mark)),
-            note=" ".join(filter(None, (note, last.note))) or None,
+            note=" ".join(filter(None, (refused, _PARTIAL if is_partial else "", last.note))) or None,
         )
 
     def ranked(self, queries: Sequence[ParsedQuery]) -> Found | None:
         """The best messages alone, with their worths and without snippets."""
         found = self.by_words(queries)
         try:
-            near = self.nearest()
+            near = self.nearest().messages
         except LcmError:
             return found
         places = {each.message_id: each.order_place for each in near}
@@ -112,7 +124,7 @@ class SemanticSearch:
         """The best that words find, as of the first page."""
         return RelevanceSearch(self.prepared, DEPTH, self.position._replace(key=None)).first(queries)
 
-    def nearest(self) -> list[NearMessage]:
+    def nearest(self) -> Nearest:
         """The messages nearest in meaning, each by its best passage.
 
         Raises LcmError if there is no vector of the question, or none to compare it with.
@@ -120,28 +132,32 @@ class SemanticSearch:
         if isinstance(self.question, LcmError):
             raise self.question
         if MESSAGES not in self.prepared.filters.tables:
-            return []
+            return Nearest([])
         with _readable():
-            found = [NearMessage(*row) for row in self._nearest(self.question)]
+            found, is_partial = self._nearest(self.question)
         best: dict[int, NearMessage] = {}
         for each in sorted(found, key=lambda each: (each.distance, each.message_id)):
             best.setdefault(each.message_id, each)
-        return [*best.values()][:DEPTH]
+        return Nearest([*best.values()][:DEPTH], is_partial)
 
-    def _nearest(self, question: Question) -> list[tuple[Any, ...]]:
+    def _nearest(self, question: Question) -> tuple[list[NearMessage], bool]:
         filters, table = self.prepared.filters, question.table
         distance = f"embedding <=> %(question)s::halfvec({table.dimension})"
         within = "workspace_id = %(workspace_id)s" if filters.scope.workspace_id is not None else "true"
         named = filters.request.named
         if named:
             within = "conversation_id = ANY(%(named)s::bigint[])"
-        if self._is_exact(question):
+        values = {**filters.values, "question": question.vector, "named": array(named), "most": PASSAGES}
+        few = _SQL["has_few_passages"].format(table=table.name, within=within)
+        is_exact = rows(few, {**values, "few": FEW_PASSAGES})[0][0]
+        if is_exact:
             # As it is written, no index gives this order.
             distance = f"({distance}) + 0"
         else:
             # As it is written, no other index serves it.
             within = f"({within}) IS TRUE"
-            rows(_SQL["settings"], {"breadth": str(BREADTH)})
+            settings = {"breadth": BREADTH, "most_scanned": MOST_SCANNED, "memory": SCAN_MEMORY}
+            rows(_SQL["settings"], {name: str(value) for name, value in settings.items()})
         statement = _SQL["nearest_passages"].format(
             table=table.name,
             distance=distance,
@@ -151,16 +167,8 @@ class SemanticSearch:
             has_text=MESSAGES.has_text,
             where=filters.where(MESSAGES, by_words=False),
         )
-        values = {**filters.values, "question": question.vector, "named": array(named), "most": PASSAGES}
-        return rows(statement, values)
-
-    def _is_exact(self, question: Question) -> bool:
-        """Whether these conversations have few enough passages to compare them all."""
-        named = self.prepared.filters.request.named
-        if not named:
-            return False
-        values = {"embedder_id": question.table.embedder_id, "conversation_ids": array(named)}
-        return bool(rows(PROGRESS["passages_of_conversations"], values)[0][0] <= FEW_PASSAGES)
+        found = [NearMessage(*row) for row in rows(statement, values)]
+        return found, not is_exact and len(found) < PASSAGES
 
     def _in_order(self, near: Sequence[NearMessage], found: Found | None) -> list[Fused]:
         if not self.with_words:
@@ -195,7 +203,7 @@ def nearest_conversations(question: Question, *, project: Project | None, scope:
         return []
     request = SearchRequest("", scope=GrepScope.MESSAGES, conversation_ids=of_project, branch=BranchChoice.ALL)
     try:
-        near = SemanticSearch(prepare(request, scope), question, DEPTH).nearest()
+        near = SemanticSearch(prepare(request, scope), question, DEPTH).nearest().messages
     except NotReady:
         return []
     return [*dict.fromkeys(conversation_of(each.place) for each in near)]

@@ -5,11 +5,10 @@ A model is set up beside the one that is searched, and takes its place when it h
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
+import pglock
 import structlog
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -23,6 +22,7 @@ from compaction.llm.embeddings import (
     QUESTION_SECONDS,
     EmbedderPolicy,
     EmbeddingClient,
+    endpoint_row,
 )
 from compaction.llm.guards import Guard
 from compaction.llm.types import Misconfigured, ModelFailed
@@ -68,6 +68,8 @@ class Embedders:
         require_pgvector()
         dimension = self._dimension()
         with transaction.atomic():
+            # One after the other: the second finds what the first has made.
+            pglock.advisory("lcm.embedding.setup", xact=True).acquire()
             embedder = Embedder.objects.select_for_update().filter(**self._configured).first()
             if embedder is not None and (embedder.dimension != dimension or self._is_lost(embedder)):
                 # Of no use any more: its model has changed under its name, or its vectors are gone.
@@ -108,16 +110,28 @@ class Embedders:
             missing_settings=self.policy.missing,
             pgvector=pgvector_version(),
             is_ready=is_ready,
-            note=self._note(embedders, current),
+            note=" ".join(filter(None, (self._note(embedders, current), self._note_of_key()))),
             embedders=embedders,
         )
 
     def at_work(self) -> QuerySet[Embedder]:
-        """The embedders that embed: the one that is searched, and the configured one."""
+        """The embedders that embed: the one that is searched, and the configured one.
+
+        Without the first, if it does not let LCM in any more.
+        """
         if not self.policy.is_configured:
             return Embedder.objects.none()
         is_next = Q(state=EmbedderState.BUILDING, **self._configured)
-        return Embedder.objects.filter(Q(state=EmbedderState.CURRENT) | is_next)
+        current = self._current()
+        is_searched = Q(pk=current.pk) if current is not None and not self._lacks_key(current) else Q(pk__in=())
+        return Embedder.objects.filter(is_searched | is_next)
+
+    def _current(self) -> Embedder | None:
+        return Embedder.objects.filter(state=EmbedderState.CURRENT).first()
+
+    def _lacks_key(self, embedder: Embedder) -> bool:
+        """Whether it wants the key that it had when the settings named its server."""
+        return embedder.url != self.policy.embedder_url and guard_of(embedder, self.models).is_denied()
 
     @property
     def _configured(self) -> dict[str, str]:
@@ -128,7 +142,15 @@ class Embedders:
         }
 
     def switch_if_complete(self) -> None:
-        """Search the embedder under way from now on, if it has embedded everything."""
+        """Search the embedder under way from now on, if it has embedded everything.
+
+        Does nothing while another process is at it, whose unfinished index looks like one that was broken off.
+        """
+        with pglock.advisory("lcm.embedding.index", timeout=0) as is_mine:
+            if is_mine:
+                self._switch_if_complete()
+
+    def _switch_if_complete(self) -> None:
         building = self.at_work().filter(state=EmbedderState.BUILDING).first()
         if building is None or not rows(PROGRESS["is_complete"], {"embedder_id": building.pk})[0][0]:
             return
@@ -144,10 +166,8 @@ class Embedders:
 
     def _dimension(self) -> int:
         """How long the vectors of the configured model are, by asking it."""
-        clients = [
-            passages_client(self.policy.embedder_url, self.policy.passage_model, None, self.policy, self.models),
-            question_client(self.policy.embedder_url, self.policy.question_model, None, self.policy, self.models),
-        ]
+        configured = Embedder(**self._configured)
+        clients = [make(configured, self.policy, self.models) for make in (passages_client, question_client)]
         try:
             found = {len(client.embed([_PROBE])[0]) for client in clients}
         except ModelFailed as failed:
@@ -213,10 +233,23 @@ class Embedders:
             return f"{share} % of all messages are embedded by {building.model}; until it is done, {until}."
         return "Search by meaning is ready."
 
+    def _note_of_key(self) -> str:
+        current = self._current() if self.policy.is_configured else None
+        if current is None or not self._lacks_key(current):
+            return ""
+        return (
+            f"The model that is searched, {current.model}, lets LCM in no more, as the key in the settings is for "
+            "another server: it embeds nothing new, and words find that until the configured model takes its place."
+        )
 
-def passages_client(
-    url: str, model: str, dimension: int | None, policy: EmbedderPolicy, models: ModelsPolicy
-) -> EmbeddingClient:
+
+def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:
+    """The breaker and the bound on spending of one embedder."""
+    row = endpoint_row(url=embedder.url, model=embedder.model, question_model=embedder.question_model)
+    return Guard(EMBEDDER, models, row=row)
+
+
+def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
     """A client for texts, which leaves some of what may be spent to questions."""
     share = SHARE_OF_BACKGROUND
     spending = replace(
@@ -224,20 +257,24 @@ def passages_client(
         spend_max_calls=int(models.spend_max_calls * share),
         spend_max_tokens=int(models.spend_max_tokens * share),
     )
-    return _client(url, model, dimension, policy, Guard(EMBEDDER, spending), PASSAGES_SECONDS)
+    return _client(embedder, embedder.model, policy, spending, PASSAGES_SECONDS)
 
 
-def question_client(
-    url: str, model: str, dimension: int | None, policy: EmbedderPolicy, models: ModelsPolicy
-) -> EmbeddingClient:
+def question_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
     """A client for questions, which somebody waits for."""
-    return _client(url, model, dimension, policy, Guard(EMBEDDER, models), QUESTION_SECONDS)
+    return _client(embedder, embedder.question_model, policy, models, QUESTION_SECONDS)
 
 
 def _client(
-    url: str, model: str, dimension: int | None, policy: EmbedderPolicy, guard: Guard, seconds: float
+    embedder: Embedder, model: str, policy: EmbedderPolicy, models: ModelsPolicy, seconds: float
 ) -> EmbeddingClient:
-    hooks: dict[str, Callable[..., Any]] = {"before_call": guard.before_call, "after_call": guard.after_call}
+    guard = guard_of(embedder, models)
     return EmbeddingClient(
-        url=url, model=model, dimension=dimension, key=policy.key_for(url), timeout_seconds=seconds, **hooks
+        url=embedder.url,
+        model=model,
+        dimension=embedder.dimension,
+        key=policy.key_for(embedder.url),
+        timeout_seconds=seconds,
+        before_call=guard.before_call,
+        after_call=guard.after_call,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -67,39 +67,43 @@ class EmbeddingWorker:
             return
         try:
             paused = self._work()
-            if paused is None:
-                self._embedders.switch_if_complete()
+            self._embedders.switch_if_complete()
         finally:
             _at_work.release()
-        delay = self._seconds_to_next() if paused is None else paused
-        if delay is not None:
-            embedding_due.send(sender=None, delay_seconds=delay)
+        delays = [*paused.values(), *self._seconds_to_next(self._at_work_but(paused))]
+        if delays:
+            embedding_due.send(sender=None, delay_seconds=min(delays))
 
     @property
     def _embedders(self) -> Embedders:
         return Embedders(self.policy, self.models)
 
-    def _work(self) -> float | None:
-        """Work for a slice; the seconds to wait for the embedder, if it cannot be called."""
+    def _at_work_but(self, paused: Collection[int]) -> QuerySet[Embedder]:
+        return self._embedders.at_work().exclude(pk__in=paused)
+
+    def _work(self) -> dict[int, float]:
+        """Work for a slice; the seconds for which embedders that fail are left alone."""
         until = self.clock() + self.slice_seconds
-        embedders = self._embedders.at_work()
-        queue = queue_of(embedders)
-        while self.clock() < until and (lease := queue.claim(lease_seconds=LEASE_SECONDS)) is not None:
+        paused: dict[int, float] = {}
+        embedders = self._at_work_but(paused)
+        while self.clock() < until and (lease := queue_of(embedders).claim(lease_seconds=LEASE_SECONDS)) is not None:
             embedder = embedders.filter(pk=lease.row.embedder_id).first()
             if embedder is None:
                 continue
-            client = passages_client(embedder.url, embedder.model, embedder.dimension, self.policy, self.models)
+            client = passages_client(embedder, self.policy, self.models)
             work = ConversationEmbedding(lease=lease, table=VectorTable.of(embedder), client=client)
             with lease.attempt():
                 pause = work.carry_out(is_over=lambda: self.clock() >= until)
                 if pause is not None:
-                    return pause
-        return None
+                    paused[embedder.pk] = pause
+                    embedders = self._at_work_but(paused)
+        return paused
 
-    def _seconds_to_next(self) -> float | None:
-        at_work = array(self._embedders.at_work().values_list("pk", flat=True))
-        [(seconds,)] = rows(PROGRESS["seconds_to_next"], {"embedders": at_work})
-        return None if seconds is None else max(1.0, seconds)
+    def _seconds_to_next(self, embedders: QuerySet[Embedder]) -> list[float]:
+        """When the next of their conversations can be worked on, if there is one."""
+        values = {"embedders": array(embedders.values_list("pk", flat=True))}
+        [(seconds,)] = rows(PROGRESS["seconds_to_next"], values)
+        return [] if seconds is None else [max(1.0, seconds)]
 
 
 def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
@@ -157,18 +161,17 @@ class ConversationEmbedding:
             }
             if not rows(PROGRESS["advance"], values):
                 raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
-        self.lease.renew()
 
     def _vectors(self, passages: Sequence[tuple[StoredPassage, str]]) -> tuple[list[StoredPassage], int]:
         """The passages with their vectors, and how many of them the embedder refuses."""
         found: list[StoredPassage] = []
         for first in range(0, len(passages), MOST_TEXTS):
-            if first:
-                self.lease.renew()
             found += self._vectors_of_some(passages[first : first + MOST_TEXTS])
         return found, len(passages) - len(found)
 
     def _vectors_of_some(self, passages: Sequence[tuple[StoredPassage, str]]) -> list[StoredPassage]:
+        # Each call may take long.
+        self.lease.renew()
         try:
             vectors = self.client.embed([text for _, text in passages])
         except (Refused, ContextLength) as refusal:

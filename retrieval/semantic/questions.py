@@ -15,7 +15,7 @@ from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import EmbedderPolicy, WrongDimension
 from compaction.llm.types import ModelFailed, Unreachable
 from conversations.errors import Conflict, LcmError, Unavailable
-from retrieval.semantic.embedders import Embedders, question_client
+from retrieval.semantic.embedders import question_client
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderState
 from retrieval.semantic.vector_table import VectorTable, as_text
@@ -24,6 +24,7 @@ from retrieval.semantic.vector_table import VectorTable, as_text
 _MOST_KEPT, _LONGEST = 500, 2000
 _kept: LRUCache[tuple[object, ...], str] = LRUCache(_MOST_KEPT)
 _keeping = threading.Lock()
+_UNTIL_THEN = "Until then, search for words."
 
 
 class NotReady(Conflict):
@@ -43,9 +44,11 @@ class Question:
 def question_of(query: str) -> Question | LcmError:
     """The question as a vector, or why there is none: what to do about it."""
     policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
-    embedder = _current() if policy.is_configured else None
+    if not policy.is_configured:
+        return NotReady(f"No embedder is set up: {' and '.join(policy.missing)} not set. {_UNTIL_THEN}")
+    embedder = _current()
     if embedder is None:
-        return NotReady(Embedders(policy, models).status().note)
+        return NotReady(f"Not everything is embedded yet: `lcm embed status` tells the operator more. {_UNTIL_THEN}")
     try:
         return Question(VectorTable.of(embedder), _vector(query[:_LONGEST], embedder, policy, models))
     except WrongDimension as wrong:
@@ -74,7 +77,7 @@ def _vector(text: str, embedder: Embedder, policy: EmbedderPolicy, models: Model
     if vector is None:
         if connection.in_atomic_block:
             raise Unreachable("it is not called within a transaction")
-        client = question_client(embedder.url, embedder.question_model, embedder.dimension, policy, models)
+        client = question_client(embedder, policy, models)
         vector = as_text(client.embed([text])[0])
         with _keeping:
             _kept[key] = vector

@@ -93,6 +93,7 @@ class VectorTable:
         """Make the table; the index of all its vectors comes when they are there."""
         _run(self._sql("create_table"))
         _run(self._sql("create_conversation_index"))
+        _run(self._sql("create_workspace_index"))
 
     def drop(self) -> None:
         _run(self._sql("drop_table"))
@@ -142,9 +143,10 @@ class VectorTable:
 
         Call it within a transaction: until its end, none of these texts can be taken away.
         """
-        messages = array(sorted({each.message_id for each in passages}))
-        held = {message_id for (message_id,) in rows(self._sql("hold_messages"), {"messages": messages})}
-        kept = [each for each in passages if each.message_id in held]
+        messages = {"messages": array(sorted({each.message_id for each in passages}))}
+        rows(self._sql("hold_messages"), messages)
+        still_open = {message_id for (message_id,) in rows(self._sql("open_messages"), messages)}
+        kept = [each for each in passages if each.message_id in still_open]
         values = {
             "conversation_id": conversation_id,
             "messages": array(each.message_id for each in kept),

@@ -97,7 +97,7 @@ def _searches(questions: Sequence[Question], conversation_id: int | None) -> tup
         with bounded(milliseconds=60_000, refusal=lambda: Unavailable("too slow")):
             search = SemanticSearch(prepare(request, a_store().scope), question, 20)
             with laps.lap():
-                near = search.nearest()
+                near = search.nearest().messages
         found.append([each.message_id for each in near[:10]])
     # The first has read pages that later ones find in memory.
     return Laps(laps.seconds[1:], laps.done[1:]), found[1:]

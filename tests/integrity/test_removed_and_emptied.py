@@ -12,6 +12,7 @@ from integrity.repairs.quarantines import quarantine
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys
+from retrieval.semantic.models import Embedder
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
 from tests.integrity.breaking import breaking, checked
 from tests.integrity.erasing import erased
@@ -56,6 +57,27 @@ def test_an_erased_row_that_holds_something_is_found(erasure, change):
     breaking(f"UPDATE {change}")
 
     assert list(checked()) == ["emptied_rows_hold_no_text"]
+
+
+@pytest.mark.parametrize("taken", ["erased", "cold", "quarantined"])
+def test_vectors_of_a_text_that_was_taken_away_are_found(taken):
+    conversation_id = a_conversation("one", "two").conversation_id
+    first, second = Message.objects.filter(conversation_id=conversation_id).order_by("seq").values_list("pk", flat=True)
+    scope = Scope(a_workspace().pk, actor="key 7")
+    if taken == "erased":
+        erased(Erasures.from_settings(scope), conversation_id, from_seq=1, to_seq=1)
+    elif taken == "cold":
+        Retention.from_settings(scope).archive(conversation_id=conversation_id)
+    else:
+        quarantine(conversation_id, f"msg_{first}", reason="wrong", log=AuditLog(scope))
+    embedder = Embedder.objects.create(url="http://host/v1", model="small", question_model="small", dimension=3)
+    breaking(f"CREATE TABLE embedding_vectors_{embedder.pk} AS SELECT %s::bigint AS message_id", second)
+    held = {"vectors_leave_with_their_texts": [f"msg_{second}"]} if taken == "cold" else {}
+    assert checked() == held
+
+    breaking(f"UPDATE embedding_vectors_{embedder.pk} SET message_id = %s", first)
+
+    assert checked() == {"vectors_leave_with_their_texts": [f"msg_{first}"]}
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role != Role.TOOL])

@@ -15,9 +15,15 @@ LATERAL (
 ) AS found
 LIMIT %(most)s
 
+-- name: has_few_passages
+-- Whether there are few enough passages to compare them all.
+SELECT count(*) <= %(few)s FROM (SELECT FROM {table} WHERE {within} LIMIT %(few)s::bigint + 1) AS counted
+
 -- name: settings
--- How the index searches: it goes on where filters leave too little, and sorts what it has found.
-SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(breadth)s, true)
+-- How the index searches: it goes on where filters leave too little, in so much of itself and of memory.
+SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(breadth)s, true),
+       set_config('hnsw.max_scan_tuples', %(most_scanned)s, true),
+       set_config('hnsw.scan_mem_multiplier', %(memory)s, true)
 
 -- name: passage_texts
 -- The texts of passages.

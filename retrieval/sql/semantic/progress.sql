@@ -55,8 +55,3 @@ FROM embedded_conversations e WHERE e.state IN ('queued', 'leased') AND e.embedd
 SELECT e.upto_seq FROM embedders b JOIN embedded_conversations e USING (embedder_id)
 WHERE e.conversation_id = %(conversation_id)s AND b.state IN ('building', 'current')
 ORDER BY b.state DESC LIMIT 1
-
--- name: passages_of_conversations
--- How many passages some conversations have.
-SELECT coalesce(sum(passages), 0)::bigint FROM embedded_conversations
-WHERE embedder_id = %(embedder_id)s AND conversation_id = ANY(%(conversation_ids)s::bigint[])

@@ -21,6 +21,10 @@ CREATE TABLE IF NOT EXISTS {table} (
 -- For searches of a conversation, which compare all of its vectors.
 CREATE INDEX IF NOT EXISTS {table}_conv_idx ON {table} (conversation_id)
 
+-- name: create_workspace_index
+-- For searches of a workspace with few vectors beside others with many.
+CREATE INDEX IF NOT EXISTS {table}_workspace_idx ON {table} (workspace_id)
+
 -- name: create_extension
 -- In the database of LCM.
 CREATE EXTENSION IF NOT EXISTS vector
@@ -65,9 +69,12 @@ NOT {of_lcm} AND m.erased_by_id IS NULL AND m.cold_block_id IS NULL AND NOT EXIS
 )
 
 -- name: hold_messages
--- The messages of these that may still be embedded, which stay so until the vectors are stored.
+-- Whoever takes texts of these messages away waits until their vectors are stored, or is waited for.
+SELECT message_id FROM messages WHERE message_id = ANY(%(messages)s::bigint[]) ORDER BY message_id FOR SHARE
+
+-- name: open_messages
+-- Those of them that may be embedded. A statement of its own, so that it sees what was committed during the wait.
 SELECT message_id FROM messages m WHERE message_id = ANY(%(messages)s::bigint[]) AND {is_open}
-ORDER BY message_id FOR SHARE OF m
 
 -- name: store_vectors
 -- The vectors of passages.

@@ -38,6 +38,8 @@ class EmbedderServer:
     texts: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
+    # The only header of authorization that it lets in, if not all.
+    key: str | None = None
 
     def __enter__(self) -> EmbedderServer:
         server = self
@@ -47,7 +49,8 @@ class EmbedderServer:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 server.models.append(body["model"])
                 server.keys.append(self.headers.get("authorization"))
-                status = 404 if self.path != "/v1/embeddings" else server.refuses(body) or 200
+                is_let_in = server.key in (None, server.keys[-1])
+                status = 401 if not is_let_in else 404 if self.path != "/v1/embeddings" else server.refuses(body) or 200
                 if status == 200:
                     server.texts += body["input"]
                     answer = server.answer(body["input"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from compaction.models import ModelEndpoint
+from compaction.llm.endpoints import ModelEndpoints
+from compaction.llm.types import BreakerState
 from conversations.errors import Conflict, Invalid, LcmError, NotFound, Unavailable
 from conversations.scope import Scope
 from conversations.sql import rows
@@ -19,6 +20,7 @@ from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.retrieval.semantic.embedder_server import EmbedderServer
+from tests.statements import counted_statements
 
 SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
 
@@ -92,7 +94,10 @@ def test_an_embedder_that_fails_again_and_again_is_left_alone(site):
 
     assert "left alone" in refusal_of(site).detail
     assert len(site.server.models) == asked
-    assert ModelEndpoint.objects.get(name="embedder").open_until is not None
+    [listed] = [each for each in ModelEndpoints.from_settings().list_endpoints() if each.name == "embedder"]
+    assert (listed.state, listed.failures) == (BreakerState.OPEN, 5)
+    assert ModelEndpoints.from_settings().reset_endpoint(name="embedder").state is BreakerState.CLOSED
+    assert "left alone" not in refusal_of(site).detail
 
 
 def test_a_worker_that_dies_goes_on_where_it_stopped(site):
@@ -121,15 +126,19 @@ def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(s
     assert site.found("garden", "full_text") == [2]
 
 
-def test_until_everything_is_embedded_words_are_searched_and_the_share_is_told(site):
+def test_until_everything_is_embedded_words_are_searched_and_the_operator_is_told_the_share(site):
     a_conversation(*SAID)
     Embedders.from_settings().set_up()
 
-    refusal = refusal_of(site)
+    with counted_statements() as sent:
+        refusal = refusal_of(site)
 
     assert (refusal.code, type(refusal).__mro__[1]) == ("semantic_not_ready", Conflict)
-    assert "0 % of all messages" in refusal.detail
-    assert "0 % of all messages" in found_by_words_alone(site)
+    assert "lcm embed status" in refusal.detail and "%" not in refusal.detail
+    assert "lcm embed status" in found_by_words_alone(site)
+    assert "0 % of all messages" in site.status.note
+    # It would count the messages of everybody.
+    assert not [statement for statement in sent if "embedded_conversations" in statement]
 
 
 def test_an_index_whose_making_was_broken_off_is_made_again(site):
@@ -170,6 +179,46 @@ def test_another_model_is_built_beside_the_one_that_is_searched_and_takes_its_pl
         assert left.dimension == 64
         with pytest.raises(NotFound):
             Embedders.from_settings().drop(embedder_id=after.embedders[0].embedder_id)
+
+
+@pytest.mark.parametrize("fails", ["key", "server"])
+def test_another_model_takes_its_place_while_the_one_before_it_fails(site, fails):
+    conversation = a_conversation(*SAID).conversation_id
+    site.server.key = "Bearer sk-first" if fails == "key" else None
+    site.configure(embedder_key="sk-first")
+    site.set_up()
+    if fails == "server":
+        site.server.refuses = lambda body: 500
+    with EmbedderServer(dimension=64) as other:
+        site.configure(url=other.url, model="large", embedder_key="sk-other", breaker_failures=1)
+        a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+        Embedders.from_settings().set_up()
+
+        first, second = site.embed().embedders
+
+        assert (first.state, second.state) == (EmbedderState.OLD, EmbedderState.CURRENT)
+        assert second.messages_embedded == 5 and site.found("automobile", limit=1) in ([1], [4])
+        assert "Bearer sk-other" not in site.server.keys
+
+
+def test_a_model_whose_key_is_gone_is_not_asked_again_and_the_status_says_so(site):
+    conversation = a_conversation(*SAID).conversation_id
+    site.server.key = "Bearer sk-first"
+    site.configure(embedder_key="sk-first")
+    site.set_up()
+    site.configure(url="http://127.0.0.1:9/v1", model="large", embedder_key="sk-other")
+    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+
+    site.embed()
+    asked = len(site.server.models)
+    site.wake_all()
+    status = site.embed()
+
+    assert len(site.server.models) == asked
+    assert "run `lcm embed setup`" in status.note and "small, lets LCM in no more" in status.note
+    site.server.key = None
+    site.configure(url=site.server.url)
+    assert site.embed().embedders[0].messages_embedded == 5
 
 
 def test_vectors_of_another_length_are_refused_until_the_model_is_set_up_again(site):

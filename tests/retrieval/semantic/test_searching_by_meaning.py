@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 import pytest
+from django.db import connection
 
 from conversations.errors import Invalid
 from conversations.scope import Scope
+from conversations.sql import rows
 from conversations.types import NewMessage, Role
 from retrieval.agent_turns import Turns
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from retrieval.semantic.embedding_worker import EmbeddingWorker
+from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
+from retrieval.semantic.vector_table import VectorTable, as_text
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.pasts import a_project, a_session, a_session_summary
+from tests.retrieval.semantic.conftest import Site
+from tests.retrieval.semantic.embedder_server import vector_of
 from tests.statements import counted_statements
 
 SAID = ("My car was fixed on Monday", "The garden needs rain", "A kitten sleeps here", "Dinner is at eight")
+
+
+@pytest.fixture
+def hasty_index(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The index is taken wherever it can be, and stops early if the search does not say otherwise."""
+    monkeypatch.setattr("retrieval.search.semantic_search.BREADTH", 10)
+    settings = "SELECT set_config('enable_sort', %s, false), set_config('hnsw.max_scan_tuples', %s, false)"
+    rows(settings, ["off", "1"])
+    yield
+    rows(settings, ["on", "20000"])
+
+
+def with_passages_beside(text: str, count: int, *, dimension: int) -> None:
+    """Give another workspace so many passages that mean nearly this."""
+    chance = random.Random(7)
+    middle = vector_of(text, dimension)
+    vectors = [as_text([each + chance.gauss(0, 0.1) for each in middle]) for _ in range(count)]
+    insert = f"""
+        INSERT INTO {VectorTable.of(Embedder.objects.get()).name}
+        SELECT 1000 + place, 0, 0, 1, 1000, %s, embedding::halfvec({dimension})
+        FROM unnest(%s::text[]) WITH ORDINALITY AS given(embedding, place)
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(insert, [a_workspace("others").pk, vectors])
 
 
 def test_a_message_is_found_without_one_of_its_words_and_the_passage_is_shown(site):
@@ -71,6 +104,31 @@ def test_every_filter_holds_by_comparing_all_and_by_the_index(site, monkeypatch,
         site.grep("automobile", sort="recency")
     with pytest.raises(Invalid, match="mode"):
         site.grep("automobile", scope="summaries")
+
+
+def test_a_small_workspace_is_searched_as_well_as_a_large_one_beside_it(site, hasty_index, monkeypatch):
+    monkeypatch.setattr("retrieval.search.semantic_search.FEW_PASSAGES", 100)
+    site.server.dimension = 16
+    one = a_conversation("Dinner is at eight").conversation_id
+    site.set_up()
+    with_passages_beside("An automobile", 800, dimension=16)
+
+    found = site.grep("automobile")
+
+    assert [each.conversation_id for each in found.matches] == [one]
+    assert found.note is None
+
+
+def test_where_the_index_gives_up_too_early_a_note_says_so(site, hasty_index, monkeypatch):
+    monkeypatch.setattr("retrieval.search.semantic_search.FEW_PASSAGES", 0)
+    monkeypatch.setattr("retrieval.search.semantic_search.MOST_SCANNED", 1)
+    a_conversation("Dinner is at eight")
+    a_conversation(*(f"An automobile, {n}" for n in range(20)), workspace=a_workspace("others"))
+    site.set_up()
+
+    found = {mode: site.grep("automobile", mode) for mode in ("semantic", "hybrid")}
+
+    assert "name conversations" in found["semantic"].note and "name conversations" in found["hybrid"].note
 
 
 def test_what_an_agent_did_with_lcm_itself_is_not_found_by_meaning(site):
