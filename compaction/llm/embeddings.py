@@ -21,6 +21,8 @@ from compaction.summarizing.extractive.clean_text import estimate_tokens
 from conversations.policy import Policy, Secret, knob
 
 EMBEDDER = "embedder"
+# One that is searched until the configured one has embedded everything.
+FORMER_EMBEDDER = "former embedder"
 # The most texts of one call, and the longest answer to one: so many vectors of the widest models, as decimal numbers.
 MOST_TEXTS = 16
 LONGEST_ANSWER = 8_000_000

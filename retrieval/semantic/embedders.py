@@ -19,6 +19,7 @@ from django.dispatch import Signal
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import (
     EMBEDDER,
+    FORMER_EMBEDDER,
     PASSAGES_SECONDS,
     QUESTION_SECONDS,
     EmbedderPolicy,
@@ -149,7 +150,8 @@ class Embedders:
             question_client(self.policy.embedder_url, self.policy.question_model, None, self.policy, self.models),
         ]
         try:
-            found = {len(client.embed([_PROBE])[0]) for client in clients}
+            # The breaker may be open for the server before this one.
+            found = {len(replace(client, before_call=_permitted).embed([_PROBE])[0]) for client in clients}
         except ModelFailed as failed:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
         if len(found) > 1:
@@ -214,6 +216,10 @@ class Embedders:
         return "Search by meaning is ready."
 
 
+def _permitted() -> None:
+    """Withhold no call."""
+
+
 def passages_client(
     url: str, model: str, dimension: int | None, policy: EmbedderPolicy, models: ModelsPolicy
 ) -> EmbeddingClient:
@@ -224,14 +230,19 @@ def passages_client(
         spend_max_calls=int(models.spend_max_calls * share),
         spend_max_tokens=int(models.spend_max_tokens * share),
     )
-    return _client(url, model, dimension, policy, Guard(EMBEDDER, spending), PASSAGES_SECONDS)
+    return _client(url, model, dimension, policy, Guard(_guarded_as(url, policy), spending), PASSAGES_SECONDS)
 
 
 def question_client(
     url: str, model: str, dimension: int | None, policy: EmbedderPolicy, models: ModelsPolicy
 ) -> EmbeddingClient:
     """A client for questions, which somebody waits for."""
-    return _client(url, model, dimension, policy, Guard(EMBEDDER, models), QUESTION_SECONDS)
+    return _client(url, model, dimension, policy, Guard(_guarded_as(url, policy), models), QUESTION_SECONDS)
+
+
+def _guarded_as(url: str, policy: EmbedderPolicy) -> str:
+    """The name of a server's breaker: that of one to be replaced says nothing about the configured one."""
+    return EMBEDDER if url == policy.embedder_url else FORMER_EMBEDDER
 
 
 def _client(

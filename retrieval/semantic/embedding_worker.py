@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -67,24 +67,29 @@ class EmbeddingWorker:
             return
         try:
             paused = self._work()
-            if paused is None:
-                self._embedders.switch_if_complete()
+            self._embedders.switch_if_complete()
         finally:
             _at_work.release()
-        delay = self._seconds_to_next() if paused is None else paused
-        if delay is not None:
-            embedding_due.send(sender=None, delay_seconds=delay)
+        delays = [self._seconds_to_next(besides=paused), *paused.values()]
+        if any(delay is not None for delay in delays):
+            embedding_due.send(sender=None, delay_seconds=min(delay for delay in delays if delay is not None))
 
     @property
     def _embedders(self) -> Embedders:
         return Embedders(self.policy, self.models)
 
-    def _work(self) -> float | None:
-        """Work for a slice; the seconds to wait for the embedder, if it cannot be called."""
+    def _work(self) -> dict[int, float]:
+        """Work for a slice; the embedders that cannot be called, and for how many seconds.
+
+        One that is not there keeps no other from its work: it may be the one that is to be replaced.
+        """
         until = self.clock() + self.slice_seconds
-        embedders = self._embedders.at_work()
-        queue = queue_of(embedders)
-        while self.clock() < until and (lease := queue.claim(lease_seconds=LEASE_SECONDS)) is not None:
+        paused: dict[int, float] = {}
+        while self.clock() < until:
+            embedders = self._embedders.at_work().exclude(pk__in=list(paused))
+            lease = queue_of(embedders).claim(lease_seconds=LEASE_SECONDS)
+            if lease is None:
+                break
             embedder = embedders.filter(pk=lease.row.embedder_id).first()
             if embedder is None:
                 continue
@@ -93,11 +98,11 @@ class EmbeddingWorker:
             with lease.attempt():
                 pause = work.carry_out(is_over=lambda: self.clock() >= until)
                 if pause is not None:
-                    return pause
-        return None
+                    paused[embedder.pk] = pause
+        return paused
 
-    def _seconds_to_next(self) -> float | None:
-        at_work = array(self._embedders.at_work().values_list("pk", flat=True))
+    def _seconds_to_next(self, *, besides: Collection[int]) -> float | None:
+        at_work = array(self._embedders.at_work().exclude(pk__in=list(besides)).values_list("pk", flat=True))
         [(seconds,)] = rows(PROGRESS["seconds_to_next"], {"embedders": at_work})
         return None if seconds is None else max(1.0, seconds)
 
