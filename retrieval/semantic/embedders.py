@@ -241,7 +241,10 @@ def question_client(
 
 
 def _guarded_as(url: str, policy: EmbedderPolicy) -> str:
-    """The name of a server's breaker: that of one to be replaced says nothing about the configured one."""
+    """The name of a server's breaker.
+
+    That of a server to be replaced says nothing about the configured one.
+    """
     return EMBEDDER if url == policy.embedder_url else FORMER_EMBEDDER
 
 

@@ -79,7 +79,7 @@ class EmbeddingWorker:
         return Embedders(self.policy, self.models)
 
     def _work(self) -> dict[int, float]:
-        """Work for a slice; the embedders that cannot be called, and for how many seconds.
+        """Work for a slice; the seconds to wait for each embedder that fails.
 
         One that is not there keeps no other from its work: it may be the one that is to be replaced.
         """
