@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from compaction.rendering import ERASED
+from compaction.summarizing.extractive.summary_form import NAMED
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.answers.answer_text import as_fields, going_on, joined, lines, minute, one_line, period, span, text_of
@@ -29,6 +30,8 @@ from retrieval.types import (
 SHORT_TOKENS = 200
 # A model that wants more of them opens one; structured content has all that LCM gives.
 MOST_OUTLINES = 8
+# Of a summary of summaries, so many of the names listed at its end; its sources list them, too.
+MOST_NAMES = 16
 # Shown in a form of their own, or no help to who reads.
 _OF_A_DESCRIPTION = frozenset({
     "id", "kind", "conversation_id", "created_at", "token_count", "active", "first_seq", "last_seq", "earliest_at",
@@ -95,7 +98,7 @@ def _(described: Description) -> str:
     costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
     held = {outline.summary_id for outline in described.held_by}
     derived = ", ".join(each for each in described.derived if each not in held)
-    text = ERASED if described.erased else described.content or described.parts_json
+    text = ERASED if described.erased else _some_names(described) or described.parts_json
     return lines(
         (
             named,
@@ -108,6 +111,18 @@ def _(described: Description) -> str:
             going_on(described.cursor),
         )
     )
+
+
+def _some_names(described: Description) -> str | None:
+    """The content, of a summary of summaries with only the first names of its list."""
+    if not described.depth or not described.content:
+        return described.content
+    shown = []
+    for line in described.content.split("\n"):
+        names = line.split(", ") if line.startswith(NAMED) else []
+        more = len(names) - MOST_NAMES
+        shown.append(line if more <= 0 else f"{', '.join(names[:MOST_NAMES])}, and {more} more: lcm_expand shows them")
+    return "\n".join(shown)
 
 
 def _place(described: Description) -> str | None:

@@ -132,18 +132,25 @@ class Filling(Generic[E]):
     def filled(
         self, entries: Iterator[E], position: Position[Any], cap: int
     ) -> tuple[list[ExpandedItem], Position[Any] | None]:
-        """The items of a page, and where the next one begins."""
+        """The items of a page, and where the next one begins.
+
+        What is too long for any page begins where at least half of one is left; anything else comes whole.
+        """
         items: list[ExpandedItem] = []
         room = cap
         # The one that is being sliced is the first; what is left of it is not known yet.
         begun = position.key if position.is_inside else None
-        for entry, whole in self._read_ahead(entries, cap, begun):
-            if whole is not None and whole.tokens <= room and entry.key != begun:
+        for entry, read_ahead in self._read_ahead(entries, cap, begun):
+            if items and read_ahead is None and room < cap / 2:
+                return items, Position(entry.key)
+            whole = read_ahead or self.read([entry])[0]
+            if whole.tokens <= room and entry.key != begun:
                 items.append(whole)
-            elif items or whole is None:
+            elif items and (whole.tokens <= cap or room < cap / 2):
                 return items, Position(entry.key)
             else:
-                item, following = self._sliced(whole, position if begun else Position(entry.key), room)
+                begins = position if entry.key == begun else Position(entry.key)
+                item, following = self._sliced(whole, begins, room)
                 items.append(item)
                 if following is not None:
                     return items, following

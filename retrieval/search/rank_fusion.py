@@ -13,8 +13,9 @@ from zlib import crc32
 
 # The usual constant: what is far behind in one order counts for little less than what is a little before it.
 CLOSENESS = 60
-# How much meaning counts beside words, where messages have so many tokens; in between by their logarithm.
-SHORT, SHORT_WEIGHT = 50, 0.3
+# How much meaning counts beside words, where messages have so many tokens; in between by their logarithm. What other
+# weights change is in docs/figures.md.
+SHORT, SHORT_WEIGHT = 50, 0.2
 LONG, LONG_WEIGHT = 200, 1.0
 
 

@@ -169,7 +169,8 @@ class Embedders:
         configured = Embedder(**self._configured)
         clients = [make(configured, self.policy, self.models) for make in (passages_client, question_client)]
         try:
-            found = {len(client.embed([_PROBE])[0]) for client in clients}
+            # Its breaker may be open from before.
+            found = {len(replace(client, before_call=_permitted).embed([_PROBE])[0]) for client in clients}
         except ModelFailed as failed:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
         if len(found) > 1:
@@ -241,6 +242,10 @@ class Embedders:
             f"The model that is searched, {current.model}, lets LCM in no more, as the key in the settings is for "
             "another server: it embeds nothing new, and words find that until the configured model takes its place."
         )
+
+
+def _permitted() -> None:
+    """Withhold no call."""
 
 
 def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:

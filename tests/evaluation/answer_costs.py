@@ -45,9 +45,9 @@ def figures() -> Iterator[Figure]:
         described = [corpus.engine.describe(id=each) for each in ids]
         costs = [count(text_of(each)) for each in described]
         yield from _within(f"a described {kind} summary", costs, DESCRIBED)
-        around = [cost - count(each.content or "") for cost, each in zip(costs, described, strict=True)]
-        yield Figure(14, f"a described {kind} summary: tokens around its text, mean", "lcm", statistics.fmean(around))
         if kind == "leaf":
+            around = [cost - count(each.content or "") for cost, each in zip(costs, described, strict=True)]
+            yield Figure(14, "a described leaf summary: tokens around its text, mean", "lcm", statistics.fmean(around))
             opened = [corpus.engine.expand(summary_id=each, include_messages=True) for each in ids]
             shares = [count(text_of(each)) / sum(count(item.content or "") for item in each.items) for each in opened]
             yield from _within("an opened leaf, beside its text", shares, OPENED)

@@ -95,14 +95,20 @@ def _figure(
     return Figure(13, measure, method, value, goal, interval(list(by_chat.values()), random.Random(7)))
 
 
-def stored_questions(scope: Scope, *, chats: int | None = None) -> Iterator[Question]:
-    """The questions, with the chats stored: all of them, or the first so many."""
+def chats() -> list[str]:
+    """The names of all chats, by size and number."""
+    return [
+        file.name.removeprefix("beam_").removesuffix(".jsonl.gz") for file in sorted((DATA / "beam").glob("beam_*"))
+    ]
+
+
+def stored_questions(scope: Scope, *, of: Sequence[str] | None = None) -> Iterator[Question]:
+    """The questions, with the chats stored: all of them, or those of these names."""
     store = ConversationStore.from_settings(scope)
     conversations: dict[str, int] = {}
     messages: dict[tuple[str, str], int] = {}
-    for file in sorted((DATA / "beam").glob("beam_*.jsonl.gz"))[:chats]:
-        chat = file.name.removeprefix("beam_").removesuffix(".jsonl.gz")
-        turns = list(rows_of(file))
+    for chat in chats() if of is None else of:
+        turns = list(rows_of(DATA / "beam" / f"beam_{chat}.jsonl.gz"))
         conversations[chat] = store.open_conversation(session_id=chat).conversation_id
         for start in range(0, len(turns), 500):
             batch = turns[start : start + 500]

@@ -1,25 +1,31 @@
-"""How well search by meaning finds, alone and with words: goal 14, on chats of BEAM and LoCoMo, beside words alone.
+"""How well search by meaning finds, alone and with words: goal 14, beside words alone, by the same engine.
 
-Everything is embedded first, by a real embedder. Questions are used word for word, each in its own conversation.
+On chats of BEAM, where an assistant writes pages, on LoCoMo, where two people write lines, and on LongMemEval, whose
+answers are sessions: one is found with any of its messages. Everything is embedded first, by a real embedder. Questions
+are used word for word, each in its own conversation.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 import statistics
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from conversations.models import Workspace
+from conversations.models import Message, Workspace
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.embedding_worker import EmbeddingWorker
 from retrieval.types import GrepScope
+from tests.conversations.real_data import DATA, conversation_files, rows_of
 from tests.evaluation.figures import Figure, interval
-from tests.evaluation.long_messages import stored_questions
+from tests.evaluation.long_messages import chats, stored_questions
 from tests.evaluation.retrieval import Corpus
 
 WORKSPACE = "evaluation of meaning"
@@ -28,36 +34,92 @@ MODES = ("full_text", "semantic", "hybrid")
 GOALS = {"BEAM": 0.60, "LoCoMo": 0.81}
 SECONDS_BETWEEN_SWEEPS = 5.0
 
-# A question, its conversation and the messages that answer it.
-Asked = tuple[str, int, frozenset[int]]
+
+class Asked(NamedTuple):
+    """A question; each of its answers is found with any of these messages."""
+
+    text: str
+    conversation_id: int
+    answers: tuple[frozenset[int], ...]
 
 
-def figures(*, is_sample: bool) -> Iterator[Figure]:
-    """Goal 14: words, meaning, and both together; of one conversation each in a sample."""
+def figures(*, sample: int | None) -> Iterator[Figure]:
+    """Goal 14: words, meaning, and both together; of so many conversations of each kind, or of all."""
     scope = Scope(Workspace.objects.get_or_create(name=WORKSPACE)[0].pk)
-    of_chats = stored_questions(scope, chats=1 if is_sample else None)
-    corpus = Corpus.loaded(WORKSPACE, named="locomo_26" if is_sample else "locomo")
-    questions: Mapping[str, Sequence[Asked]] = {
-        "BEAM": [(each.text, each.conversation_id, each.answers) for each in of_chats],
-        "LoCoMo": [(each.text, each.conversation_id, each.answers) for each in corpus.questions()],
+    questions = {
+        "BEAM": _of_beam(scope, sample),
+        "LoCoMo": _of_locomo(sample),
+        "LongMemEval": _of_longmemeval(),
+        **_identifiers(sample),
     }
     _embed()
     engine = RetrievalEngine.from_settings(scope)
     for kind, asked in questions.items():
-        for mode in MODES:
+        for mode in MODES if asked else ():
             found, seconds = zip(*(_search(engine, mode, each) for each in asked), strict=True)
             for first in (10, 20):
-                goal = GOALS[kind] if (mode, first) == ("hybrid", 10) else None
+                goal = GOALS.get(kind) if (mode, first) == ("hybrid", 10) else None
                 yield _figure(f"{kind}: R@{first}", mode, asked, found, first, goal)
             # The second time: what the embedder took for the question is not in it.
             yield Figure(14, f"{kind}: ms a search", mode, 1000 * statistics.median(seconds))
 
 
+def _drawn(names: Sequence[str], sample: int | None) -> list[str]:
+    """All of these, or so many by chance, the same each time."""
+    return list(names) if sample is None else random.Random(7).sample(names, min(sample, len(names)))
+
+
+def _of_beam(scope: Scope, sample: int | None) -> list[Asked]:
+    names = chats() if sample is None else [each for each in chats() if each.startswith("100K")]
+    found = stored_questions(scope, of=_drawn(names, sample))
+    return [Asked(each.text, each.conversation_id, _each_by_itself(each.answers)) for each in found]
+
+
+def _of_locomo(sample: int | None) -> list[Asked]:
+    names = [name for file in conversation_files() if (name := file.name.split(".")[0]).startswith("locomo")]
+    corpora = [Corpus.loaded(WORKSPACE, named=name) for name in _drawn(names, sample)]
+    found = [each for corpus in corpora for each in corpus.questions()]
+    return [Asked(each.text, each.conversation_id, _each_by_itself(each.answers)) for each in found]
+
+
+def _of_longmemeval() -> list[Asked]:
+    corpus = Corpus.loaded(WORKSPACE, named="lme")
+    sessions: Mapping[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for name, conversation_id in corpus.conversations.items():
+        turns = rows_of(DATA / "conversations" / f"{name}.jsonl.gz")
+        ids = Message.objects.filter(conversation_id=conversation_id).order_by("seq").values_list("pk", flat=True)
+        for turn, message_id in zip(turns, ids, strict=True):
+            sessions[name][turn["meta"]["session"]].add(message_id)
+    found = []
+    with gzip.open(DATA / "longmemeval_questions.json.gz", "rt") as file:
+        for row in json.load(file):
+            name = f"lme_{row['conv']}"
+            answers = tuple(frozenset(sessions[name][each]) for each in row["sessions"])
+            found.append(Asked(row["question"], corpus.conversations[name], answers))
+    return found
+
+
+def _identifiers(sample: int | None) -> dict[str, list[Asked]]:
+    """Identifiers of sessions of agents, as they are and in a question."""
+    names = [name for file in conversation_files() if (name := file.name.split(".")[0]).startswith("cc_ccl")]
+    found: dict[str, list[Asked]] = {"identifiers": [], "identifiers in a question": []}
+    for name in _drawn(names, sample):
+        for form, query in Corpus.loaded(WORKSPACE, named=name).identifiers():
+            kind = {"as they are": "identifiers", "in a question": "identifiers in a question"}.get(form)
+            if kind is not None:
+                found[kind].append(Asked(query.text, query.conversation_id, _each_by_itself(query.answers)))
+    return found
+
+
+def _each_by_itself(messages: frozenset[int]) -> tuple[frozenset[int], ...]:
+    return tuple(frozenset({each}) for each in messages)
+
+
 def _search(engine: RetrievalEngine, mode: str, asked: Asked) -> tuple[list[int], float]:
-    text, conversation_id, _ = asked
+    where = {"scope": GrepScope.MESSAGES, "conversation_id": asked.conversation_id}
     for _ in range(2):
         began = time.perf_counter()
-        result = engine.grep(query=text, mode=mode, scope=GrepScope.MESSAGES, conversation_id=conversation_id, limit=20)
+        result = engine.grep(query=asked.text, mode=mode, limit=20, **where)
         took = time.perf_counter() - began
     return [int(match.id.removeprefix("msg_")) for match in result.matches], took
 
@@ -66,8 +128,9 @@ def _figure(
     measure: str, mode: str, asked: Sequence[Asked], found: Sequence[list[int]], first: int, goal: float | None
 ) -> Figure:
     shares: dict[int, list[float]] = defaultdict(list)
-    for (_, conversation_id, answers), ids in zip(asked, found, strict=True):
-        shares[conversation_id].append(len(answers.intersection(ids[:first])) / len(answers))
+    for each, ids in zip(asked, found, strict=True):
+        hits = sum(not answer.isdisjoint(ids[:first]) for answer in each.answers)
+        shares[each.conversation_id].append(hits / len(each.answers))
     values = [share for each in shares.values() for share in each]
     mean = sum(values) / max(1, len(values))
     return Figure(14, measure, mode, mean, goal, interval(list(shares.values()), random.Random(7)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import UTC, datetime
 
 import anyio
 import pytest
@@ -16,9 +17,12 @@ from conversations.models import Conversation, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite.access.keys import Caller
+from lcmsite.answers.answer_text import text_of
+from lcmsite.answers.found_texts import MOST_NAMES
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.mcp_server import SHOW_STRUCTURE, build_server
 from lcmsite.types import KeyScope
+from retrieval.types import Description, ItemKind
 from tests.factories import a_conversation, a_store
 
 THINGS = ("retry queue", "billing export", "session cache", "login page", "search index", "nightly backup")
@@ -108,6 +112,24 @@ def test_a_described_summary_costs_less_than_nine_hundred_tokens(talk, ask, kind
 
         assert summary.content in text_in(answer)
         assert count(text_in(answer)) <= max(900, summary.token_count + 230)
+
+
+def test_of_a_summary_of_summaries_the_first_names_are_listed_and_where_the_others_are():
+    names = [f"src/module_{n}/worker.py" for n in range(54)]
+    text = f"1-200 user: It was fixed.\nAlso named: {', '.join(names)}\nExpand for details about: tests (4 summaries)."
+    made = {
+        "id": "sum_1",
+        "kind": ItemKind.SUMMARY,
+        "conversation_id": 1,
+        "created_at": datetime(2026, 1, 31, tzinfo=UTC),
+    }
+
+    condensed = text_of(Description(**made, depth=1, content=text))
+    leaf = text_of(Description(**made, depth=0, content=text))
+
+    listed = ", ".join(names[:MOST_NAMES])
+    assert f"Also named: {listed}, and {54 - MOST_NAMES} more: lcm_expand shows them\nExpand" in condensed
+    assert text in leaf
 
 
 def test_an_expanded_leaf_costs_its_text_and_a_tenth(talk, ask):

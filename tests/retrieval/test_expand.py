@@ -109,6 +109,20 @@ def test_huge_parts_come_in_slices_too():
     assert all(result.tokens <= 500 for result in found)
 
 
+def test_what_fits_no_page_begins_on_one_that_is_half_empty_and_what_fits_one_comes_whole():
+    texts = ["Look.", "first " * 900, "second " * 300, "third " * 300]
+    store, conversation = a_store(), a_conversation(*texts)
+    leaf = a_summary_of(store, conversation.conversation_id, seqs=[1, 2, 3, 4])
+
+    found = pages(leaf.summary_id, include_messages=True, token_cap=500)
+
+    on_each = [[(item.first_seq, item.complete) for item in page.items] for page in found]
+    assert on_each[0] == [(1, True), (2, False)]
+    assert all(page[-1] in ((3, True), (4, True)) for page in on_each[-2:])
+    assert all(page.tokens <= 500 for page in found)
+    assert [message.content for message in joined(items_of(found))] == texts
+
+
 def test_tool_calls_and_results_come_back_with_their_parts():
     store, conversation = a_store(), a_conversation("please read it")
     store.append_messages(

@@ -1,43 +1,53 @@
--- Vectors go with the texts that they were made of: what is erased, cold or quarantined has none. What comes back is
--- embedded again, by whoever works on its conversation next.
+-- Vectors go with the texts that they were made of: what is erased, cold or quarantined has none. What comes back, or is
+-- written anew by a repair, is embedded again, by whoever works on its conversation next. Run again, it changes nothing.
 
-CREATE FUNCTION lcm_forget_vectors(p_messages bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION lcm_forget_vectors(p_messages bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+  of_embedder bigint;
   vectors regclass;
 BEGIN
   -- Whoever stores vectors of these messages holds their rows: what is stored meanwhile is removed, too.
   PERFORM FROM messages WHERE message_id = ANY(p_messages) ORDER BY message_id FOR UPDATE;
-  FOR vectors IN SELECT to_regclass('embedding_vectors_' || embedder_id) FROM embedders LOOP
+  FOR of_embedder, vectors IN SELECT embedder_id, to_regclass('embedding_vectors_' || embedder_id) FROM embedders LOOP
     IF vectors IS NOT NULL THEN
-      EXECUTE format('DELETE FROM %s WHERE message_id = ANY($1)', vectors) USING p_messages;
+      EXECUTE format(
+        'WITH gone AS (DELETE FROM %s WHERE message_id = ANY($1) RETURNING conversation_id)
+         UPDATE embedded_conversations e SET passages = greatest(0, e.passages - counted.passages)
+         FROM (SELECT conversation_id, count(*) AS passages FROM gone GROUP BY conversation_id) AS counted
+         WHERE e.conversation_id = counted.conversation_id AND e.embedder_id = $2', vectors
+      ) USING p_messages, of_embedder;
     END IF;
   END LOOP;
 END
 $$;
 
-CREATE FUNCTION lcm_forget_vectors_of_texts() RETURNS trigger
+CREATE OR REPLACE FUNCTION lcm_embed_again(p_conversation_id bigint, p_from_seq bigint) RETURNS void
+LANGUAGE sql AS $$
+  -- A worker may have read these texts before they changed: it loses its lease, and with it what it has not stored.
+  UPDATE embedded_conversations
+  SET upto_seq = least(upto_seq, p_from_seq - 1),
+      fence = CASE WHEN state = 'leased' THEN fence + 1 ELSE fence END,
+      leased_until = CASE WHEN state = 'leased' THEN statement_timestamp() ELSE leased_until END
+  WHERE conversation_id = p_conversation_id AND (upto_seq >= p_from_seq OR state = 'leased')
+$$;
+
+CREATE OR REPLACE FUNCTION lcm_forget_vectors_of_texts() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM embedders) THEN
-    PERFORM lcm_forget_vectors(ARRAY(
-      SELECT message_id FROM changed WHERE erased_by_id IS NOT NULL OR cold_block_id IS NOT NULL
-    ));
-    UPDATE embedded_conversations e SET upto_seq = least(e.upto_seq, again.first_seq - 1)
-    FROM (
-      SELECT conversation_id, min(seq) AS first_seq FROM changed
-      WHERE erased_by_id IS NULL AND cold_block_id IS NULL GROUP BY conversation_id
-    ) AS again
-    WHERE e.conversation_id = again.conversation_id AND e.upto_seq >= again.first_seq;
+    PERFORM lcm_forget_vectors(ARRAY(SELECT message_id FROM changed));
+    PERFORM lcm_embed_again(conversation_id, min(seq)) FROM changed
+    WHERE erased_by_id IS NULL AND cold_block_id IS NULL GROUP BY conversation_id ORDER BY conversation_id;
   END IF;
   RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER messages_take_their_vectors_along AFTER UPDATE ON messages
+CREATE OR REPLACE TRIGGER messages_take_their_vectors_along AFTER UPDATE ON messages
   REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION lcm_forget_vectors_of_texts();
 
-CREATE FUNCTION lcm_forget_vectors_of_quarantined() RETURNS trigger
+CREATE OR REPLACE FUNCTION lcm_forget_vectors_of_quarantined() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
   held bigint := CASE
@@ -51,12 +61,11 @@ BEGIN
   IF NEW.released_at IS NULL THEN
     PERFORM lcm_forget_vectors(ARRAY[held]);
   ELSE
-    UPDATE embedded_conversations e SET upto_seq = m.seq - 1 FROM messages m
-    WHERE m.message_id = held AND e.conversation_id = m.conversation_id AND e.upto_seq >= m.seq;
+    PERFORM lcm_embed_again(conversation_id, seq) FROM messages WHERE message_id = held;
   END IF;
   RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER quarantines_take_vectors_along AFTER INSERT OR UPDATE OF released_at ON quarantines
+CREATE OR REPLACE TRIGGER quarantines_take_vectors_along AFTER INSERT OR UPDATE OF released_at ON quarantines
   FOR EACH ROW EXECUTE FUNCTION lcm_forget_vectors_of_quarantined();

@@ -966,6 +966,17 @@ CREATE FUNCTION public.lcm_compound_parts(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (CASE WHEN (content ~ '[[:alnum:]][_./\\:@#=-]+[[:alnum:]]'::text) THEN (SELECT regexp_replace(COALESCE(string_agg(found.found[1], ' '::text), ''::text), '[_./\\:@#=-]+'::text, ' '::text, 'g'::text) AS regexp_replace FROM regexp_matches(lcm_compound_parts.content, '([[:alnum:]]+(?:[_./\\:@#=-]+[[:alnum:]]+)+)'::text, 'g'::text) found(found)) ELSE ''::text END || CASE WHEN (content ~ '[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}'::text) THEN (SELECT (' '::text || regexp_replace(regexp_replace(COALESCE(string_agg(found.found[1], ' '::text), ''::text), '([a-z0-9])([A-Z])'::text, '\1 \2'::text, 'g'::text), '([A-Z])([A-Z][a-z]{2})'::text, '\1 \2'::text, 'g'::text)) FROM regexp_matches(lcm_compound_parts.content, '([[:alnum:]]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2})[[:alnum:]]*)'::text, 'g'::text) found(found)) ELSE ''::text END);
 
+-- FUNCTION lcm_embed_again(bigint, bigint)
+CREATE FUNCTION public.lcm_embed_again(p_conversation_id bigint, p_from_seq bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+  UPDATE embedded_conversations
+  SET upto_seq = least(upto_seq, p_from_seq - 1),
+      fence = CASE WHEN state = 'leased' THEN fence + 1 ELSE fence END,
+      leased_until = CASE WHEN state = 'leased' THEN statement_timestamp() ELSE leased_until END
+  WHERE conversation_id = p_conversation_id AND (upto_seq >= p_from_seq OR state = 'leased')
+$$;
+
 -- FUNCTION lcm_fold(text)
 CREATE FUNCTION public.lcm_fold(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -992,12 +1003,18 @@ CREATE FUNCTION public.lcm_forget_vectors(p_messages bigint[]) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 DECLARE
+  of_embedder bigint;
   vectors regclass;
 BEGIN
   PERFORM FROM messages WHERE message_id = ANY(p_messages) ORDER BY message_id FOR UPDATE;
-  FOR vectors IN SELECT to_regclass('embedding_vectors_' || embedder_id) FROM embedders LOOP
+  FOR of_embedder, vectors IN SELECT embedder_id, to_regclass('embedding_vectors_' || embedder_id) FROM embedders LOOP
     IF vectors IS NOT NULL THEN
-      EXECUTE format('DELETE FROM %s WHERE message_id = ANY($1)', vectors) USING p_messages;
+      EXECUTE format(
+        'WITH gone AS (DELETE FROM %s WHERE message_id = ANY($1) RETURNING conversation_id)
+         UPDATE embedded_conversations e SET passages = greatest(0, e.passages - counted.passages)
+         FROM (SELECT conversation_id, count(*) AS passages FROM gone GROUP BY conversation_id) AS counted
+         WHERE e.conversation_id = counted.conversation_id AND e.embedder_id = $2', vectors
+      ) USING p_messages, of_embedder;
     END IF;
   END LOOP;
 END
@@ -1019,8 +1036,7 @@ BEGIN
   IF NEW.released_at IS NULL THEN
     PERFORM lcm_forget_vectors(ARRAY[held]);
   ELSE
-    UPDATE embedded_conversations e SET upto_seq = m.seq - 1 FROM messages m
-    WHERE m.message_id = held AND e.conversation_id = m.conversation_id AND e.upto_seq >= m.seq;
+    PERFORM lcm_embed_again(conversation_id, seq) FROM messages WHERE message_id = held;
   END IF;
   RETURN NULL;
 END
@@ -1032,15 +1048,9 @@ CREATE FUNCTION public.lcm_forget_vectors_of_texts() RETURNS trigger
     AS $$
 BEGIN
   IF EXISTS (SELECT FROM embedders) THEN
-    PERFORM lcm_forget_vectors(ARRAY(
-      SELECT message_id FROM changed WHERE erased_by_id IS NOT NULL OR cold_block_id IS NOT NULL
-    ));
-    UPDATE embedded_conversations e SET upto_seq = least(e.upto_seq, again.first_seq - 1)
-    FROM (
-      SELECT conversation_id, min(seq) AS first_seq FROM changed
-      WHERE erased_by_id IS NULL AND cold_block_id IS NULL GROUP BY conversation_id
-    ) AS again
-    WHERE e.conversation_id = again.conversation_id AND e.upto_seq >= again.first_seq;
+    PERFORM lcm_forget_vectors(ARRAY(SELECT message_id FROM changed));
+    PERFORM lcm_embed_again(conversation_id, min(seq)) FROM changed
+    WHERE erased_by_id IS NULL AND cold_block_id IS NULL GROUP BY conversation_id ORDER BY conversation_id;
   END IF;
   RETURN NULL;
 END

@@ -1,0 +1,11 @@
+"""Triggers that remove the vectors of texts that were written anew, too."""
+
+from django.db import migrations
+
+from conversations.run_sql import RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [("retrieval", "0004_semantic")]
+
+    operations = [RunSQLFile("retrieval/sql/semantic/triggers.sql")]
