@@ -272,7 +272,7 @@ class RepairPlanRecord:
 
 @dataclass(frozen=True)
 class QuarantinedText:
-    """What a quarantine withholds: of a message its record, of the others their text.
+    """What a quarantine withholds: the record of a message, or a text.
 
     `is_cut`: a file is longer than its `text`.
     """

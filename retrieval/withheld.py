@@ -13,7 +13,7 @@ _AFFECTED = "SELECT conversation_id FROM conversations WHERE conversation_id = A
 
 
 def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
-    """The ids of what is quarantined in these conversations, and of summaries that carry its words.
+    """The ids of what is quarantined in conversations, and of summaries that say it.
 
     Each reader of texts asks this, and gives those items without a text, marked as `quarantined`.
     """

@@ -13,7 +13,7 @@ from conversations.fast.records import record
 from conversations.sql import array, load, rows, texts
 from conversations.types import LargeFileRecord, MessageRecord, PartRecord
 
-_SQL = load("conversations/quarantines.sql")
+_SQL = load("conversations/messages.sql")
 # What is left of a withheld part, as of an erased one: its place, and what pairs a call with its result.
 _PLACE = ("part_id", "message_id", "ordinal", "part_type", "tool_call_id", "tool_name", "tool_status")
 

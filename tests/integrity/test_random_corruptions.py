@@ -217,16 +217,6 @@ def test_every_column_of_map_runs_is_found_whatever_takes_the_place_of_its_value
     assert missed(columns * 3) == []
 
 
-@pytest.mark.thorough
-@pytest.mark.timeout(1800)
-def test_five_hundred_random_corruptions_of_session_summaries_and_their_links_are_found(everything):
-    tables = {"session_summaries", "session_summary_children", "session_summary_memories"}
-    demanded = [place for place in everything if place.is_demanded and place.table.name in tables]
-    assert {place.table.name for place in demanded} == tables
-
-    assert missed(random.Random(SEED).choices(demanded, k=500)) == []
-
-
 # What takes the place of a value: an SQL expression with its parameters.
 Value = tuple[str, tuple[Any, ...]]
 

@@ -1,4 +1,4 @@
-"""The words of what is quarantined are given to no reader but an admin who asks for them."""
+"""Only an admin who asks for it reads what is quarantined."""
 
 from __future__ import annotations
 
