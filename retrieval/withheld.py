@@ -1,4 +1,4 @@
-"""Which items are withheld from readers, because a quarantine is on what they say."""
+"""Which items are withheld from readers, because of a quarantine."""
 
 from __future__ import annotations
 

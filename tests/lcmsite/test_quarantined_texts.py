@@ -54,7 +54,7 @@ def committed_held(committed_db: None, tmp_path: Any, settings: Any) -> SimpleNa
 
 
 def withheld_things() -> SimpleNamespace:
-    """A conversation with a quarantined message and file, and two depths of summaries that repeat the message."""
+    """A quarantined message and file, and two depths of summaries of the message."""
     workspace = a_workspace()
     scope = Scope(workspace.pk)
     conversation_id = a_conversation(
