@@ -23,7 +23,9 @@ _LONG_WORD = re.compile(rf"(?<!\S)\S{{{_SHORTEST_LINE}}}")
 
 # What replaces a text that was erased for good.
 ERASED = "[erased]"
-# What replaces a text that is quarantined.
+# What replaces a text that is quarantined, for readers.
+QUARANTINED = "[quarantined]"
+# What replaces it in the source of a summary.
 WITHHELD = "[withheld]"
 
 # In this id no tokenizer merges two characters into one token, so no other id costs more.

@@ -162,6 +162,8 @@ class MessageRecord:
     parts: tuple[PartRecord, ...] = ()
     # The act in the audit log by which its texts were erased for good; what is left of it are its place and its hashes.
     erased_by_id: int | None = None
+    # It is quarantined, so its texts are withheld.
+    quarantined: bool = False
 
     @property
     def id(self) -> str:
@@ -334,6 +336,8 @@ class LargeFileRecord:
     content_hash: str | None = None
     # The act by which its bytes and its description were erased for good.
     erased_by_id: int | None = None
+    # It is quarantined, so its bytes, its name and its description are withheld.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)

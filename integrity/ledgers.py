@@ -248,8 +248,8 @@ class Ledgers:
         return Workspace.objects.get(pk=self.scope.workspace_id)
 
     def _exporter(self, with_files: bool) -> LedgerExporter:
-        files = LargeFileService.from_settings(self.scope) if with_files else None
-        return LedgerExporter(sections=SECTIONS, files=files)
+        files = replace(LargeFileService.from_settings(self.scope), with_quarantined=True)
+        return LedgerExporter(sections=SECTIONS, files=files if with_files else None)
 
     def _conversations(self, conversation_id: int | None, after: str | None = None) -> Iterator[int]:
         if conversation_id is not None:

@@ -101,6 +101,10 @@ class QuarantineParams(Params):
     reason: Annotated[Text, Field(max_length=500)] = Field(description="Why, for those who come later.")
 
 
+class ReadQuarantinedParams(Params):
+    id: Identifier = Field(description="The quarantined message, summary, part or file.")
+
+
 class ReleaseParams(Params):
     quarantine_id: Positive = Field(description="The quarantine.")
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from conversations.types import MessageRecord
+
 
 class Severity(StrEnum):
     """How severe a finding is."""
@@ -266,6 +268,20 @@ class RepairPlanRecord:
     steps: tuple[StepRecord, ...]
     unplanned: tuple[Unplanned, ...]
     outcome: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class QuarantinedText:
+    """What a quarantine withholds: the record of a message, or a text.
+
+    `is_cut`: a file is longer than its `text`.
+    """
+
+    id: str
+    conversation_id: int
+    text: str
+    message: MessageRecord | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)

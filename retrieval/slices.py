@@ -154,7 +154,8 @@ def slice_of(
         parts_json=part_piece,
         parts_offset=parts_offset,
         tokens=count(piece or part_piece),
-        is_last=given == len(content) and parts_offset + len(part_piece) == len(parts_json),
+        # What was erased or quarantined since the slice before is shorter than where this one begins.
+        is_last=given >= len(content) and parts_offset + len(part_piece) >= len(parts_json),
     )
 
 

@@ -90,6 +90,8 @@ class Match:
     author: str | None = None
     depth: int | None = None
     file_name: str | None = None
+    # It is quarantined, or says what is: its text is withheld.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class Description:
     embedded_messages: int | None = None
     # Its text, or a file's bytes, had to be erased for good; what is left are its place and its hashes.
     erased: bool = False
-    # Why it is shown to no model until it is put right; None for what is not quarantined.
+    # Why its text is withheld until it is put right; None for what is not quarantined and says nothing that is.
     quarantined: str | None = None
     # Of a session summary.
     project: str | None = None
@@ -277,6 +279,8 @@ class ExpandedItem:
     descendant_count: int | None = None
     # There is no content because it had to be erased for good.
     erased: bool = False
+    # There is no content because it is quarantined, or rests on what is.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.pages import behind
+from conversations.store.withheld import readable_files, require_readable
 from conversations.types import LargeFileRecord
 
 CHUNK_BYTES = 1024 * 1024
@@ -46,6 +47,8 @@ class LargeFileService:
     storage: Storage
     policy: FilePolicy = FilePolicy()
     scope: Scope = EVERYTHING
+    # Whether the bytes of quarantined files are read, too: for copies of everything, and for auditors.
+    with_quarantined: bool = False
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
@@ -136,15 +139,19 @@ class LargeFileService:
         return file
 
     def get(self, *, file_id: str) -> LargeFileRecord:
-        """Return the record of a file; NotFound if it does not exist."""
-        return self.scope.file(file_id).as_record()
+        """Return the record of a file; NotFound if it does not exist.
+
+        One that is quarantined comes without its name and description.
+        """
+        [file] = readable_files([self.scope.file(file_id).as_record()])
+        return file
 
     def read(self, *, file_id: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return bytes of a file, fewer at its end.
 
-        Raises NotFound, or Unavailable if the storage fails.
+        Raises NotFound, Conflict if it is quarantined, or Unavailable if the storage fails.
         """
-        row = self.scope.file(file_id)
+        row = self._row(file_id)
         with open_stored(self.storage, row) as file, storing(f"The bytes of {file_id} cannot be read"):
             # A disk can seek past the end of a file; other storages cannot.
             file.seek(min(offset, file.size))
@@ -154,15 +161,16 @@ class LargeFileService:
         """Return lines of a file as text, counted from 1, as many as fit into an answer.
 
         `next_line` continues, or is null at the end; `is_cut` marks a line longer than an answer. Bytes that are not
-        UTF-8 become replacement characters. NotFound, or Unavailable if the storage fails.
+        UTF-8 become replacement characters. NotFound, Conflict if the file is quarantined, or Unavailable if the
+        storage fails.
         """
-        row = self.scope.file(file_id)
+        row = self._row(file_id)
         with open_stored(self.storage, row) as file, storing(f"The lines of {file_id} cannot be read"):
             return file_text(file_id, file, first_line=first_line, line_count=line_count)
 
     def stream(self, *, file_id: str, offset: int = 0, length: int | None = None) -> FileBytes:
         """Stream the bytes of a file, with its record; raises as `read` does."""
-        row = self.scope.file(file_id)
+        row = self._row(file_id)
         file = open_stored(self.storage, row)
         offset = min(offset, file.size)
         rest = file.size - offset
@@ -173,7 +181,8 @@ class LargeFileService:
     ) -> list[LargeFileRecord]:
         """List the files of a conversation, or of all, newest first.
 
-        Erased files are listed without their names. NotFound if the conversation or file does not exist.
+        Erased and quarantined files are listed without their names. NotFound if the conversation or file does not
+        exist.
         """
         files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
         if conversation_id is not None:
@@ -182,7 +191,13 @@ class LargeFileService:
         if before is not None:
             last = self.scope.file(before)
             files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
-        return [file.as_record() for file in files[:limit]]
+        return readable_files([file.as_record() for file in files[:limit]])
+
+    def _row(self, file_id: str) -> LargeFile:
+        row = self.scope.file(file_id)
+        if not self.with_quarantined:
+            require_readable(file_id)
+        return row
 
     def _save(self, path: str, content: IO[bytes]) -> None:
         with storing("The file cannot be stored"):

@@ -36,7 +36,7 @@ class LargeFile(models.Model):
         return self.file_id
 
     def as_record(self) -> LargeFileRecord:
-        return record_of(LargeFileRecord, self)
+        return record_of(LargeFileRecord, self, quarantined=False)
 
 
 class FileReference(models.Model):

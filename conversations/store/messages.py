@@ -32,6 +32,7 @@ from conversations.sql import bigint, first_row
 from conversations.store.injected import BEGINNING, screened
 from conversations.store.pages import Page, fitting
 from conversations.store.read import messages_after, messages_of
+from conversations.store.withheld import readable
 from conversations.types import (
     AppendedMessage,
     AppendResult,
@@ -205,17 +206,21 @@ class MessageStore:
         """One message with its parts; NotFound if there is none.
 
         `whole` puts back, byte for byte, what was too long for it and became a file; Unavailable if that cannot be had.
+        One that is quarantined comes without its texts.
         """
         self.scope.message(message_id)
-        [message] = messages_of([message_id])
-        return put_together(message, files=LargeFileService.from_settings(self.scope)) if whole else message
+        [message] = readable(messages_of([message_id]))
+        if message.quarantined or not whole:
+            return message
+        return put_together(message, files=LargeFileService.from_settings(self.scope))
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """List messages with their parts, oldest first.
 
         A page has 8 MiB at most, or one message, and may hold fewer messages than `limit` because of that.
         Their seqs follow each other without a gap, also where a message was erased: a seq that is left out is a message
-        whose row is gone from the database, which `lcm check` reports. NotFound if there is no such conversation.
+        whose row is gone from the database, which `lcm check` reports. What is quarantined comes without its texts.
+        NotFound if there is no such conversation.
         """
         page = {"conversation_id": conversation_id, "after_seq": after_seq, "limit": limit}
         fit, more = fitting("messages_that_fit", **page)
@@ -225,7 +230,7 @@ class MessageStore:
         if not found:
             # Where there are messages, there is a conversation that may be seen.
             self.scope.conversation(conversation_id)
-        return Page(found, more=more and bool(found))
+        return Page(readable(found), more=more and bool(found))
 
 
 def _may_be_injected(message: NewMessage) -> bool:

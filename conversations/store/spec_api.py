@@ -23,6 +23,7 @@ from conversations.models.columns import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
 from conversations.store.messages import MessageStore, part_row_of
 from conversations.store.read import messages_of
+from conversations.store.withheld import readable
 from conversations.types import (
     ContextItemType,
     MessageRecord,
@@ -183,7 +184,7 @@ class SpecificationStore(MessageStore):
         """The messages that this summary was made from directly, in order."""
         self.scope.summary(summary_id)
         messages = Message.objects.filter(summary_links__summary_id=summary_id).order_by("summary_links__ordinal")
-        return messages_of(list(messages.values_list("message_id", flat=True)))
+        return readable(messages_of(list(messages.values_list("message_id", flat=True))))
 
     def search_messages(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from compaction.sources import text_of, withheld_items
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
+from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, MessagePart, Quarantine
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
+from conversations.store.read import messages_of
 from integrity.models import RepairStep
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
-from integrity.types import QuarantineRecord
+from integrity.types import QuarantinedText, QuarantineRecord
 
+# Of a file, so many lines are read.
+MOST_LINES = 10_000
 _ID = re.compile(r"(?P<kind>msg|sum|part|file)_(?P<rest>[0-9A-Za-z_-]{1,100})")
 
 
@@ -76,6 +82,26 @@ class Quarantines(Scoped):
         release(held, log=AuditLog(self.scope))
         held.refresh_from_db()
         return record_of(QuarantineRecord, held)
+
+    def read_quarantined(self, *, id: str) -> QuarantinedText:
+        """Read what a quarantine withholds from everybody else, as it is stored.
+
+        That is a quarantined message, summary, part or file, or a summary that carries the words of one. A part comes
+        with its message, a file with its first lines. Raises NotFound, and Conflict for what is not withheld.
+        """
+        conversation_id = self._conversation_of(id)
+        if id.startswith("part_"):
+            id = f"msg_{MessagePart.objects.values_list('message_id', flat=True).get(pk=id)}"
+        if id not in withheld_items(conversation_id):
+            raise Conflict(f"{id} is not quarantined: `lcm describe {id}` shows it.", code="not_quarantined")
+        if id.startswith("msg_"):
+            [message] = messages_of([int(id.removeprefix("msg_"))])
+            return QuarantinedText(id, conversation_id, message.content, message=message)
+        if id.startswith("sum_"):
+            return QuarantinedText(id, conversation_id, text_of(id))
+        files = replace(LargeFileService.from_settings(self.scope), with_quarantined=True)
+        lines = files.read_lines(file_id=id, line_count=MOST_LINES)
+        return QuarantinedText(id, conversation_id, lines.text, is_cut=lines.is_cut or lines.next_line is not None)
 
     def _conversation_of(self, id: str) -> int:
         found = _ID.fullmatch(id)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
-from compaction.rendering import ERASED
+from compaction.rendering import ERASED, QUARANTINED
 from compaction.summarizing.extractive.summary_form import NAMED
 from conversations.humanize import counted
 from conversations.types import MessageRecord
@@ -42,6 +43,14 @@ _OF_A_DESCRIPTION = frozenset({
 })  # fmt: skip
 
 
+def withheld(item: Any) -> str | None:
+    """What is shown in place of a text that is quarantined or erased."""
+    if item.quarantined:
+        return QUARANTINED
+    is_erased = getattr(item, "erased", False) or getattr(item, "erased_by_id", None) is not None
+    return ERASED if is_erased else None
+
+
 @text_of.register
 def _(found: GrepResult) -> str:
     in_one = {match.conversation_id for match in found.matches} if found.conversation_id is None else set()
@@ -62,7 +71,7 @@ def _match(match: Match, *, is_placed: bool) -> str:
     place = f"[{match.conversation_id}: {span(match)}]" if is_placed else f"[{span(match)}]"
     covering = f" in {match.covered_by}" if match.covered_by else ""
     score = f" {match.score:.2f}" if match.score else ""
-    text = one_line(match.snippet.text)
+    text = withheld(match) or one_line(match.snippet.text)
     return f"{match.id} {place} {speaker} {minute(match.created_at)}{covering}{score}: {text}"
 
 
@@ -76,7 +85,8 @@ def _(found: About) -> str:
 def _(item: AboutItem) -> str:
     cut = "" if item.is_whole else " (in part)"
     place = f"[{item.conversation_id}: {span(item)}]"
-    return f"{item.id} {place} {item.role or 'summary'} {minute(item.created_at)}{cut}: {item.text}"
+    text = withheld(item) or item.text
+    return f"{item.id} {place} {item.role or 'summary'} {minute(item.created_at)}{cut}: {text}"
 
 
 @text_of.register
@@ -98,7 +108,7 @@ def _(described: Description) -> str:
     costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
     held = {outline.summary_id for outline in described.held_by}
     derived = ", ".join(each for each in described.derived if each not in held)
-    text = ERASED if described.erased else _some_names(described) or described.parts_json
+    text = withheld(described) or _some_names(described) or described.parts_json
     return lines(
         (
             named,
@@ -181,7 +191,7 @@ def _(described: RangeDescription) -> str:
 @text_of.register
 def _(node: CoveringNode) -> str:
     share = f"{text_of(node.summary)}, {counted(node.messages_in_range, 'message')} of the range"
-    return lines((share, node.content))
+    return lines((share, withheld(node) or node.content))
 
 
 @text_of.register
@@ -212,10 +222,9 @@ def _expanded(item: ExpandedItem) -> str:
     kind = of_past.history_kind if of_past is not None and of_past.history_kind is not None else None
     source = kind or item.role or f"{item.summary_kind} summary"
     speaker = f"{source} {item.author}" if item.author else source
-    withheld = "[quarantined]" if of_past is not None and of_past.quarantined else ERASED if item.erased else None
     is_short = item.kind is ItemKind.MESSAGE and item.complete and item.tokens < SHORT_TOKENS
     name = "" if is_short else f"{item.id} "
-    return f"{name}[{place}{span(item)}] {speaker}: {withheld or item.content or item.parts_json}"
+    return f"{name}[{place}{span(item)}] {speaker}: {withheld(item) or item.content or item.parts_json}"
 
 
 @text_of.register
@@ -233,7 +242,7 @@ def _(entry: TimelineEntry) -> str:
             f"in {entry.part_of}" if entry.part_of else None,
         )
     )
-    return lines((named, "[quarantined]" if entry.quarantined else ERASED if entry.erased else entry.content))
+    return lines((named, withheld(entry) or entry.content))
 
 
 @text_of.register
@@ -267,12 +276,12 @@ def _(message: MessageRecord) -> str:
     place = f"[{message.conversation_id}: {message.seq}]"
     head = f"{message.id} {place} {speaker} {minute(message.created_at)}, {counted(message.token_count, 'token')}"
     more = as_fields(message, without=_OF_A_MESSAGE)
-    return lines((head, more, _parts_of(message), ERASED if message.erased_by_id is not None else message.content))
+    return lines((head, more, _parts_of(message), withheld(message) or message.content))
 
 
 _OF_A_MESSAGE = frozenset({
     "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at", "author",
-    "parts", "erased_by_id",
+    "parts", "erased_by_id", "quarantined",
 })  # fmt: skip
 
 

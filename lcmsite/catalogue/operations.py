@@ -267,6 +267,8 @@ CATALOGUE: tuple[Operation, ...] = (
         "lcm_quarantines", paging=Paging("before_id", "quarantine_id")),
     Operation(Quarantines, "quarantine", integrity.QuarantineParams, "POST", "items/{id}/quarantine/", "lcm_quarantine",
         scope=ADMIN, status=201),
+    Operation(Quarantines, "read_quarantined", integrity.ReadQuarantinedParams, "GET", "items/{id}/quarantine/",
+        "lcm_read_quarantined", scope=ADMIN),
     Operation(Quarantines, "release", integrity.ReleaseParams, "POST", "quarantines/{quarantine_id}/release/",
         "lcm_release", scope=ADMIN),
     # Retention and storage.

@@ -10,6 +10,7 @@ from compaction.history.types import HistoryKind
 from compaction.rendering import ERASED
 from conversations.humanize import counted
 from lcmsite.answers.answer_text import span
+from lcmsite.answers.found_texts import withheld
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one
 from retrieval.history.types import HistoryItem, SessionAgo, SessionExpansion, SessionMatches, TimelineEntry
 
@@ -59,8 +60,7 @@ def _(expanded: SessionExpansion, screen: Screen) -> None:
     for item in expanded.items:
         title = f"{'  ' * (item.level - 1)}{_place(item)}"
         screen.heading(title, item.id, counted(item.tokens, "token"))
-        withheld = "[quarantined]" if item.quarantined else ERASED if item.erased else None
-        screen.body(withheld or item.content or item.parts_json)
+        screen.body(withheld(item) or item.content or item.parts_json)
     screen.note(f"{counted(expanded.tokens, 'token')}.")
     if expanded.superseded_by:
         screen.note(f"It was made again as {expanded.superseded_by}.")

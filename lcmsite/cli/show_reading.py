@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from compaction.rendering import ERASED
 from conversations.humanize import counted
 from lcmsite.answers.answer_text import span
-from lcmsite.answers.found_texts import summary_of_context, summary_of_search
+from lcmsite.answers.found_texts import summary_of_context, summary_of_search, withheld
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one
 from retrieval.assembly.about import About
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
@@ -66,7 +65,7 @@ def _(found: GrepResult, screen: Screen) -> None:
             f"[{span(match)}] {source}", match.id, f"{cell(match.session_id, longest=None)} ({match.conversation_id})"
         )
         # Replaced character by character, so that the highlights keep their places.
-        snippet = Text(blanked(match.snippet.text))
+        snippet = Text(withheld(match) or blanked(match.snippet.text))
         for start, end in match.snippet.highlights:
             snippet.stylize("bold", start, end)
         screen.console.print(snippet, soft_wrap=True)
@@ -83,7 +82,7 @@ def _(found: About, screen: Screen) -> None:
         source = item.role or "summary"
         session = f"{cell(item.session_id, longest=None)} ({item.conversation_id})"
         screen.heading(f"[{span(item)}] {source}", item.id, session, cell(item.created_at))
-        screen.body(item.text)
+        screen.body(withheld(item) or item.text)
     more = "; there is more: give it more with --max-tokens" if found.more else ""
     note = f" {found.note}" if found.note else ""
     screen.note(f"{counted(len(found.items), 'item')}, {counted(found.tokens, 'token')}{more}.{note}")
@@ -125,7 +124,7 @@ def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: 
             screen.line(f"... {span(gap)} ...\n", style="dim")
         what = item.role or f"{item.summary_kind} summary"
         screen.heading(f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
-        screen.body(ERASED if item.erased else item.content or item.parts_json)
+        screen.body(withheld(item) or item.content or item.parts_json)
     screen.note(f"{counted(tokens, 'token')}.")
 
 
@@ -137,7 +136,7 @@ def _(described: Description, screen: Screen) -> None:
     # A text is shown as it is, behind everything else; of a message, the parts say what it says.
     screen.fields(replace(described, content=None, parts=(), parts_json=None, cursor=None))
     screen.line()
-    screen.body(ERASED if described.erased else described.content or described.parts_json or "")
+    screen.body(withheld(described) or described.content or described.parts_json or "")
     if described.cursor:
         screen.line(f"There is more: lcm describe {described.id} --cursor={described.cursor}")
 
@@ -147,8 +146,8 @@ def _(described: RangeDescription, screen: Screen) -> None:
     for node in described.nodes:
         share = f"{counted(node.messages_in_range, 'message')} of the range"
         screen.heading(f"[{span(node.summary)}] {node.summary.kind} summary", node.summary.summary_id, share)
-        if node.content is not None:
-            screen.body(node.content)
+        if text := withheld(node) or node.content:
+            screen.body(text)
     _show_outlines(described.manifest, screen)
     screen.note(
         f"{counted(described.message_count, 'message')}, {counted(described.message_tokens, 'token')}; in the context "

@@ -10,11 +10,11 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from compaction.llm.types import EndpointRecord
-from compaction.rendering import ERASED
 from compaction.types import Coverage, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.answers.answer_text import span
+from lcmsite.answers.found_texts import withheld
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_json
 from lcmsite.cli import show_history, show_reading, show_trust
@@ -69,7 +69,7 @@ def _show_gap(before: Any, after: Any, screen: Screen) -> None:
 def _(message: MessageRecord, screen: Screen) -> None:
     author = f" {message.author}" if message.author else ""
     screen.heading(f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
-    screen.body(message.content if message.erased_by_id is None else ERASED)
+    screen.body(withheld(message) or message.content)
 
 
 @show_one.register

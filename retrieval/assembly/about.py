@@ -42,6 +42,8 @@ class AboutItem:
     role: Role | None
     text: str
     is_whole: bool
+    # It is quarantined, or says what is: its text is withheld.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def about(
 
 def _items(ranked: Sequence[Match]) -> list[AboutItem]:
     """The items of matches, short ones with their whole text."""
-    short = [match for match in ranked if match.token_count <= WHOLE_TOKENS]
+    short = [match for match in ranked if match.token_count <= WHOLE_TOKENS and not match.quarantined]
     numbers = [found.number for match in short if (found := named(match.id)) and found.kind is ItemKind.MESSAGE]
     summaries = [match.id for match in short if match.kind is ItemKind.SUMMARY]
     whole = {message.id: message.content for message in messages_of(numbers)}
@@ -132,6 +134,7 @@ def _items(ranked: Sequence[Match]) -> list[AboutItem]:
             role=match.role,
             text=whole.get(match.id, match.snippet.text),
             is_whole=match.id in whole,
+            quarantined=match.quarantined,
         )
         for match in ranked
     ]

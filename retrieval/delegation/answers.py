@@ -58,7 +58,8 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
 
 def excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room: int) -> tuple[QueryExcerpt, ...]:
     """The best excerpts within the grant, best first, within `room` tokens."""
-    found = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
+    matches = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
+    found = tuple(match for match in matches if not match.quarantined)
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     texts = {message.id: message.content for message in messages_of(numbers)}
     texts |= dict(Summary.objects.filter(pk__in=[match.id for match in found]).values_list("pk", "content"))

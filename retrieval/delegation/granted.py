@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from compaction.rendering import QUARANTINED
 from compaction.summarizing.extractive.clean_text import fit
 from conversations.errors import LcmError, NotFound
 from conversations.humanize import counted
 from conversations.store.read import messages_of
+from conversations.store.withheld import readable
+from conversations.types import MessageRecord
 from retrieval.delegation.actions import Action, Describe, Expand, Find, More
 from retrieval.delegation.extent import Extent, matches_within
 from retrieval.delegation.grants import Grants
@@ -107,7 +110,10 @@ class GrantedReader:
 
     def _found(self, query: str) -> str:
         found = matches_within(self.engine, query, self.extent, limit=MOST_MATCHES)
-        lines = [f"{match.id} [{_place(match)}, {match.role or match.kind}] {match.snippet.text}" for match in found]
+        lines = [
+            f"{match.id} [{_place(match)}, {match.role or match.kind}] {match.snippet.text or _withheld(match)}"
+            for match in found
+        ]
         return "\n".join(lines) if lines else "Nothing that you may read holds these words; try others."
 
     def _described(self, allowed: Named) -> str:
@@ -123,13 +129,14 @@ class GrantedReader:
                 f"{found.earliest_at:%Y-%m-%d %H:%M} to {found.latest_at:%Y-%m-%d %H:%M}; opening it costs "
                 f"{counted(found.opening_tokens or 0, 'token')}.",
                 f"Made from summaries: {', '.join(sources) or 'none'}.",
-                found.content or "",
+                found.content or _withheld(found),
             ]
         )
 
     def _message(self, allowed: Named, room: int) -> str:
-        [message] = messages_of([allowed.number])
-        return fit(f"{message.id} [{message.seq}, {message.role}]\n{message.content}", room, self._count)
+        [message] = readable(messages_of([allowed.number]))
+        content = message.content or _withheld(message)
+        return fit(f"{message.id} [{message.seq}, {message.role}]\n{content}", room, self._count)
 
     def _page(self, page: Page, room: int) -> str:
         """A page that costs no more than the room, headings and all."""
@@ -157,7 +164,11 @@ class GrantedReader:
 def _shown(item: ExpandedItem) -> str:
     who = item.role or f"{item.summary_kind} summary of {counted(item.descendant_count or 0, 'message')}"
     # Of a message that comes in slices, the parts say nothing that the content does not.
-    return f"{item.id} [{_place(item)}, {who}, {item.created_at:%Y-%m-%d %H:%M}]\n{item.content}"
+    return f"{item.id} [{_place(item)}, {who}, {item.created_at:%Y-%m-%d %H:%M}]\n{item.content or _withheld(item)}"
+
+
+def _withheld(item: Match | Description | ExpandedItem | MessageRecord) -> str:
+    return QUARANTINED if item.quarantined else ""
 
 
 def _place(item: Match | Description | ExpandedItem) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from compaction.llm.embeddings import EmbedderPolicy
@@ -18,6 +19,7 @@ from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline,
 from retrieval.ids import Named, named, names_in
 from retrieval.semantic.embedders import PROGRESS
 from retrieval.types import Description, ItemKind, MessageSpan
+from retrieval.withheld import REASON, withheld_in
 
 MOST_IN_MANIFEST = 50
 MOST_FILES = 50
@@ -36,7 +38,15 @@ _OF_FILE = (
 
 
 def describe(id: str, *, scope: Scope) -> Description:
-    """See `RetrievalEngine.describe`: two queries for a summary or a message."""
+    """See `RetrievalEngine.describe`: three queries for a summary or a message."""
+    described = _found(id, scope)
+    if described.id not in withheld_in([described.conversation_id]):
+        return described
+    withheld: dict[str, Any] = dict.fromkeys(("content", "author", "file_name", "exploration_summary"))
+    return replace(described, **withheld, quarantined=described.quarantined or REASON)
+
+
+def _found(id: str, scope: Scope) -> Description:
     found = named(id)
     if found is not None:
         return _described(found, scope)

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from compaction.sources import withheld_items
 from conversations.errors import Invalid
 from conversations.humanize import counted
 from conversations.models import Conversation, Summary
@@ -33,6 +34,8 @@ class CoveringNode:
     seqs_before: int
     seqs_after: int
     content: str | None = None
+    # It is quarantined, or says what is: its text is withheld.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,8 @@ def describe_range(
         below = _below(stretch, [summary.summary_id for summary, _ in found])
         raw = [MessageSpan(*row) for row in rows(STATEMENTS["raw_spans"], stretch.values)]
         [[message_tokens, raw_tokens]] = rows(STATEMENTS["tokens"], stretch.values)
-        texts = _texts([summary for summary, _ in found], text_tokens)
+        withheld = withheld_items(conversation_id) if stretch.conversation.quarantined else ()
+        texts = _texts([summary for summary, _ in found if summary.summary_id not in withheld], text_tokens)
     nodes = [
         CoveringNode(
             summary=summary,
@@ -150,6 +154,7 @@ def describe_range(
             seqs_before=max(0, from_seq - summary.first_seq),
             seqs_after=max(0, summary.last_seq - stretch.last_seq),
             content=texts.get(summary.summary_id),
+            quarantined=summary.summary_id in withheld,
         )
         for summary, messages in found
     ]

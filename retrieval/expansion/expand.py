@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple, cast
 
+from compaction.sources import withheld_items
 from conversations.content.tokens import TokenEstimator
 from conversations.humanize import counted
 from conversations.models import Conversation, Summary
@@ -20,6 +23,7 @@ from retrieval.expansion.outline import Entry, Key, Outline, below, messages_wit
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
+from retrieval.withheld import withheld_in
 
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
@@ -84,7 +88,8 @@ class Expansion:
             return described
         number, seq = Named(described.kind, described.id).number, described.first_seq or 0
         entry = Entry(seq, 1, "", number, described.token_count or 0, 0, described.id)
-        [item], following = Filling(self.tokens, items_of).filled(iter([entry]), position, self._cap(token_cap))
+        filling = self._filling([described.id] if described.quarantined else ())
+        [item], following = filling.filled(iter([entry]), position, self._cap(token_cap))
         given = {name: getattr(item, name) for name in _OF_A_PAGE}
         return replace(described, **given, cursor=request.cursor(following) if following is not None else None)
 
@@ -102,7 +107,8 @@ class Expansion:
         root = self.scope.summary(summary_id)
         request = Request(summary_id, depth, include_messages)
         outline = below(root, depth=depth, include_messages=include_messages)
-        page = self._page(outline, request.position(cursor), self._cap(token_cap), keep_ends)
+        filling = self._filling(withheld_in([root.conversation_id]))
+        page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
         if root.created_at.astimezone(UTC).date() < today():
             # A conversation in which something was made today was used today.
             Conversation.objects.filter(pk=root.conversation_id).mark_used()
@@ -143,7 +149,8 @@ class Expansion:
                 outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
             # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
-            page = self._page(outline, request.position(cursor), self._cap(token_cap), keep_ends)
+            filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
+            page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
         stretch.conversation.note_use()
         following = None if page.following is None else request.cursor(page.following)
         return RangeExpansion(
@@ -162,11 +169,15 @@ class Expansion:
     def _cap(self, token_cap: int | None) -> int:
         return min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
 
-    def _page(self, outline: Outline, position: Position[Key], cap: int, keep_ends: bool) -> _Page:
+    def _filling(self, withheld: Collection[str]) -> Filling[Entry]:
+        return Filling(self.tokens, partial(items_of, withheld=withheld))
+
+    def _page(
+        self, outline: Outline, filling: Filling[Entry], position: Position[Key], cap: int, keep_ends: bool
+    ) -> _Page:
         at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
         if not outline.is_shallow:
             at_once = min(at_once, READ_AT_ONCE)
-        filling = Filling(self.tokens, items_of)
         items, following = filling.filled(outline.entries(start=position.key, at_once=at_once), position, cap)
         last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:

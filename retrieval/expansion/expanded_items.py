@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -21,18 +21,25 @@ READ_AT_ONCE = 1000
 _SQL = load("retrieval/expand.sql")
 
 
-def items_of(entries: Sequence[Entry]) -> list[ExpandedItem]:
-    """Read one item for each entry."""
+def items_of(entries: Sequence[Entry], *, withheld: Collection[str] = ()) -> list[ExpandedItem]:
+    """Read one item for each entry; what is `withheld` has no text."""
     message_ids = [entry.message_id for entry in entries if entry.message_id is not None]
     messages = {each.message_id: each for each in messages_of(message_ids)} if message_ids else {}
     summary_ids = [entry.summary_id for entry in entries if entry.message_id is None]
     summaries = _summaries(summary_ids) if summary_ids else {}
-    return [
+    items = [
         _summary(entry, summaries[entry.summary_id])
         if entry.message_id is None
         else _message(entry, messages[entry.message_id])
         for entry in entries
     ]
+    return [_without_text(item) if item.id in withheld else item for item in items] if withheld else items
+
+
+def _without_text(item: ExpandedItem) -> ExpandedItem:
+    return replace(
+        item, tokens=MESSAGE_OVERHEAD_TOKENS, content="", content_total=0, author=None, parts=(), quarantined=True
+    )
 
 
 def _summaries(summary_ids: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -19,6 +19,7 @@ from retrieval.history.timelines import quarantined_in
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import ExpandedItem, ItemKind
+from retrieval.withheld import withheld_in
 
 _SQL = load("retrieval/history/expansion.sql")
 _KINDS = tuple(HistoryKind)
@@ -133,7 +134,8 @@ class SessionOpening:
             nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
             walk = Walk(nodes, levels, include_messages, max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE))
             hidden = quarantined_in(scope=Scope(root.workspace_id))
-            filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden))
+            withheld = withheld_in(node.conversation_id for node in nodes)
+            filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden, withheld))
             items, following = filling.filled(walk.entries(position.key), position, cap)
         given = tuple(item for item in items if isinstance(item, HistoryItem))
         used = {item.conversation_id for item in given if item.conversation_id is not None}
@@ -172,11 +174,11 @@ def _position(cursor: str | None, request: str) -> Position[PastKey]:
     return Position(PastKey(*key), content_offset, parts_offset)
 
 
-def _items_of(batch: Sequence[PastEntry], hidden: frozenset[str]) -> list[ExpandedItem]:
+def _items_of(batch: Sequence[PastEntry], hidden: frozenset[str], withheld: frozenset[str]) -> list[ExpandedItem]:
     """Read one item for each entry."""
     ids = [each.node.summary_id for each in batch if each.entry is None]
     summaries = {row[0]: row for row in rows(_SQL["summaries"], [texts(ids)])} if ids else {}
-    below = iter(items_of([each.entry for each in batch if each.entry is not None]))
+    below = iter(items_of([each.entry for each in batch if each.entry is not None], withheld=withheld))
     return [
         _summary(each.node, summaries[each.node.summary_id], hidden)
         if each.entry is None

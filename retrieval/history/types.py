@@ -93,8 +93,6 @@ class HistoryItem(ExpandedItem):
 
     conversation_id: int | None = None
     history_kind: HistoryKind | None = None
-    # It rests on quarantined content, so its text is withheld.
-    quarantined: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,10 @@ class AgenticClaims(Scoped):
     def claim(self, *, run_id: str, worker: str, count: int = 1, lease_s: int = 300) -> ClaimedItems:
         """Claim items of an agentic run for a while, with the terms of the delegation.
 
-        There are fewer items than `count` if the run's concurrency allows no more at once, and none while it is paused.
-        Each has a fence, which its heartbeats and its completion must give. Raises the refusal of the run's grant if
-        that cannot be read by any more, and Conflict for a run that has ended.
+        There are fewer items than `count` if the run's concurrency allows no more at once, or if with their prompts
+        they would have more than 8 MiB, unless it is one; there are none while the run is paused, as it is where its
+        input file is quarantined. Each has a fence, which its heartbeats and its completion must give. Raises the
+        refusal of the run's grant if that cannot be read by any more, and Conflict for a run that has ended.
         """
         run = self._run(run_id)
         if run.kind != MapKind.AGENTIC:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -18,8 +18,11 @@ from django.dispatch import Signal
 
 from conversations import sql
 from conversations.content.lossless_values import storable
+from conversations.store.pages import MOST_PAGE_BYTES
+from conversations.store.withheld import is_quarantined
 from conversations.work.queue import MAX_ATTEMPTS, Lease, WorkQueue, WorkState
 from retrieval.map.event_log import record_event
+from retrieval.map.item_prompt import PLACE
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapState, PauseReason
 
@@ -168,7 +171,8 @@ def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:
 def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) -> list[ItemLease]:
     """Lease up to so many items of a run, within its concurrency and budget.
 
-    A run whose budget is spent is paused.
+    Together with their prompts they have as many bytes as a page, or there is one. A run whose budget is spent is
+    paused, and one whose input file is quarantined.
     """
     run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state not in OPEN_STATES:
@@ -176,16 +180,32 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
     if run.budget_tokens is not None and run.spent_in + run.spent_out >= run.budget_tokens:
         pause_run(run, PauseReason.BUDGET, actor="system")
         return []
+    if is_quarantined(run.input_file_id):
+        # Its items hold the words of the file. Whoever releases the file resumes the run.
+        pause_run(run, PauseReason.PERSON, actor="system")
+        return []
     [(at_work,)] = sql.rows(STATEMENTS["items_at_work"], {"run_id": run_id})
     leases: list[ItemLease] = []
+    room = MOST_PAGE_BYTES
     while (free := min(count, run.concurrency - at_work) - len(leases)) > 0:
-        values = {"run_id": run_id, "worker": worker, "seconds": lease_seconds, "most": free}
-        claimed = [_lease(run, row, lease_seconds) for row in MapItem.objects.raw(STATEMENTS["claim_items"], values)]
-        if not claimed:
+        values = {
+            "run_id": run_id,
+            "worker": worker,
+            "seconds": lease_seconds,
+            "most": free,
+            "prompt_bytes": len(run.prompt.encode()),
+            "copies": run.prompt.count(PLACE),
+            "most_bytes": room,
+            "needs_one": not leases,
+        }
+        found: list[Any] = list(MapItem.objects.raw(STATEMENTS["claim_items"], values))
+        if not found:
             break
+        claimed = [_lease(run, row, lease_seconds) for row in found]
         for lease in sorted(claimed, key=lambda lease: (lease.row.run_after, lease.row.pk)):
             if lease.attempts <= MAX_ATTEMPTS:
                 leases.append(lease)
+                room -= cast(Any, lease.row).bytes
             else:
                 # Each of its workers died before it could record an error.
                 lease.retry(error="worker_lost")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from conversations.types import Role
 from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.types import GrepSort, ItemKind, Match, Snippet
+from retrieval.withheld import withheld_in
 
 # What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
@@ -112,12 +113,17 @@ def matches(found: Sequence[FoundRow], needles: Needles) -> tuple[Match, ...]:
     covering = dict(rows(_SQL["covering_summaries"], {"messages": array(hidden)})) if hidden else {}
     for id, summary_id in covering.items():
         shown[id]["covered_by"] = summary_id
-    return tuple(_match(each, needles, **shown[str(each.id)]) for each in found if str(each.id) in shown)
+    withheld = withheld_in(row["conversation_id"] for row in shown.values())
+    there = [each for each in found if str(each.id) in shown]
+    return tuple(_match(each, needles, withheld, **shown[str(each.id)]) for each in there)
 
 
-def _match(found: FoundRow, needles: Needles, *, content: str | None, **shown: Any) -> Match:
+def _match(found: FoundRow, needles: Needles, withheld: Collection[str], *, content: str | None, **shown: Any) -> Match:
     if isinstance(found.id, int):
         shown |= {"id": f"msg_{found.id}", "role": Role(shown["role"])}
+    if shown["id"] in withheld:
+        shown |= {"author": None, "file_name": None, "quarantined": True}
+        return Match(**shown, kind=found.kind, score=found.worth, snippet=Snippet("", 0))
     return Match(**shown, kind=found.kind, score=found.worth, snippet=found.snippet or snippet(content or "", needles))
 
 

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.retrieval.lineages import pages
 # How many sessions each project has: two epochs and less, down to no arc.
 PROJECTS = {"harbour": 72, "lighthouse": 40, "ferry": 33, "pier": 20, "crane": 15, "tide": 10, "buoy": 8, "rope": 2}
 PER_ARC, PER_EPOCH = 8, 4
+BEGAN, A_DAY = datetime(2026, 1, 5, 9, tzinfo=UTC), timedelta(days=1)
 # A dead worker's job is soon another's.
 TIGHT = {"job_lease_seconds": 2, "fresh_tail_count": 4, "leaf_chunk_tokens": 1000, "session_quiet_minutes": 0}
 
@@ -41,12 +43,12 @@ def real_texts() -> Iterator[str]:
         yield f"Remark {number}: service-{number % 37} listens on port {4000 + number}, as docs/{number}.md has it."
 
 
-def write_on(conversation: ConversationRecord, texts: Iterator[str], count: int) -> None:
+def write_on(conversation: ConversationRecord, texts: Iterator[str], count: int, *, begins: datetime) -> None:
+    """Append messages, of one minute each."""
+    roles = itertools.cycle((Role.USER, Role.ASSISTANT))
     messages = [
-        NewMessage(role, text)
-        for role, text in zip(
-            itertools.cycle((Role.USER, Role.ASSISTANT)), itertools.islice(texts, count), strict=False
-        )
+        NewMessage(role, text, created_at=begins + timedelta(minutes=minute))
+        for minute, (role, text) in enumerate(zip(roles, itertools.islice(texts, count), strict=False))
     ]
     a_store().append_messages(conversation_id=conversation.conversation_id, messages=messages)
 
@@ -92,7 +94,7 @@ def test_a_past_of_many_sessions_is_whole_whatever_is_killed(committed_db, setti
     running = [start_worker("compaction", **settings.LCM) for _ in range(2)]
     try:
         for number, conversation in enumerate(opened):
-            write_on(conversation, texts, chance.randint(4, 24))
+            write_on(conversation, texts, chance.randint(4, 24), begins=BEGAN + number * A_DAY)
             history.request_session(conversation_id=conversation.conversation_id)
             if number % (len(opened) // kills) == 0:
                 place = chance.randrange(len(running))
@@ -103,8 +105,9 @@ def test_a_past_of_many_sessions_is_whole_whatever_is_killed(committed_db, setti
         assert_jobs_succeed()
         first = {row.pk for row in SessionSummary.objects.current()}
         # Weeks later, some are taken up again; one of them is in an epoch, another in an arc.
-        for conversation in (*opened[:16:3], *opened[-8::3]):
-            write_on(conversation, texts, 6)
+        continued = (*opened[:16:3], *opened[-8::3])
+        for conversation in continued:
+            write_on(conversation, texts, 6, begins=BEGAN + (len(opened) + 21) * A_DAY)
             history.request_session(conversation_id=conversation.conversation_id)
         wait_until(all_done, seconds=600, what="what was taken up again is renewed")
         assert_jobs_succeed()
@@ -112,6 +115,9 @@ def test_a_past_of_many_sessions_is_whole_whatever_is_killed(committed_db, setti
         stop(running)
 
     assert first - {row.pk for row in SessionSummary.objects.current()}, "nothing was renewed"
+    for conversation in continued:
+        [renewed] = SessionSummary.objects.current().filter(conversation_id=conversation.conversation_id)
+        assert renewed.supersedes_id in first and renewed.latest_at - renewed.earliest_at > 21 * A_DAY
     for name, count in PROJECTS.items():
         of_project = Conversation.objects.filter(project__name=name)
         arcs, epochs = count // PER_ARC, count // PER_ARC // PER_EPOCH

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Message
 from conversations.scope import Scope
+from conversations.store.pages import MOST_PAGE_BYTES
 from conversations.work.queue import LeaseLost
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantRevoked
@@ -283,3 +284,31 @@ def test_output_and_error_together_are_refused():
 
     with pytest.raises(Invalid):
         agent().complete(item_id=item.item_id, fence=item.fence, output=GOOD, error="no")
+
+
+def a_run_of_large_items(prompt: str) -> Any:
+    return operator().submit(
+        kind=MapKind.AGENTIC,
+        prompt=prompt,
+        output_schema=SCHEMA,
+        items=[str(n % 10) * 190_000 for n in range(40)],
+        conversation_id=a_conversation("There is much to label.").conversation_id,
+        retain="the final word",
+        concurrency=40,
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "counts"),
+    [("Label {{item}}, again {{item}}.", [14, 14, 12]), ("{{item}}" * 50, [1, 1, 1])],
+    ids=["as many as fit", "each too large for a page"],
+)
+def test_a_claim_of_large_items_ends_by_their_bytes(prompt, counts):
+    run = a_run_of_large_items(prompt)
+
+    claims = [agent().claim(run_id=run.run_id, worker="w", count=40).items for _ in counts]
+
+    assert [len(items) for items in claims] == counts
+    assert [item.position for items in claims for item in items] == list(range(1, sum(counts) + 1))
+    for items in claims:
+        assert len(items) == 1 or sum(len(each.prompt) + len(each.input) for each in items) <= MOST_PAGE_BYTES

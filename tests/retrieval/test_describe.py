@@ -59,13 +59,13 @@ def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(
 @pytest.mark.parametrize(
     ("verb", "asked", "statements"),
     [
-        ("describe", lambda graph, first: {"id": graph.middle.summary_id}, 2),
-        ("describe", lambda graph, first: {"id": first}, 4),
+        ("describe", lambda graph, first: {"id": graph.middle.summary_id}, 3),
+        ("describe", lambda graph, first: {"id": first}, 5),
         ("describe_range", lambda graph, first: {"conversation_id": graph.number, "from_seq": 1, "to_seq": 9}, 6),
         ("impact", lambda graph, first: {"id": first}, 3),
         ("lineage", lambda graph, first: {"conversation_id": graph.number}, 5),
         ("lineage_window", lambda graph, first: {"conversation_id": graph.number}, 6),
-        ("expand", lambda graph, first: {"summary_id": graph.middle.summary_id, "include_messages": True}, 5),
+        ("expand", lambda graph, first: {"summary_id": graph.middle.summary_id, "include_messages": True}, 6),
     ],
 )
 def test_reading_takes_so_many_statements_whatever_there_is(graph, verb, asked, statements):

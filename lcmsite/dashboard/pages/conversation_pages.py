@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
 def message(visit: Visit, message_id: str) -> HttpResponse:
     """One message in full, with texts restored that are stored as files."""
     record = visit.ask("lcm_message", message_id=message_id, whole=True)
+    if record.quarantined and visit.request.GET.get("quarantined") == "shown":
+        record = replace(visit.ask("lcm_read_quarantined", id=record.id).message, quarantined=True)
     shown = [{"turn": turn} for turn in turns([record], most=None)]
     return visit.show("message.html", message=record, turns=shown, is_whole=True)
 

@@ -40,7 +40,7 @@ def file(visit: Visit, file_id: str) -> HttpResponse:
     described = visit.ask("lcm_describe", id=file_id)
     if described.kind is not ItemKind.FILE:
         raise NotFound(f"There is no file {file_id[:80]!r} that you may see.")
-    lines = {} if described.erased else _lines(visit, file_id)
+    lines = {} if described.erased or described.quarantined else _lines(visit, file_id)
     return visit.show("file.html", described=described, file_id=file_id, **lines)
 
 

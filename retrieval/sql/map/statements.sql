@@ -24,18 +24,28 @@ WHERE run_id = %(run_id)s AND state = 'leased'
   AND leased_until >= statement_timestamp() AND run_after <= statement_timestamp()
 
 -- name: claim_items
--- Lease up to so many items of a run that are due, those first that have waited longest.
-UPDATE map_items
-SET state = 'leased', fence = fence + 1, attempts = attempts + 1, worker = %(worker)s,
-    leased_until = statement_timestamp() + make_interval(secs => %(seconds)s),
-    started_at = coalesce(started_at, statement_timestamp())
-WHERE item_id = ANY(ARRAY(
-    SELECT item_id FROM map_items
+-- Lease up to so many items of a run that are due, those first that have waited longest, as far as they and their prompts
+-- fit into so many bytes; `needs_one`: one of any size. The rows of those that do not fit are held until the transaction
+-- ends, so that no smaller item overtakes them.
+WITH due AS MATERIALIZED (
+    SELECT item_id, run_after, 500 + %(prompt_bytes)s + (1 + %(copies)s) * octet_length(input)::bigint
+                                   + octet_length(validation_errors) AS bytes
+    FROM map_items
     WHERE run_id = %(run_id)s AND run_after <= statement_timestamp()
       AND (state = 'queued' OR (state = 'leased' AND leased_until < statement_timestamp()))
     ORDER BY run_after, item_id LIMIT %(most)s FOR UPDATE SKIP LOCKED
-))
-RETURNING *
+), weighed AS (
+    SELECT item_id, bytes, row_number() OVER in_order AS place, sum(bytes) OVER in_order AS total
+    FROM due
+    WINDOW in_order AS (ORDER BY run_after, item_id)
+)
+UPDATE map_items i
+SET state = 'leased', fence = fence + 1, attempts = attempts + 1, worker = %(worker)s,
+    leased_until = statement_timestamp() + make_interval(secs => %(seconds)s),
+    started_at = coalesce(started_at, statement_timestamp())
+FROM weighed
+WHERE i.item_id = weighed.item_id AND (weighed.total <= %(most_bytes)s OR %(needs_one)s AND weighed.place = 1)
+RETURNING i.*, weighed.bytes
 
 -- name: seconds_to_next
 -- After how many seconds an item of some run is due that is not now: its rest or its lease has ended; NULL without any.

@@ -48,6 +48,21 @@ def test_pages_of_a_workspace_where_nobody_said_anything(role, path):
     )
 
 
+def test_pages_show_a_quarantined_message_without_its_text_and_an_admin_may_read_it(admin, message_id, conversation_id):
+    withheld(admin, message_id)
+    text, path = "message 4 about the harbour", f"/w/default/messages/{message_id}/"
+    reader = browser_of("reader")
+
+    transcript = page_of(admin, f"/w/default/conversations/{conversation_id}/")
+    of_reader, shown = page_of(reader, path), page_of(admin, f"{path}?quarantined=shown")
+
+    assert text not in transcript and ">quarantined</a>" in transcript
+    assert text not in of_reader and "Read it as" not in of_reader
+    assert "without its text" in of_reader
+    assert "Read it as" in page_of(admin, path) and text in shown
+    assert reader.get(f"{path}?quarantined=shown").status_code == 403
+
+
 def test_what_is_withheld_is_listed_marks_its_conversation_and_leads_to_where_it_is(admin, message_id, conversation_id):
     withheld(admin, message_id)
 

@@ -20,6 +20,7 @@ INSTEAD = {
     "lcm_redo_session": {"summary_id": "session_summary_id"},
     "lcm_fork": {"session_id": "fork_session_id"},
     "lcm_history_job": {"job_id": "history_job_id"},
+    "lcm_read_quarantined": {"id": "quarantined_id"},
     **{
         f"lcm_map_{name}": OF_A_MAP
         for name in ("status", "items", "output", "pause", "resume", "cancel", "retry_failed", "record", "claim")

@@ -41,8 +41,8 @@ NEEDS = {
         map_complete map_release
     """,
     ADMIN: """
-        approve_repairs apply_repairs undo_repairs quarantine release archive thaw set_retention
-        preview_erasure erase audit rebuild
+        approve_repairs apply_repairs undo_repairs quarantine release read_quarantined archive thaw
+        set_retention preview_erasure erase audit rebuild
     """,
     # No key at all: what belongs to the whole site.
     OPERATOR: "models reset_model",

@@ -93,6 +93,7 @@ def _trust(scope: Scope, conversation_id: int) -> World:
         "repair_id": plans[1],
         "ordinals": [1],
         "quarantine_id": held.quarantine_id,
+        "quarantined_id": held.target,
         "reason": "a test",
     }
 

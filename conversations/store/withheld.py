@@ -1,0 +1,63 @@
+"""Withhold the texts of quarantined messages and files from readers.
+
+Only `lcm read-quarantined` gives them, to an admin. The ledger and the journal hold everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from conversations.errors import Conflict
+from conversations.fast.records import record
+from conversations.sql import array, load, rows, texts
+from conversations.types import LargeFileRecord, MessageRecord, PartRecord
+
+_SQL = load("conversations/messages.sql")
+# What is left of a withheld part, as of an erased one: its place, and what pairs a call with its result.
+_PLACE = ("part_id", "message_id", "ordinal", "part_type", "tool_call_id", "tool_name", "tool_status")
+
+
+def readable(messages: Sequence[MessageRecord]) -> list[MessageRecord]:
+    """The messages, those that are quarantined without their texts."""
+    held = quarantined_messages(message.conversation_id for message in messages)
+    return [_without_texts(each) if each.message_id in held else each for each in messages]
+
+
+def quarantined_messages(conversation_ids: Iterable[int]) -> frozenset[int]:
+    """The ids of the quarantined messages of some conversations."""
+    wanted = set(conversation_ids)
+    return frozenset(id for (id,) in rows(_SQL["quarantined_messages"], [array(wanted)])) if wanted else frozenset()
+
+
+def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
+    """The files, those that are quarantined without their names and descriptions."""
+    held = _quarantined_files(file.file_id for file in files)
+    return [
+        replace(each, file_name=None, exploration_summary=None, quarantined=True) if each.file_id in held else each
+        for each in files
+    ]
+
+
+def require_readable(file_id: str) -> None:
+    """Conflict if a file is quarantined."""
+    if is_quarantined(file_id):
+        raise Conflict(
+            f"{file_id} is quarantined, so its bytes are not given. `lcm read-quarantined {file_id}` shows its text to"
+            " an admin.",
+            code="quarantined",
+        )
+
+
+def is_quarantined(file_id: str) -> bool:
+    return bool(_quarantined_files([file_id]))
+
+
+def _quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
+    wanted = list(file_ids)
+    return frozenset(id for (id,) in rows(_SQL["quarantined_files"], [texts(wanted)])) if wanted else frozenset()
+
+
+def _without_texts(message: MessageRecord) -> MessageRecord:
+    parts = tuple(record(PartRecord, {name: getattr(part, name) for name in _PLACE}) for part in message.parts)
+    return replace(message, content="", author=None, metadata={}, parts=parts, quarantined=True)

@@ -1,0 +1,268 @@
+"""Only an admin who asks for it reads what is quarantined."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from compaction.history.session_history import SessionHistory
+from conversations.errors import Conflict
+from conversations.files.large_files import LargeFileService
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType, Role
+from integrity.ledgers import Ledgers
+from integrity.repairs.quarantines import Quarantines
+from lcmsite.access.keys import Caller
+from lcmsite.catalogue.operation import Operation
+from lcmsite.catalogue.operations import CATALOGUE, OPERATIONS
+from lcmsite.mcp.calls import CallRunner
+from lcmsite.mcp.mcp_server import build_server
+from lcmsite.types import KeyScope
+from retrieval.expansion.expand import Expansion
+from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.map_operator import MapOperator
+from retrieval.policy import RetrievalPolicy
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
+from tests.summaries import a_summary_of
+
+CONFLICT = 4
+# Of the message, of each of its fields, and of the file.
+SECRET = "zanzibar-7751"
+AUTHOR = "mallory-8862"
+FILE = "madagascar-9973"
+
+
+@pytest.fixture
+def held(db: None, tmp_path: Any, settings: Any) -> SimpleNamespace:
+    settings.MEDIA_ROOT = tmp_path
+    return withheld_things()
+
+
+@pytest.fixture
+def committed_held(committed_db: None, tmp_path: Any, settings: Any) -> SimpleNamespace:
+    settings.MEDIA_ROOT = tmp_path
+    return withheld_things()
+
+
+def withheld_things() -> SimpleNamespace:
+    """A quarantined message and file, and two depths of summaries of the message."""
+    workspace = a_workspace()
+    scope = Scope(workspace.pk)
+    conversation_id = a_conversation(
+        *(f"message {n} about the harbour" for n in range(1, 5)), session_id="harbour", workspace=workspace
+    ).conversation_id
+    [appended] = (
+        a_store(workspace)
+        .append_messages(
+            conversation_id=conversation_id,
+            messages=[
+                NewMessage(
+                    role=Role.USER,
+                    content=f"The harbour's door opens with {SECRET}.",
+                    author=AUTHOR,
+                    metadata={"raw": SECRET},
+                    parts=(NewPart(part_type=PartType.TEXT, text_content=f"The harbour's door opens with {SECRET}."),),
+                )
+            ],
+        )
+        .messages
+    )
+    a_store(workspace).append_messages(
+        conversation_id=conversation_id,
+        messages=[NewMessage(role=Role.USER, content=f"message {n} about the harbour") for n in range(6, 20)],
+    )
+    leaf = a_summary_of(a_store(workspace), conversation_id, seqs=range(1, 7), content=f"The harbour: {SECRET}.")
+    above = a_summary_of(a_store(workspace), conversation_id, summaries=[leaf], content=f"Again the harbour: {SECRET}.")
+    session = SessionHistory.from_settings(scope).summarize_session(conversation_id=conversation_id).summary
+    file = LargeFileService.from_settings(scope).store(
+        conversation_id=conversation_id, content=f'{{"harbour": "{FILE}"}}\n'.encode(), file_name=f"{FILE}.jsonl"
+    )
+    run = MapOperator.from_settings(scope).submit(
+        prompt="Label {{item}}.",
+        output_schema={},
+        kind="agentic",
+        retain="the books",
+        input_file_id=file.file_id,
+        conversation_id=conversation_id,
+    )
+    for id in (appended.id, file.file_id):
+        Quarantines.from_settings(scope).quarantine(id=id, reason="It was altered.")
+    return SimpleNamespace(
+        workspace=workspace,
+        scope=scope,
+        conversation_id=conversation_id,
+        message_id=appended.message_id,
+        id=appended.id,
+        leaf=leaf.summary_id,
+        above=above.summary_id,
+        session=session.summary_id,
+        file_id=file.file_id,
+        run_id=run.run_id,
+    )
+
+
+def readings(held: SimpleNamespace) -> Iterator[tuple[Operation, dict[str, Any]]]:
+    """Every way to read a text, asked so that it would give the withheld ones."""
+    one = {"conversation_id": held.conversation_id}
+    whole = {**one, "from_seq": 1, "to_seq": 19}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("lcm_messages", one),
+        ("lcm_message", {"message_id": held.message_id}),
+        ("lcm_message", {"message_id": held.message_id, "whole": True}),
+        ("lcm_items", one),
+        ("lcm_grep", {**one, "query": "harbour door", "scope": "all"}),
+        ("lcm_grep", {"query": "harbour", "scope": "all", "sort": "recency"}),
+        ("lcm_grep", {**one, "query": "zanzi.*7", "scope": "all", "mode": "regex"}),
+        ("lcm_grep", {"query": "madagascar", "scope": "files"}),
+        ("lcm_about", {**one, "entity": "harbour"}),
+        *(("lcm_describe", {"id": id}) for id in (held.id, held.leaf, held.above, held.file_id, held.session)),
+        ("lcm_describe", {"id": held.id, "token_cap": 5}),
+        ("lcm_describe_range", whole),
+        ("lcm_impact", {"id": held.file_id}),
+        ("lcm_impact", {"id": held.id}),
+        ("lcm_expand", {"summary_id": held.above, "depth": -1, "include_messages": True}),
+        ("lcm_expand_range", {**whole, "depth": -1, "include_messages": True}),
+        ("lcm_expand_range", {**whole, "only_messages": True}),
+        ("lcm_expand_query", {"question": "How does the harbour's door open?"}),
+        ("lcm_expand_query", {"question": "What opens the door?", "ids": [held.id, held.above]}),
+        ("lcm_lineage", one),
+        ("lcm_lineage_window", one),
+        ("lcm_assemble", one),
+        ("lcm_assemble", {**one, "query": "harbour door", "format": "openai"}),
+        ("lcm_recall", {**one, "budget": 9000, "share": 1}),
+        ("lcm_recall", {**one, "query": "harbour door"}),
+        ("lcm_timeline", {}),
+        ("lcm_grep_sessions", {"query": "harbour"}),
+        ("lcm_expand_session", {"summary_id": held.session, "depth": -1, "include_messages": True}),
+        ("lcm_file", {"file_id": held.file_id}),
+        ("lcm_files", one),
+        ("lcm_read_file", {"file_id": held.file_id}),
+        ("lcm_read_lines", {"file_id": held.file_id}),
+    ]
+    for tool, given in asked:
+        yield OPERATIONS[tool], given
+
+
+def without_words(text: str, given: dict[str, Any]) -> None:
+    assert not [word for word in (SECRET, "7751", AUTHOR, FILE) if word in text], given
+
+
+def test_no_reading_over_rest_or_on_the_command_line_gives_the_words(held):
+    api = Api(an_api_key(held.workspace))
+
+    for operation, given in readings(held):
+        reply = api.perform(operation, given)
+        shown = lcm(*as_arguments(operation, given))
+
+        assert reply.status in (200, 409), (operation.tool, reply.body)
+        without_words(json.dumps(reply.body), given)
+        without_words(shown.out + shown.err, given)
+    assert api.get(f"files/{held.file_id}/download/").body["code"] == "quarantined"
+    assert lcm("export", "harbour", "--format", "markdown").exit_code == CONFLICT
+
+
+def test_no_tool_of_an_agent_gives_the_words_and_what_it_withholds_is_marked(committed_held):
+    caller = Caller(scope=committed_held.scope, key_scopes=frozenset({KeyScope.READ, KeyScope.WRITE}))
+    answers = {}
+
+    async def ask() -> None:
+        async with Client(build_server(caller_of=lambda context: caller, runner=CallRunner())) as agent:
+            for operation, given in readings(committed_held):
+                if operation.agent_tool:
+                    answer = await agent.call_tool(operation.agent_tool, given)
+                    text = "".join(each.text for each in answer.content) + json.dumps(answer.structured_content)
+                    without_words(text, {operation.tool: given})
+                    answers[operation.tool, json.dumps(given)] = answer
+
+    anyio.run(ask)
+
+    for (tool, given), answer in answers.items():
+        if tool in ("lcm_message", "lcm_grep", "lcm_about", "lcm_describe", "lcm_expand", "lcm_expand_range"):
+            assert "quarantined" in answer.content[0].text, (tool, given)
+
+
+def test_an_admin_reads_what_is_withheld_on_purpose(held):
+    api, agent = Api(an_api_key(held.workspace, "read", "write", "admin")), Api(an_api_key(held.workspace))
+
+    read = {id: api.get(f"items/{id}/quarantine/") for id in (held.id, held.leaf, held.above, held.file_id)}
+
+    assert {reply.status for reply in read.values()} == {200}
+    assert all(SECRET in read[id].body["text"] for id in (held.id, held.leaf, held.above))
+    assert read[held.id].body["message"]["author"] == AUTHOR
+    assert FILE in read[held.file_id].body["text"]
+    assert SECRET in lcm("read-quarantined", held.id).out
+    assert agent.get(f"items/{held.id}/quarantine/").status == 403
+    assert api.get(f"items/msg_{held.message_id - 1}/quarantine/").body["code"] == "not_quarantined"
+    assert not [each.tool for each in CATALOGUE if each.method == "read_quarantined" and each.agent_tool]
+
+
+def test_a_released_message_is_read_again(held):
+    [number] = [each.quarantine_id for each in Quarantines.from_settings().list_quarantines() if each.target == held.id]
+
+    Quarantines.from_settings().release(quarantine_id=number)
+
+    assert SECRET in a_store(held.workspace).get_message(message_id=held.message_id).content
+    assert SECRET in lcm("grep", "harbour door").out
+
+
+def test_a_message_with_a_quarantined_part_is_withheld_whole(held):
+    store = a_store(held.workspace)
+    parts = [NewPart(part_type=PartType.TEXT, text_content=text) for text in ("It opens", "at nine")]
+    message = NewMessage(role=Role.USER, content="It opens at nine", parts=tuple(parts))
+    store.append_messages(conversation_id=held.conversation_id, messages=[message])
+    [other] = store.list_messages(conversation_id=held.conversation_id, after_seq=19)
+    part = other.parts[1]
+    Quarantines.from_settings().quarantine(id=part.part_id, reason="It was altered.")
+
+    [withheld] = store.list_messages(conversation_id=held.conversation_id, after_seq=19)
+
+    assert withheld.quarantined and withheld.content == "" and withheld.parts[0].text_content is None
+    assert (withheld.seq, withheld.role, withheld.content_hash) == (other.seq, other.role, other.content_hash)
+    assert Quarantines.from_settings().read_quarantined(id=part.part_id).text == other.content
+
+
+def test_agents_get_no_items_of_a_quarantined_file(held):
+    claims = AgenticClaims.from_settings(held.scope)
+
+    assert claims.claim(run_id=held.run_id, worker="agent").items == ()
+    assert MapOperator.from_settings(held.scope).get_run(run_id=held.run_id).state == "paused"
+    with pytest.raises(Conflict, match="quarantined"):
+        MapOperator.from_settings(held.scope).submit(
+            prompt="Again {{item}}.", output_schema={}, kind="agentic", retain="books", input_file_id=held.file_id
+        )
+
+
+def test_a_ledger_holds_what_is_quarantined(held):
+    ledger = io.BytesIO()
+
+    Ledgers.from_settings(held.scope).export(ledger, name="harbour", conversation_id=held.conversation_id)
+
+    file = base64.b64encode(f'{{"harbour": "{FILE}"}}\n'.encode())
+    assert SECRET.encode() in ledger.getvalue() and file in ledger.getvalue()
+
+
+def test_a_page_that_stopped_inside_a_message_ends_when_it_is_quarantined(held):
+    texts = "word " * 3_000
+    store = a_store(held.workspace)
+    [long] = store.append_messages(
+        conversation_id=held.conversation_id, messages=[NewMessage(role=Role.USER, content=texts)]
+    ).messages
+    ask = {"from_seq": long.seq, "to_seq": long.seq, "depth": 1, "include_messages": True}
+    reading = Expansion(RetrievalPolicy.from_settings(), store.tokens, held.scope)
+    page = {**ask, "conversation_id": held.conversation_id, "only_messages": True, "keep_ends": False, "token_cap": 100}
+    first = reading.range_page(**page, cursor=None)
+    Quarantines.from_settings().quarantine(id=long.id, reason="It was altered.")
+
+    second = reading.range_page(**page, cursor=first.cursor)
+
+    assert first.cursor and second.cursor is None
+    assert [(item.content, item.quarantined, item.complete) for item in second.items] == [("", True, True)]
