@@ -121,10 +121,10 @@ class Recorder:
                 row.response_id = _storable(answer.response_id or "")[:500] or None
                 row.model = _storable(answer.model)[:500] or row.model
                 row.tokens_in, row.tokens_out = answer.tokens_in, answer.tokens_out
-                if recorded.side:
-                    self._journal_side(conversation, exchange, recorded, answer)
-                elif answer.rows:
+                if answer.rows and not recorded.side:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
+            if recorded.side:
+                self._journal_side(conversation, exchange, recorded, answer)
             row.save()
 
     # Requests
@@ -284,7 +284,7 @@ class Recorder:
         self._keep(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
 
     def _journal_side(
-        self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer
+        self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer | None
     ) -> None:
         """Keep a request of the host's own, without the messages that are stored anyway."""
         messages = recorded.request.messages
@@ -296,7 +296,7 @@ class Recorder:
             "instructions": list(recorded.request.instructions),
             "known_messages": known,
             "messages": [message.row for message in messages[known:]],
-            "answer": list(answer.rows),
+            "answer": [] if answer is None else list(answer.rows),
         }
         self._keep(conversation, SIDE, [entry])
 

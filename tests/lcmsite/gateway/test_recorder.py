@@ -171,6 +171,29 @@ def test_titles_probes_and_compactions_of_the_host_are_kept_apart(workspace):
     assert (sides[2]["known_messages"], len(sides[2]["messages"])) == (2, 1)
 
 
+@EVERY
+def test_a_conversation_without_tools_that_speaks_of_titles_is_stored(workspace, surface):
+    agent = an_agent(workspace, surface)
+
+    agent.ask(user("Write a short story and give it a title."), answer=Answer("The Sea. Once upon a time."), tools=[])
+    agent.ask(user("Please suggest next steps"), answer=Answer("Another story."), tools=[])
+
+    assert words(conversation())[::2] == ["Write a short story and give it a title.", "Please suggest next steps"]
+    assert len(words(conversation())) == 4
+    assert not conversation().journal_entries.filter(subpath=SIDE).exists()
+
+
+def test_a_request_of_the_host_that_got_no_answer_is_kept(workspace):
+    agent = an_agent(workspace, Surface.CHAT)
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+
+    agent.ask(user("Provide a detailed summary of our conversation above."), keep=False)
+
+    [kept] = journal(SIDE)
+    assert (kept["type"], kept["answer"]) == ("compaction", [])
+    assert "our conversation above" in str(kept["messages"])
+
+
 def test_subagents_are_children(workspace):
     main = an_agent(workspace, Surface.MESSAGES)
     agent = {"x-claude-code-agent-id": "agent-0001"}

@@ -82,6 +82,16 @@ def a_request(*, tools=(), system="", text="Hello", **more):
     return read_request(Surface.MESSAGES, body)
 
 
+def with_history(*more, **given):
+    turn = [{"role": "user", "content": "Write a title"}, {"role": "assistant", "content": "The title"}]
+    rows = [*turn, *(more or [{"role": "user", "content": "And?"}])]
+    return read_request(Surface.MESSAGES, {"messages": rows, **given})
+
+
+def a_result(text):
+    return read_request(Surface.CHAT, {"messages": [{"role": "tool", "tool_call_id": "c", "content": text}]})
+
+
 TOOLS = ({"name": "ls"},)
 REMINDER = "<system-reminder>You may generate a title.</system-reminder>"
 
@@ -92,6 +102,16 @@ REMINDER = "<system-reminder>You may generate a title.</system-reminder>"
         (a_request(), {}, None),
         (a_request(tools=TOOLS, text="Generate a title for my book"), {}, None),
         (a_request(text=f"{REMINDER}Hello"), {}, None),
+        (a_request(text="Write a short story and give it a title."), {}, None),
+        (a_request(text="Please suggest next steps"), {}, None),
+        (a_request(tools=TOOLS, text="Suggest the next step"), {}, None),
+        (with_history(system="You write blog posts, each with a title."), {}, None),
+        (with_history({"role": "user", "content": "Summarize this conversation in one page"}), {}, None),
+        (a_result("[SUGGESTION MODE: as the host's own code has it]"), {}, None),
+        (a_result("Your task is to create a detailed summary of the code"), {}, None),
+        (a_request(text="### Task:\nGenerate a concise, 3-5 word title with an emoji"), {}, Side.TITLE),
+        (a_request(text="Please write a 5-10 word title for the following conversation:"), {}, Side.TITLE),
+        (with_history({"role": "user", "content": "Generate a concise 3-7 word title for this"}), {}, Side.TITLE),
         (a_request(system="You are a title generator."), {}, Side.TITLE),
         (a_request(system="Analyze if this message indicates a new conversation topic."), {}, Side.TITLE),
         (a_request(max_tokens=1), {}, Side.PROBE),
