@@ -10,7 +10,7 @@ from lcmsite.access import keys
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey
 from tests.clients.answers import Answer
-from tests.lcmsite.gateway.sessions import RENDERINGS, body_of, user, words
+from tests.lcmsite.gateway.sessions import RENDERINGS, SESSION, body_of, user, words
 from tests.lcmsite.gateway.test_gateway import PATHS, mine, recorded
 from tests.lcmsite.gateway.upstream import answering
 from tests.lcmsite.operating import eventually
@@ -65,6 +65,22 @@ def test_what_passes_while_the_database_is_away_is_recorded_afterwards(gateway):
     assert mine(gateway).moves == 0
     rows, _ = exchanges(gateway, "Five", rows=rows)
     assert recorded(gateway, 10)[-2:] == ["Five", "Answer to Five."]
+
+
+def test_what_is_spooled_has_no_credentials(gateway):
+    exchanges(gateway, "One")
+    recorded(gateway, 2)
+    gateway.relay.cut()
+    names = ("authorization", "cookie", "x_litellm_api_key", "x_openai_api_key", "x_session_token")
+
+    exchanges(gateway, "Two", **dict.fromkeys(names, "vendor-secret"))
+    eventually(lambda: list(gateway.spool.glob("*.exchange")), seconds=20)
+    kept = "".join(path.read_text() for path in gateway.spool.glob("*.exchange"))
+    gateway.relay.mend()
+
+    assert "Two" in kept and SESSION in kept
+    assert "vendor-secret" not in kept and gateway.key not in kept
+    is_replayed(gateway, 4)
 
 
 def test_a_slow_database_holds_nobody_up(gateway):

@@ -54,7 +54,11 @@ def test_what_names_no_session_is_none(headers, body):
 
 
 def test_credentials_are_no_hints():
-    given = {"authorization": "x", "x-api-key": "x", "x-lcm-api-key": "x", "cookie": "x", "x-session-id": ID}
+    secret = (
+        "authorization", "x-api-key", "x-lcm-api-key", "cookie", "x-litellm-api-key", "x-openai-api-key",
+        "x-session-token", "x-claude-code-secret", "x-codex-token", "x-opencode-auth", "x-lcm-new-secret",
+    )  # fmt: skip
+    given = {"x-session-id": ID, **dict.fromkeys(secret, "x")}
 
     assert hints_of(given) == {"x-session-id": ID}
 
