@@ -167,8 +167,8 @@ def test_a_path_has_its_upstream(method, path, headers, url):
         ("/v1/messages", 1, {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
         ("/v1/messages", 1, {"x-lcm-mode": "unheard-of"}, Rule(Mode.ASSEMBLE)),
         ("/v1/messages", 7, {"x-lcm-store": "false"}, Rule(Mode.OFF)),
-        ("/v1/chat/completions", None, {}, Rule(Mode.OFF)),
-        ("/v1/responses", None, {}, Rule(Mode.RECORD)),
+        ("/v1/chat/completions", 1, {}, Rule(Mode.OFF)),
+        ("/v1/responses", 1, {}, Rule(Mode.RECORD)),
     ],
 )
 def test_a_request_has_its_mode(path, key, headers, rule):
@@ -183,6 +183,25 @@ def test_a_request_has_its_mode(path, key, headers, rule):
         ("LCM_GATEWAY_UPSTREAMS", "https://api.openai.com"),
         ("LCM_GATEWAY_UPSTREAMS", "a=ftp://x"),
         ("LCM_GATEWAY_UPSTREAMS", "a=https://user:secret@x"),
+@pytest.mark.parametrize(
+    ("rules", "headers", "rule"),
+    [
+        ("record,chat=assemble", {}, Rule(Mode.ASSEMBLE)),
+        ("record,key:7=assemble", {}, Rule(Mode.RECORD)),
+        ("record,key:7=record+fail_closed", {}, Rule(Mode.RECORD, is_closed=True)),
+        ("record,key:7=record+fail_closed,key:8=off", {}, Rule(Mode.RECORD, is_closed=True)),
+        ("record,key:8=off", {}, Rule(Mode.OFF)),
+        ("record,key:8=off", {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
+        ("off,key:7=record+fail_closed", {}, Rule(Mode.RECORD, is_closed=True)),
+    ],
+)
+def test_a_key_that_cannot_be_looked_up_has_the_strictest_rule(rules, headers, rule):
+    routes = Routes(UPSTREAMS, rules_in(rules))
+    route = routes.route("POST", "/v1/chat/completions", headers)
+
+    assert routes.rule(route, api_key_id=None, headers=headers) == rule
+
+
         ("LCM_GATEWAY_MODES", "sometimes"),
         ("LCM_GATEWAY_MODES", "record,key:x=off"),
     ],
