@@ -189,6 +189,9 @@ def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gate
         PATHS[Surface.CHAT], odd(Surface.CHAT), x_lcm_api_key="", authorization=f"Bearer {gateway.key}", cookie="a=b"
     )
 
+    for name in ("authorization", "x_api_key", "api_key", "x_goog_api_key"):
+        gateway.ask(PATHS[Surface.CHAT], odd(Surface.CHAT), **{name: gateway.key})
+
     assert answer.json()["choices"][0]["message"]["content"] == "Hi."
     assert {path for _, path, _, _ in gateway.upstream.requests} == {"/v1/chat/completions"}
     assert gateway.key not in str(gateway.upstream.requests)
