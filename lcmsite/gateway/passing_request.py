@@ -164,7 +164,7 @@ class PassingRequest:
         else:
             is_slow = time.monotonic() - self.began > SLOW_SECONDS
             self.status = "degraded; reason=slow" if is_slow else "recording"
-        if name.isascii():
+        if name.isascii() and name.isprintable():
             self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
 
     # What comes in

@@ -39,6 +39,8 @@ class Session:
     source: str
     # Of the session that opened this one for a subagent.
     parent: str | None = None
+    # Of that one, where it is of a subagent, too.
+    grandparent: str | None = None
 
 
 def hints_of(headers: Mapping[str, str]) -> dict[str, str]:
@@ -56,8 +58,9 @@ def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
     agent = headers.get("x-claude-code-agent-id", "")
     if _VALUE.fullmatch(agent) and agent != value:
         above = headers.get("x-claude-code-parent-agent-id", "")
-        parent = f"{name}/{above}" if _VALUE.fullmatch(above) and above not in (agent, value) else name
-        return Session(f"{name}/{agent}", "x-claude-code-agent-id", parent)
+        if _VALUE.fullmatch(above) and above not in (agent, value):
+            return Session(f"{name}/{agent}", "x-claude-code-agent-id", f"{name}/{above}", name)
+        return Session(f"{name}/{agent}", "x-claude-code-agent-id", name)
     parent_id = headers.get("x-parent-session-id") or headers.get("x-codex-parent-thread-id") or ""
     if _VALUE.fullmatch(parent_id) and parent_id != value:
         return Session(name, source, f"gateway/{parent_id}")

@@ -200,6 +200,18 @@ def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gate
     assert not any(secret in text for text in kept for secret in (gateway.key, "vendor-secret", "Hello"))
 
 
+def test_a_conversation_whose_name_no_header_can_have_gets_its_answer(gateway):
+    whole = RENDERINGS[Surface.RESPONSES](Answer("Hi."), "m", 9).whole()
+    gateway.upstream.reply = answering(json.dumps(whole).encode())
+    body = body_of(Surface.RESPONSES, [user("Hello")], conversation="conv\r\nset-cookie: x")
+
+    # So that its name is known when the answer begins.
+    answer = gateway.ask(PATHS[Surface.RESPONSES], body, x_claude_code_session_id="", x_lcm_fail_closed="true")
+
+    assert (answer.status_code, answer.json()) == (200, whole)
+    assert recorded(gateway, 2) == ["Hello", "Hi."]
+
+
 @pytest.mark.parametrize("surface", [*Surface, None])
 def test_whoever_may_not_record_is_refused_in_the_shape_of_the_api(gateway, surface):
     path = PATHS[surface] if surface else "/v1/models"

@@ -209,6 +209,16 @@ def test_subagents_are_children(workspace):
     assert words(conversation()) == ["Hello", "Hi."]
 
 
+def test_no_conversation_is_opened_that_no_client_has_named(workspace):
+    agents = {"x-claude-code-agent-id": "agent-0002", "x-claude-code-parent-agent-id": "agent-0001"}
+
+    an_agent(workspace, Surface.CHAT, headers={"x-lcm-session-id": "team/a/b", **agents}).ask(user("Hello"))
+
+    names = ["team/a/b", "team/a/b/agent-0001", "team/a/b/agent-0002"]
+    assert sorted(Conversation.objects.values_list("session_id", flat=True)) == names
+    assert [conversation(name).parent for name in names] == [None, *map(conversation, names[:2])]
+
+
 @EVERY
 @pytest.mark.parametrize("kept", [0, 2, 3])
 def test_a_compaction_of_the_host_is_a_boundary_and_repeats_nothing(workspace, surface, kept):

@@ -43,6 +43,7 @@ def test_the_surest_name_of_a_session_is_taken(first):
         ({}, {}),
         ({"x-session-id": "short"}, {}),
         ({"x-session-id": "with spaces in it"}, {}),
+        ({"x-lcm-session-id": "of two\r\nlines"}, {}),
         # Of Codex alone.
         ({"session-id": ID}, {}),
         ({"baggage": "session.id"}, {"metadata": {"user_id": "{", "session_id": 7}, "prompt_cache_key": []}),
@@ -73,6 +74,11 @@ def test_credentials_are_no_hints():
             f"gateway/{ID}/agent-0001",
         ),
         ({"x-parent-session-id": "ses_00000001"}, f"gateway/{ID}", "gateway/ses_00000001"),
+        (
+            {"x-lcm-session-id": "team/a/b", "x-claude-code-agent-id": "agent-0001"},
+            "team/a/b/agent-0001",
+            "team/a/b",
+        ),
     ],
 )
 def test_subagents_have_a_session_of_their_own_below_another(headers, name, parent):
@@ -178,12 +184,6 @@ def test_a_request_has_its_mode(path, key, headers, rule):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("LCM_GATEWAY_UPSTREAMS", "https://api.openai.com"),
-        ("LCM_GATEWAY_UPSTREAMS", "a=ftp://x"),
-        ("LCM_GATEWAY_UPSTREAMS", "a=https://user:secret@x"),
-@pytest.mark.parametrize(
     ("rules", "headers", "rule"),
     [
         ("record,chat=assemble", {}, Rule(Mode.ASSEMBLE)),
@@ -202,6 +202,12 @@ def test_a_key_that_cannot_be_looked_up_has_the_strictest_rule(rules, headers, r
     assert routes.rule(route, api_key_id=None, headers=headers) == rule
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LCM_GATEWAY_UPSTREAMS", "https://api.openai.com"),
+        ("LCM_GATEWAY_UPSTREAMS", "a=ftp://x"),
+        ("LCM_GATEWAY_UPSTREAMS", "a=https://user:secret@x"),
         ("LCM_GATEWAY_MODES", "sometimes"),
         ("LCM_GATEWAY_MODES", "record,key:x=off"),
     ],
