@@ -16,8 +16,9 @@ import structlog
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.gateway.decoding import Decoder, decoded, decoder
 from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream
+from lcmsite.gateway.recording.backlog import EXCHANGES
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.recordings import EXCHANGES, Pending, Recordings, unavailable
+from lcmsite.gateway.recording.recordings import Pending, Recordings, unavailable
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
@@ -90,12 +91,13 @@ class PassingRequest:
             body=plain,
         )
         waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
-        self.pending = self.recordings.begin(exchange, lane=self._lane(), body=None, with_seqs=waits)
+        self.pending = self.recordings.begin(exchange, is_waited_for=waits)
         answer = _Answer(self, exchange)
         watched = answer.watched
         if waits:
             await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
             if self.pending.recorded is None and self.rule.is_closed:
+                self.recordings.abandon(self.pending)
                 raise unavailable(self.pending.reason or "slow")
         try:
             shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
@@ -168,11 +170,6 @@ class PassingRequest:
             self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
 
     # What comes in
-
-    def _lane(self) -> str:
-        """Requests of one lane are recorded in their order."""
-        session = session_of(hints_of(self.headers), {})
-        return f"{self.key_hash.hex()} {session.name if session else ''}"
 
     async def _body(self) -> bytes:
         length = self.headers.get("content-length", "0")

@@ -24,12 +24,12 @@ class Spool:
     directory: Path
     most_bytes: int
 
-    def add(self, data: bytes) -> None:
-        """Keep an exchange, durably; OSError if there is no room."""
+    def add(self, data: bytes, *, lane: str) -> None:
+        """Keep an exchange of a lane, durably; OSError if there is no room."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size() + len(data) > self.most_bytes:
             raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
-        name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        name = f"{time.time_ns():020d}-{lane}-{secrets.token_hex(4)}"
         temporary = self.directory / f"{name}.part"
         try:
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -41,12 +41,9 @@ class Spool:
             temporary.unlink(missing_ok=True)
             raise
 
-    def oldest(self) -> Path | None:
-        """The exchange that was kept first, if there is one."""
-        return min(self.directory.glob(f"*{_ENDING}"), default=None)
-
-    def count(self) -> int:
-        return sum(1 for _ in self.directory.glob(f"*{_ENDING}"))
+    def in_order(self) -> list[Path]:
+        """The exchanges that were kept, the oldest first."""
+        return sorted(self.directory.glob(f"*{_ENDING}"))
 
     def size(self) -> int:
         """The bytes of all files in it."""
@@ -64,3 +61,8 @@ class Spool:
         aside = self.directory / _REJECTED
         aside.mkdir(mode=0o700, exist_ok=True)
         path.rename(aside / path.name)
+
+
+def lane_in(path: Path) -> str:
+    """The lane of an exchange in the spool."""
+    return path.name.split("-")[1]
