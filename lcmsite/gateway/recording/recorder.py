@@ -41,6 +41,8 @@ MOST_AT_ONCE = 200
 STATEMENT_TIMEOUT = "5s"
 # What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
 INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
+# Further choices, where a request wanted more than one answer.
+ALTERNATIVES = "gateway/alternatives"
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,9 @@ class Recorder:
                 row.tokens_in, row.tokens_out = answer.tokens_in, answer.tokens_out
                 if answer.rows and not recorded.side:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
+                if answer.alternatives:
+                    entry = {"uuid": exchange.exchange_key, "answer_seq": row.answer_seq}
+                    self._keep(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])
             if recorded.side:
                 self._journal_side(conversation, exchange, recorded, answer)
             row.save()

@@ -1,6 +1,7 @@
 """What agents send and vendors answer is stored once, in order, on its branch."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,12 +12,12 @@ from conversations.store.conversations import ConversationStore
 from conversations.store.injected import marked
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, ParentLink, Role
-from lcmsite.gateway.recording.recorder import ALTERED, INSTRUCTIONS, SIDE
+from lcmsite.gateway.recording.recorder import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
-from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, results, user, words
+from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, read_answer, results, user, words
 
 pytestmark = pytest.mark.django_db
 EVERY = pytest.mark.parametrize("surface", Surface)
@@ -207,6 +208,16 @@ def test_subagents_are_children(workspace):
     assert words(child) == ["Look for it.", "Found.", "Where?", "Here."]
     assert (child.parent, child.parent_link) == (conversation(), ParentLink.SUBAGENT)
     assert words(conversation()) == ["Hello", "Hi."]
+
+
+def test_further_choices_are_kept_beside_the_answer(workspace):
+    agent = an_agent(workspace, Surface.CHAT)
+    other = {"role": "assistant", "content": "Ho."}
+
+    agent.ask(user("Hello"), answer=replace(read_answer(Surface.CHAT, Answer("Hi.")), alternatives=(other,)))
+
+    assert words(conversation()) == ["Hello", "Hi."]
+    assert [(each["answer_seq"], each["choices"]) for each in journal(ALTERNATIVES)] == [(2, [other])]
 
 
 def test_no_conversation_is_opened_that_no_client_has_named(workspace):
