@@ -57,6 +57,8 @@ class PassingRequest:
     status: str = "passed"
     more: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
+    # Set when the whole body has come.
+    received: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_recorded(self) -> bool:
@@ -136,10 +138,8 @@ class PassingRequest:
             )
         )
         if isinstance(body, bytes):
-            await _until_gone(forwarding, self.receive)
-        else:
-            # The body is still read from the client, whose end is noticed there.
-            await forwarding
+            self.received.set()
+        await _until_gone(forwarding, self.receive, self.received)
 
     # What goes out
 
@@ -191,6 +191,7 @@ class PassingRequest:
             if event.get("body"):
                 yield event["body"]
             more = event.get("more_body", False)
+        self.received.set()
 
 
 @dataclass
@@ -245,10 +246,12 @@ class _Answer:
             return Outcome(watched.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
-async def _until_gone(work: asyncio.Task[None], receive: Receive) -> None:
+async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyncio.Event) -> None:
     """Wait for the work; cancel it when the client goes."""
 
     async def disconnected() -> None:
+        # Until then, whoever reads the body notices it.
+        await received.wait()
         while (await receive())["type"] == "http.request":
             pass
 
