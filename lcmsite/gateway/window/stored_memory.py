@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
-from django.db import connections
+from django.db import connection, connections, transaction
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -30,9 +31,19 @@ logger = structlog.get_logger(__name__)
 # An agent waits so long for summaries; what is not there by then comes with a later request.
 COMPACTION_SECONDS = 5.0
 _BUSY_SECONDS = 0.1
+STATEMENT_TIMEOUT = "5s"
 # How many cuts back a request may lie, as after a rewind.
 _MOST_KEPT = 20
 _KEY = "gateway_window"
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """A transaction of which no statement takes long."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [STATEMENT_TIMEOUT])
+        yield
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,8 @@ class StoredMemory:
 
     def kept(self, window: int) -> Iterator[KeptCut]:
         """The cuts made for this window, the newest first."""
-        recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
+        with bounded():
+            recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
         found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
         return (
             _kept_in(values, last_seq)
@@ -57,24 +69,28 @@ class StoredMemory:
         values = {**asdict(kept.cut), "window": kept.window, "summary_tokens": kept.summary_tokens}
         values |= {"summary_ids": list(kept.summary_ids), "pinned_seqs": list(kept.cut.pinned_seqs)}
         try:
-            self._host.record_boundary(
-                conversation_id=self.conversation.pk,
-                host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
-                last_seq=kept.last_seq,
-                metadata={_KEY: values},
-            )
+            with bounded():
+                self._host.record_boundary(
+                    conversation_id=self.conversation.pk,
+                    host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
+                    last_seq=kept.last_seq,
+                    metadata={_KEY: values},
+                )
         except Conflict:
             logger.info("gateway_cut_recorded_before", conversation_id=self.conversation.pk)
 
     def active(self) -> list[ShownSummary]:
         """The summaries in the active context, in order."""
         items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
-        return self.summaries(list(items.values_list("summary_id", flat=True)))
+        with bounded():
+            summary_ids = list(items.values_list("summary_id", flat=True))
+        return self.summaries(summary_ids)
 
     def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
         """These summaries, without those that are quarantined."""
-        withheld = withheld_ids(self.conversation)
-        found = read_summaries(summary_ids)
+        with bounded():
+            withheld = withheld_ids(self.conversation)
+            found = read_summaries(summary_ids)
         return [
             ShownSummary(each, found[each].first_seq, found[each].last_seq, render_summary(found[each]))
             for each in summary_ids
