@@ -69,6 +69,7 @@ class Backlog:
 
     async def open(self) -> None:
         """Find what was left by an earlier process."""
+        await asyncio.to_thread(self.spool.open)
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
 
     async def keep(self, lane: str, data: bytes) -> None:

@@ -74,7 +74,7 @@ class Recordings:
     def in_directory(cls, directory: Path, *, most_bytes: int) -> Self:
         """Recordings whose spool is below the data directory."""
         threads = ThreadPoolExecutor(THREADS, thread_name_prefix="record")
-        return cls(Backlog(Spool(directory / "gateway" / "spool", most_bytes), threads))
+        return cls(Backlog(Spool.below(directory, most_bytes=most_bytes), threads))
 
     async def start(self) -> None:
         """Begin to replay what is in the spool, and go on until `stop`."""
