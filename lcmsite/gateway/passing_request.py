@@ -14,7 +14,7 @@ import httpx2
 import structlog
 
 from lcmsite.catalogue.problems import RequestTooLarge
-from lcmsite.gateway.decoding import Decoder, decoded, decoder
+from lcmsite.gateway.decoding import Decoder, decoded, decoder, steps
 from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream
 from lcmsite.gateway.recording.backlog import EXCHANGES
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
@@ -80,7 +80,8 @@ class PassingRequest:
         assert self.route.surface is not None and self.route.task is not None
         plain = body
         try:
-            plain = decoded(body, self.headers.get("content-encoding", ""), most=MOST_BODY_BYTES)
+            if coding := self.headers.get("content-encoding", ""):
+                plain = await asyncio.to_thread(decoded, body, coding, most=MOST_BODY_BYTES)
         except ValueError as wrong:
             logger.info("gateway_body_not_decoded", reason=str(wrong))
         exchange = Exchange(
@@ -221,16 +222,19 @@ class _Answer:
 
     def _take(self, piece: bytes) -> None:
         assert self.watched.status is not None
+        is_error = not 200 <= self.watched.status < 300
+        if is_error and len(self.error_body) >= MOST_ERROR_BYTES:
+            return
         if self.unpacking is None:
             self.unpacking = decoder(self.watched.headers.get("content-encoding", ""))
-        data = self.unpacking.decompress(piece)
-        if not 200 <= self.watched.status < 300:
-            self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
-            return
-        if self.reader is None:
+        if self.reader is None and not is_error:
             is_stream = self.watched.headers.get("content-type", "").startswith("text/event-stream")
             self.reader = AnswerReader(self.exchange.surface, is_stream)
-        self.reader.feed(data)
+        for data in steps(self.unpacking, piece):
+            if self.reader is not None:
+                self.reader.feed(data)
+            else:
+                self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
 
     def outcome(self) -> Outcome:
         """What became of the request, as far as the answer came."""
