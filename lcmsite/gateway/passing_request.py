@@ -94,7 +94,7 @@ class PassingRequest:
             body=plain,
         )
         waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
-        self.pending = self.recordings.begin(exchange, is_waited_for=waits)
+        self.pending = self.recordings.begin(exchange, is_awaited=waits)
         answer = _Answer(self, exchange)
         watched = answer.watched
         if waits:
@@ -106,7 +106,7 @@ class PassingRequest:
             shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             await self._forward(body if shorter is None else shorter, watched, is_changed=shorter is not None)
         finally:
-            self.recordings.end(self.pending, answer.outcome())
+            self.recordings.end(self.pending, answer.outcome)
 
     async def _shorter(self) -> bytes | None:
         """What the upstream gets in place of the body; None for the body as it came."""

@@ -87,6 +87,21 @@ class Backlog:
             self.in_memory.append((lane, data))
             logger.warning("gateway_spool_refused", reason=reason, kept_in_memory=len(self.in_memory))
 
+    def close(self) -> None:
+        """Keep what is in memory in the spool, now that this process ends."""
+        while self.in_memory:
+            lane, data = self.in_memory.popleft()
+            self.keep_now(lane, data)
+
+    def keep_now(self, lane: str, data: bytes) -> None:
+        """Keep an exchange of a process that ends; what cannot be kept is lost."""
+        try:
+            self.spool.add(data, lane=lane)
+            EXCHANGES.labels("spooled").inc()
+        except OSError as refusal:
+            EXCHANGES.labels("lost").inc()
+            logger.error("gateway_exchange_lost", reason=type(refusal).__name__)
+
     def hold(self, lane: str) -> None:
         """Have a lane wait for an exchange that is to be kept."""
         self.waiting[lane] += 1

@@ -68,6 +68,8 @@ class Recordings:
     lanes: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    # Exchanges whose answer has ended, until they are recorded or kept.
+    ending: dict[asyncio.Task[None], tuple[Pending, Callable[[], Outcome]]] = field(default_factory=dict)
     replaying: asyncio.Task[None] | None = None
 
     @classmethod
@@ -88,12 +90,16 @@ class Recordings:
             await asyncio.wait(self.tasks, timeout=SECONDS_TO_FINISH)
         if self.replaying is not None:
             self.replaying.cancel()
+        for task, (pending, ended) in list(self.ending.items()):
+            task.cancel()
+            self.backlog.keep_now(pending.lane, serialized(pending.exchange, ended()))
+        self.backlog.close()
         self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
-    def begin(self, exchange: Exchange, *, is_waited_for: bool = False) -> Pending:
+    def begin(self, exchange: Exchange, *, is_awaited: bool = False) -> Pending:
         """Start to record a request.
 
-        One that `is_waited_for` has the seqs of all its messages, and does not stay behind what its lane waits for.
+        One that `is_awaited` has the seqs of all its messages, and does not stay behind what its lane waits for.
         """
         lane = exchange.lane
         lock = self.lanes.get(lane)
@@ -101,14 +107,14 @@ class Recordings:
             lock = self.lanes[lane] = asyncio.Lock()
 
         def record() -> Recorded:
-            return recorder_of(exchange).record_request(exchange, with_seqs=is_waited_for)
+            return recorder_of(exchange).record_request(exchange, with_seqs=is_awaited)
 
         async def recorded() -> Recorded | None:
             if self.is_down:
                 pending.reason = "database"
                 return None
             async with lock:
-                if self.backlog.waiting[lane] and not is_waited_for:
+                if self.backlog.waiting[lane] and not is_awaited:
                     pending.reason = "slow"
                     return None
                 return await self._attempt(record, pending)
@@ -116,9 +122,12 @@ class Recordings:
         pending = Pending(exchange, lane, lock, self._spawn(recorded()))
         return pending
 
-    def end(self, pending: Pending, outcome: Outcome) -> asyncio.Task[None]:
+    def end(self, pending: Pending, ended: Callable[[], Outcome]) -> asyncio.Task[None]:
         """Record what became of a request, or keep the exchange for later."""
-        return self._spawn(self._end(pending, outcome))
+        task = self._spawn(self._end(pending, ended))
+        self.ending[task] = (pending, ended)
+        task.add_done_callback(lambda done: self.ending.pop(done, None))
+        return task
 
     def abandon(self, pending: Pending) -> None:
         """Give up a request that is not forwarded."""
@@ -126,7 +135,9 @@ class Recordings:
         if pending.is_held:
             self.backlog.release(pending.lane)
 
-    async def _end(self, pending: Pending, outcome: Outcome) -> None:
+    async def _end(self, pending: Pending, ended: Callable[[], Outcome]) -> None:
+        # Answers are large at times.
+        outcome = await asyncio.to_thread(ended)
         if await self._is_recorded(pending, outcome):
             EXCHANGES.labels("recorded").inc()
             self.backlog.recorded += 1
@@ -135,7 +146,8 @@ class Recordings:
             EXCHANGES.labels("passed").inc()
             return
         self._hold(pending)
-        await self.backlog.keep(pending.lane, serialized(pending.exchange, outcome))
+        data = await asyncio.to_thread(serialized, pending.exchange, outcome)
+        await self.backlog.keep(pending.lane, data)
         self.wake.set()
 
     async def _is_recorded(self, pending: Pending, outcome: Outcome) -> bool:

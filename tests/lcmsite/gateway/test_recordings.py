@@ -56,7 +56,7 @@ class Agents:
         """Whether the request was recorded while it was under way."""
         pending = self.recordings.begin(self.exchange(session, text), **more)
         found = await pending.task
-        await self.recordings.end(pending, Outcome(200, 5, answer=read_answer(Surface.CHAT, Answer("Hi."))))
+        await self.recordings.end(pending, lambda: Outcome(200, 5, answer=read_answer(Surface.CHAT, Answer("Hi."))))
         return found is not None
 
     def run(self, story):
@@ -94,7 +94,7 @@ def test_an_exchange_that_takes_too_long_holds_up_its_session_alone(tmp_path):
         began = time.monotonic()
         assert not await agents.ask(SLOW, "Two")
         assert time.monotonic() - began < 0.15
-        assert await agents.ask(OTHER, "Hello", is_waited_for=True)
+        assert await agents.ask(OTHER, "Hello", is_awaited=True)
         assert not agents.recordings.is_down
         assert len(list(agents.spool.glob("*.exchange"))) == 2
         other.rollback()
@@ -124,6 +124,29 @@ def test_an_exchange_that_the_database_never_takes_is_put_aside(tmp_path):
 
     assert not list(agents.spool.glob("*.exchange"))
     assert words(conversation(f"gateway/{SLOW}")) == []
+
+
+def test_what_is_unfinished_or_in_memory_is_spooled_when_the_gateway_stops(tmp_path, monkeypatch):
+    agents = Agents(tmp_path)
+    monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "3s")
+    monkeypatch.setattr(recordings, "SECONDS_TO_FINISH", 0.2)
+
+    async def story():
+        agents.spool.parent.mkdir(exist_ok=True)
+        agents.spool.touch()
+        agents.recordings.is_down = True
+        await agents.ask(OTHER, "In memory")
+        agents.spool.unlink()
+        agents.recordings.is_down = False
+        pending = agents.recordings.begin(agents.exchange(SLOW, "Unfinished"))
+        agents.recordings.end(pending, lambda: Outcome(200, 5))
+
+    with agents.locked(SLOW):
+        agents.run(story)
+
+    agents.recordings.backlog.threads.shutdown(wait=True)
+    kept = " ".join(path.read_text() for path in agents.spool.glob("*.exchange"))
+    assert "In memory" in kept and "Unfinished" in kept
 
 
 def test_a_request_that_is_given_up_holds_up_nothing(tmp_path):
