@@ -117,15 +117,17 @@ class Backlog:
 
         Raises while the database is away, or the disk.
         """
-        lanes: set[str] = set()
+        # The lanes that are put off, and until when.
+        lanes: dict[str, float] = {}
         for path in await asyncio.to_thread(self.spool.in_order):
             lane, off = lane_in(path), self.put_off.get(path.name)
-            if lane in lanes or (off is not None and off.until > time.monotonic()):
-                lanes.add(lane)
+            if off is not None and off.until > time.monotonic():
+                lanes.setdefault(lane, off.until)
+            if lane in lanes:
                 continue
             is_recorded = await self.in_thread(partial(_replayed_file, path))
             if is_recorded is None and not self._is_given_up(path):
-                lanes.add(lane)
+                lanes[lane] = self.put_off[path.name].until
                 continue
             await asyncio.to_thread(path.unlink if is_recorded else partial(self.spool.reject, path))
             self._done(lane, is_recorded=bool(is_recorded))
@@ -133,12 +135,11 @@ class Backlog:
         for lane, data in list(self.in_memory):
             is_recorded = None if lane in lanes else await self.in_thread(partial(_replayed, data))
             if is_recorded is None:
-                lanes.add(lane)
+                lanes.setdefault(lane, time.monotonic() + PUT_OFF_SECONDS[0])
                 continue
             self.in_memory.remove((lane, data))
             self._done(lane, is_recorded=is_recorded)
-        due = min((each.until for each in self.put_off.values()), default=time.monotonic() + PUT_OFF_SECONDS[0])
-        return max(0.1, due - time.monotonic()) if lanes else None
+        return max(0.1, min(lanes.values()) - time.monotonic()) if lanes else None
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run the work in a thread, without a database connection left in it."""

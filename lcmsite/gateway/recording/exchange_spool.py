@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -38,7 +39,9 @@ class Spool:
     def open(self) -> None:
         """Put aside what a process that was killed has written in part."""
         for path in self.directory.glob(f"*{_UNFINISHED}"):
-            self.reject(path)
+            # On a disk that takes nothing, they stay where they are.
+            with suppress(OSError):
+                self.reject(path)
 
     def add(self, data: bytes, *, lane: str) -> None:
         """Keep an exchange of a lane, durably; OSError if there is no room."""

@@ -73,7 +73,7 @@ class Agent:
     key: bytes = b"k"
 
     def ask(
-        self, *rows: Any, answer: Answer | ReadAnswer | None = None, cut: bool = False, keep: bool = True, **more: Any
+        self, *rows: Any, answer: Answer | None = None, cut: bool = False, keep: bool = True, **more: Any
     ) -> Recorded:
         """Send the history with these rows, and take the answer into it."""
         sent = [*self.rows, *rows]
@@ -82,7 +82,7 @@ class Agent:
             json.dumps(body_of(self.surface, sent, **more)).encode(),
         )  # fmt: skip
         recorded = self.recorder.record_request(exchange)
-        read = read_answer(self.surface, answer, cut=cut) if isinstance(answer, Answer) else answer
+        read = None if answer is None else read_answer(self.surface, answer, cut=cut)
         self.recorder.record_answer(
             exchange, recorded, Outcome(200 if read else 529, 5, "" if read else "overloaded", read)
         )
