@@ -73,12 +73,12 @@ class Recorder:
     def from_settings(cls, scope: Scope) -> Self:
         return cls(scope, Branches.from_settings(scope), Journal.from_settings(scope))
 
-    def record_request(self, exchange: Exchange, body: Row | None = None, *, with_seqs: bool = False) -> Recorded:
+    def record_request(self, exchange: Exchange, *, with_seqs: bool = False) -> Recorded:
         """Store what is new in a request; LcmError if that cannot be done now.
 
         `with_seqs` finds the seqs of all messages, not only of the newest.
         """
-        request = read_request(exchange.surface, parsed_body(exchange.body) if body is None else body)
+        request = read_request(exchange.surface, parsed_body(exchange.body))
         side = side_of(request, exchange.task, exchange.headers)
         with transaction.atomic():
             _bound_time()

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,8 +13,9 @@ from conversations.store.conversations import ConversationStore
 from conversations.store.injected import marked
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, ParentLink, Role
+from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recorder import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
@@ -214,7 +216,12 @@ def test_further_choices_are_kept_beside_the_answer(workspace):
     agent = an_agent(workspace, Surface.CHAT)
     other = {"role": "assistant", "content": "Ho."}
 
-    agent.ask(user("Hello"), answer=replace(read_answer(Surface.CHAT, Answer("Hi.")), alternatives=(other,)))
+    recorded = agent.ask(user("Hello"))
+    key = str(GatewayExchange.objects.get().exchange_key)
+    exchange = Exchange(key, datetime.now(UTC), b"k", Surface.CHAT, Task.GENERATE, {}, b"{}")
+
+    answer = replace(read_answer(Surface.CHAT, Answer("Hi.")), alternatives=(other,))
+    agent.recorder.record_answer(exchange, recorded, Outcome(200, 5, answer=answer))
 
     assert words(conversation()) == ["Hello", "Hi."]
     assert [(each["answer_seq"], each["choices"]) for each in journal(ALTERNATIVES)] == [(2, [other])]
