@@ -1,4 +1,4 @@
-"""Exchanges that wait to be recorded, in the spool or in memory, and their replay.
+"""Exchanges that wait to be recorded, on disk or in memory, and their replay.
 
 Each session is replayed in its order. What the database takes too long over is put off with its session, and the
 others go on; what it does not take for a long time, while it takes others, is put aside.
@@ -163,7 +163,7 @@ class Backlog:
 
 
 def recorder_of(exchange: Exchange) -> Recorder:
-    """The recorder of whoever sent an exchange; raises where the key is not valid."""
+    """The recorder of an exchange's workspace; raises where its key is not valid."""
     caller = caller_of_hash(exchange.key_hash)
     caller.require(KeyScope.WRITE)
     return Recorder.from_settings(caller.scope)

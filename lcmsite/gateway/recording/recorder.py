@@ -81,7 +81,7 @@ class Recorder:
         request = read_request(exchange.surface, parsed_body(exchange.body))
         side = side_of(request, exchange.task, exchange.headers)
         with transaction.atomic():
-            _bound_time()
+            bound_time()
             place = place_of(exchange, request, self.branches.store, is_side=side is not None)
             conversation = self.scope.conversation(place.conversation_id, locked=True)
             links = list(links_of((message.digest for message in request.messages), after=place.chain))
@@ -114,7 +114,7 @@ class Recorder:
         """Store the answer to a recorded request, once; of an error only its name."""
         answer = outcome.answer
         with transaction.atomic():
-            _bound_time()
+            bound_time()
             conversation = self.scope.conversation(recorded.conversation_id, locked=True)
             row = GatewayExchange.objects.get(exchange_key=UUID(exchange.exchange_key))
             row.status, row.error, row.milliseconds = outcome.status, outcome.error[:200], outcome.milliseconds
@@ -369,7 +369,7 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "").encode(errors="replace").decode()[:500]
 
 
-def _bound_time() -> None:
+def bound_time() -> None:
     """Let no statement of this transaction wait for long."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'")

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
-from django.db import connection
+from django.db import OperationalError, connection
 
 from conversations.errors import Forbidden, Invalid, Unauthenticated, Unavailable
 from lcmsite.catalogue.problems import problem_of
@@ -226,8 +226,9 @@ class Recordings:
 
 def _answers() -> None:
     # A connection of the pool may be broken.
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    connection.ensure_connection()
+    if not connection.is_usable():
+        raise OperationalError
 
 
 def unavailable(reason: str) -> Unavailable:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -22,6 +22,7 @@ from compaction.rendering import render_summary
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
+from lcmsite.gateway.recording.recorder import bound_time
 from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import withheld_ids
@@ -31,7 +32,6 @@ logger = structlog.get_logger(__name__)
 # An agent waits so long for summaries; what is not there by then comes with a later request.
 COMPACTION_SECONDS = 5.0
 _BUSY_SECONDS = 0.1
-STATEMENT_TIMEOUT = "5s"
 # How many cuts back a request may lie, as after a rewind.
 _MOST_KEPT = 20
 _KEY = "gateway_window"
@@ -41,8 +41,7 @@ _KEY = "gateway_window"
 def bounded() -> Iterator[None]:
     """A transaction of which no statement takes long."""
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [STATEMENT_TIMEOUT])
+        bound_time()
         yield
 
 

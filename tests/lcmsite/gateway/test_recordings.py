@@ -134,6 +134,7 @@ def test_what_is_unfinished_or_in_memory_is_spooled_when_the_gateway_stops(tmp_p
     async def story():
         agents.spool.parent.mkdir(exist_ok=True)
         agents.spool.touch()
+        agents.recordings.replaying.cancel()
         agents.recordings.is_down = True
         await agents.ask(OTHER, "In memory")
         agents.spool.unlink()

@@ -12,6 +12,7 @@ from django.db import OperationalError, connection
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
+from lcmsite.gateway.recording import recorder
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window import stored_memory, windows
@@ -46,7 +47,7 @@ def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
 
 
 def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypatch):
-    monkeypatch.setattr(stored_memory, "STATEMENT_TIMEOUT", "100ms")
+    monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "100ms")
     scope = Scope(a_workspace().pk)
     opened = ConversationStore.from_settings(scope).open_conversation(session_id="one")
     memory = stored_memory.StoredMemory(
