@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Protocol
 
 import zstandard
 
 # What a client may take is narrowed to these, so that an answer can be read.
 CODINGS = ("gzip", "deflate", "zstd", "identity")
+
+
+# So many coded bytes can become 16 MiB at most, whatever they are.
+_STEP = 512
 
 
 class Decoder(Protocol):
@@ -54,6 +59,13 @@ def decoder(coding: str) -> Decoder:
             raise ValueError(f"The coding {coding[:40]!r} is not known.")
 
 
+def steps(unpacking: Decoder, data: bytes) -> Iterator[bytes]:
+    """What a piece becomes, in steps so small that a bound can be kept between them."""
+    size = len(data) if isinstance(unpacking, _Plain) else _STEP
+    for start in range(0, len(data), size or 1):
+        yield unpacking.decompress(data[start : start + size])
+
+
 def decoded(data: bytes, coding: str, *, most: int) -> bytes:
     """A whole body, decoded; ValueError if that is not possible, or too large."""
     if coding.strip().lower() in ("", "identity"):
@@ -61,8 +73,8 @@ def decoded(data: bytes, coding: str, *, most: int) -> bytes:
     unpacking = decoder(coding)
     found = bytearray()
     try:
-        for start in range(0, len(data), 65536):
-            found += unpacking.decompress(data[start : start + 65536])
+        for piece in steps(unpacking, data):
+            found += piece
             if len(found) > most:
                 raise ValueError("The body is too large.")
     except (zlib.error, zstandard.ZstdError) as wrong:

@@ -26,6 +26,8 @@ _HOP = frozenset(
     )
 )  # fmt: skip
 _OWN = b"x-lcm-"
+# Where clients have the key of a vendor, and sometimes put that of LCM.
+_CREDENTIALS = frozenset((b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"))
 # The server writes its own.
 _OF_SERVER = frozenset((b"date", b"server"))
 
@@ -54,7 +56,7 @@ def headers_for_upstream(
     for name, value in headers:
         if name == b"host" or name in _HOP or name in named or name.startswith(_OWN):
             continue
-        if name == b"authorization" and _is_key_of_lcm(value):
+        if name in _CREDENTIALS and _is_key_of_lcm(value):
             continue
         if new_length is not None and name in (b"content-length", b"content-encoding"):
             continue
@@ -68,7 +70,7 @@ def headers_for_upstream(
 
 def _is_key_of_lcm(value: bytes) -> bool:
     """Whether a credential is LCM's own, which no vendor may see."""
-    return value.partition(b" ")[2].strip().startswith(b"lcm_")
+    return value.strip().rpartition(b" ")[2].startswith(b"lcm_")
 
 
 @dataclass

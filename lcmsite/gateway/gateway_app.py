@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,7 @@ from lcmsite.catalogue.problems import INTERNAL, problem_of
 from lcmsite.gateway.forwarding import Header, a_client
 from lcmsite.gateway.own_errors import refusal
 from lcmsite.gateway.passing_request import SLOW_SECONDS, PassingRequest
-from lcmsite.gateway.recording.recordings import Recordings, spool_in
+from lcmsite.gateway.recording.recordings import Recordings
 from lcmsite.gateway.upstreams import Route, Routes, rules_in, upstreams_in
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 from lcmsite.types import KeyScope
@@ -28,6 +29,8 @@ logger = structlog.get_logger(__name__)
 
 # A key that was never valid here is looked up for so long.
 UNKNOWN_KEY_SECONDS = 3.0
+# When that was not possible, unknown keys are taken unexamined for so long.
+PAUSE_SECONDS = 1.0
 # A key that was valid is taken for so long while the database does not answer.
 KEY_CACHED_SECONDS = 3600
 
@@ -46,12 +49,14 @@ class Gateway:
     # Apart from the recording: whoever comes in is looked up while that waits.
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, thread_name_prefix="keys"))
     callers: TTLCache[bytes, Caller] = field(default_factory=lambda: TTLCache(10_000, KEY_CACHED_SECONDS))
+    looked_up_from: float = 0.0
 
     @classmethod
     def from_settings(cls) -> Gateway:
         deployment = settings.DEPLOYMENT
         routes = Routes(upstreams_in(deployment.gateway_upstreams), rules_in(deployment.gateway_modes))
-        return cls(routes, Recordings(spool_in(settings.DATA_DIR, most_bytes=deployment.gateway_spool_bytes)))
+        spool_bytes = deployment.gateway_spool_bytes
+        return cls(routes, Recordings.in_directory(settings.DATA_DIR, most_bytes=spool_bytes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -119,24 +124,30 @@ class Gateway:
     async def _caller(self, key_hash: bytes) -> Caller | None:
         """The holder of a key, looked up or cached.
 
-        While it does not answer, a key that was valid is taken; another one is examined when the exchange is recorded.
+        While the database does not answer, a key that was valid is taken; another one is examined when the exchange is
+        recorded.
         """
         known = self.callers.get(key_hash)
-        if self.recordings.is_down:
+        if self.recordings.is_down if known is not None else time.monotonic() < self.looked_up_from:
             return known
         try:
             async with asyncio.timeout(UNKNOWN_KEY_SECONDS if known is None else SLOW_SECONDS):
                 caller = await asyncio.get_running_loop().run_in_executor(self.threads, _known, key_hash)
         except TimeoutError:
-            return known
+            return self._not_looked_up(known)
         except Exception as error:
             if problem_of(error).retryable:
-                return known
+                return self._not_looked_up(known)
             self.callers.pop(key_hash, None)
             raise
         caller.require(KeyScope.WRITE)
         self.callers[key_hash] = caller
         return caller
+
+    def _not_looked_up(self, known: Caller | None) -> Caller | None:
+        if known is None:
+            self.looked_up_from = time.monotonic() + PAUSE_SECONDS
+        return known
 
 
 def application() -> Gateway:

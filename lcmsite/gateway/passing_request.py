@@ -14,10 +14,11 @@ import httpx2
 import structlog
 
 from lcmsite.catalogue.problems import RequestTooLarge
-from lcmsite.gateway.decoding import Decoder, decoded, decoder
+from lcmsite.gateway.decoding import Decoder, decoded, decoder, steps
 from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream
+from lcmsite.gateway.recording.backlog import EXCHANGES
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.recordings import EXCHANGES, Pending, Recordings, unavailable
+from lcmsite.gateway.recording.recordings import Pending, Recordings, unavailable
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
@@ -56,6 +57,8 @@ class PassingRequest:
     status: str = "passed"
     more: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
+    # Set when the whole body has come.
+    received: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_recorded(self) -> bool:
@@ -77,7 +80,8 @@ class PassingRequest:
         assert self.route.surface is not None and self.route.task is not None
         plain = body
         try:
-            plain = decoded(body, self.headers.get("content-encoding", ""), most=MOST_BODY_BYTES)
+            if coding := self.headers.get("content-encoding", ""):
+                plain = await asyncio.to_thread(decoded, body, coding, most=MOST_BODY_BYTES)
         except ValueError as wrong:
             logger.info("gateway_body_not_decoded", reason=str(wrong))
         exchange = Exchange(
@@ -90,18 +94,19 @@ class PassingRequest:
             body=plain,
         )
         waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
-        self.pending = self.recordings.begin(exchange, lane=self._lane(), body=None, with_seqs=waits)
+        self.pending = self.recordings.begin(exchange, is_awaited=waits)
         answer = _Answer(self, exchange)
         watched = answer.watched
         if waits:
             await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
             if self.pending.recorded is None and self.rule.is_closed:
+                self.recordings.abandon(self.pending)
                 raise unavailable(self.pending.reason or "slow")
         try:
             shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             await self._forward(body if shorter is None else shorter, watched, is_changed=shorter is not None)
         finally:
-            self.recordings.end(self.pending, answer.outcome())
+            self.recordings.end(self.pending, answer.outcome)
 
     async def _shorter(self) -> bytes | None:
         """What the upstream gets in place of the body; None for the body as it came."""
@@ -134,10 +139,8 @@ class PassingRequest:
             )
         )
         if isinstance(body, bytes):
-            await _until_gone(forwarding, self.receive)
-        else:
-            # The body is still read from the client, whose end is noticed there.
-            await forwarding
+            self.received.set()
+        await _until_gone(forwarding, self.receive, self.received)
 
     # What goes out
 
@@ -164,15 +167,10 @@ class PassingRequest:
         else:
             is_slow = time.monotonic() - self.began > SLOW_SECONDS
             self.status = "degraded; reason=slow" if is_slow else "recording"
-        if name.isascii():
+        if name.isascii() and name.isprintable():
             self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
 
     # What comes in
-
-    def _lane(self) -> str:
-        """Requests of one lane are recorded in their order."""
-        session = session_of(hints_of(self.headers), {})
-        return f"{self.key_hash.hex()} {session.name if session else ''}"
 
     async def _body(self) -> bytes:
         length = self.headers.get("content-length", "0")
@@ -194,6 +192,7 @@ class PassingRequest:
             if event.get("body"):
                 yield event["body"]
             more = event.get("more_body", False)
+        self.received.set()
 
 
 @dataclass
@@ -223,16 +222,19 @@ class _Answer:
 
     def _take(self, piece: bytes) -> None:
         assert self.watched.status is not None
+        is_error = not 200 <= self.watched.status < 300
+        if is_error and len(self.error_body) >= MOST_ERROR_BYTES:
+            return
         if self.unpacking is None:
             self.unpacking = decoder(self.watched.headers.get("content-encoding", ""))
-        data = self.unpacking.decompress(piece)
-        if not 200 <= self.watched.status < 300:
-            self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
-            return
-        if self.reader is None:
+        if self.reader is None and not is_error:
             is_stream = self.watched.headers.get("content-type", "").startswith("text/event-stream")
             self.reader = AnswerReader(self.exchange.surface, is_stream)
-        self.reader.feed(data)
+        for data in steps(self.unpacking, piece):
+            if self.reader is not None:
+                self.reader.feed(data)
+            else:
+                self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
 
     def outcome(self) -> Outcome:
         """What became of the request, as far as the answer came."""
@@ -248,10 +250,12 @@ class _Answer:
             return Outcome(watched.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
-async def _until_gone(work: asyncio.Task[None], receive: Receive) -> None:
+async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyncio.Event) -> None:
     """Wait for the work; cancel it when the client goes."""
 
     async def disconnected() -> None:
+        # Until then, whoever reads the body notices it.
+        await received.wait()
         while (await receive())["type"] == "http.request":
             pass
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lcmsite.gateway.surfaces import Row, Surface, WireMessage, wire_message
@@ -56,12 +56,13 @@ class AnswerReader:
     # Of a stream: the line that is not ended yet, and what the events made.
     rest: bytes = b""
     state: Any = None
+    has_skipped: bool = False
 
     def __post_init__(self) -> None:
         self.state = _STATES[self.surface]()
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece; ValueError for one that cannot be read."""
+        """Take the next piece; ValueError for more than is read."""
         self.taken += len(data)
         if self.taken > MOST_BYTES:
             self.pieces.clear()
@@ -71,8 +72,16 @@ class AnswerReader:
             return
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
-            if line.startswith(b"data:"):
-                self._take(line[5:].strip())
+            self._take_line(line)
+
+    def _take_line(self, line: bytes) -> None:
+        if not line.startswith(b"data:"):
+            return
+        try:
+            self._take(line[5:].strip())
+        except Exception:
+            # One that cannot be read leaves a gap: what the others say is worth keeping, but not the whole answer.
+            self.has_skipped = True
 
     def _take(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -85,7 +94,10 @@ class AnswerReader:
     def finish(self) -> ReadAnswer:
         """The answer as far as it came; ValueError if it is none."""
         if self.is_stream:
-            return self.state.answer()
+            line, self.rest = self.rest, b""
+            self._take_line(line)
+            answer: ReadAnswer = self.state.answer()
+            return replace(answer, is_complete=answer.is_complete and not self.has_skipped)
         body = json.loads(b"".join(self.pieces))
         if not isinstance(body, dict):
             raise ValueError("The answer is not a JSON object.")

@@ -133,9 +133,14 @@ class Routes:
         return usual if usual in self.upstreams else next(iter(self.upstreams), "")
 
     def rule(self, route: Route, *, api_key_id: int | None, headers: Mapping[str, str]) -> Rule:
-        """The rule for a request: its header's, else its key's, its route's, the default."""
+        """The rule for a request: its header's, else its key's, its route's, the default.
+
+        A key that cannot be looked up may be any of those that have a rule: it gets the strictest of these.
+        """
         subjects = (f"key:{api_key_id}", route.upstream, route.surface.value if route.surface else "", "")
         rule = next(self.rules[subject] for subject in subjects if subject in self.rules)
+        if api_key_id is None:
+            rule = self._strictest(rule)
         if headers.get("x-lcm-store", "").lower() in ("false", "0", "no"):
             return Rule(Mode.OFF)
         mode = headers.get("x-lcm-mode", "")
@@ -143,3 +148,10 @@ class Routes:
             rule = Rule(Mode(mode), rule.is_closed)
         closed = headers.get("x-lcm-fail-closed", "").lower()
         return Rule(rule.mode, closed in ("true", "1", "yes")) if closed else rule
+
+    def _strictest(self, usual: Rule) -> Rule:
+        """The rule of no known key: refused if one of them is, else unrecorded if one is."""
+        of_keys = [rule for subject, rule in self.rules.items() if subject.startswith("key:")]
+        closed = next((rule for rule in (usual, *of_keys) if rule.is_closed and rule.mode is not Mode.OFF), None)
+        off = next((rule for rule in of_keys if rule.mode is Mode.OFF), usual)
+        return closed or off

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from lcmsite.gateway.recording.session_finding import session_of
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.surfaces_answer import ReadAnswer
 
@@ -28,8 +30,10 @@ class Exchange:
     body: bytes = field(repr=False)
 
     @property
-    def size(self) -> int:
-        return len(self.body)
+    def lane(self) -> str:
+        """A name for all requests that are recorded in their order."""
+        session = session_of(self.headers, {})
+        return hashlib.sha256(self.key_hash + (session.name if session else "").encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

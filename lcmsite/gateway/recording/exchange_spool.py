@@ -1,16 +1,24 @@
-"""Exchanges that could not be recorded, as files in order, within a bound."""
+"""Exchanges that could not be recorded, as files in order, within bounds."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-_ENDING = ".exchange"
-# What no attempt can record is put aside, within the same bound.
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+_ENDING, _UNFINISHED = ".exchange", ".part"
+# What no attempt can record is put aside for so long, and as much as may wait beside it; then the oldest of it goes.
 _REJECTED = "rejected"
+REJECTED_SECONDS = 30 * 24 * 3600
 
 
 class SpoolFull(OSError):
@@ -24,43 +32,86 @@ class Spool:
     directory: Path
     most_bytes: int
 
-    def add(self, data: bytes) -> None:
-        """Keep an exchange, durably; OSError if there is no room."""
+    @classmethod
+    def below(cls, data_directory: Path, *, most_bytes: int) -> Self:
+        return cls(data_directory / "gateway" / "spool", most_bytes)
+
+    def open(self) -> None:
+        """Put aside what a process that was killed has written in part."""
+        for path in self.directory.glob(f"*{_UNFINISHED}"):
+            # On a disk that takes nothing, they stay where they are.
+            with suppress(OSError):
+                self.reject(path)
+
+    def add(self, data: bytes, *, lane: str) -> None:
+        """Keep an exchange of a lane, durably; OSError if there is no room."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size() + len(data) > self.most_bytes:
             raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
-        name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-        temporary = self.directory / f"{name}.part"
+        name = f"{time.time_ns():020d}-{lane}-{secrets.token_hex(4)}"
+        temporary = self.directory / f"{name}{_UNFINISHED}"
         try:
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.rename(self.directory / f"{name}{_ENDING}")
+            _sync(self.directory)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
 
-    def oldest(self) -> Path | None:
-        """The exchange that was kept first, if there is one."""
-        return min(self.directory.glob(f"*{_ENDING}"), default=None)
-
-    def count(self) -> int:
-        return sum(1 for _ in self.directory.glob(f"*{_ENDING}"))
+    def in_order(self) -> list[Path]:
+        """The exchanges that were kept, the oldest first."""
+        return sorted(self.directory.glob(f"*{_ENDING}"))
 
     def size(self) -> int:
-        """The bytes of all files in it."""
-        found = 0
-        for path in self.directory.rglob("*"):
-            try:
-                found += path.stat().st_size if path.is_file() else 0
-            except FileNotFoundError:
-                # Recorded in this moment.
-                continue
-        return found
+        """The bytes of those that wait."""
+        return sum(size for _, _, size in _sizes(self.directory.glob("*.*")))
+
+    def rejected_size(self) -> int:
+        """The bytes of those that were put aside."""
+        return sum(size for _, _, size in _sizes(self._aside.glob("*.*")))
 
     def reject(self, path: Path) -> None:
         """Put an exchange aside for a person to look at."""
-        aside = self.directory / _REJECTED
-        aside.mkdir(mode=0o700, exist_ok=True)
-        path.rename(aside / path.name)
+        self._aside.mkdir(mode=0o700, exist_ok=True)
+        path.rename(self._aside / path.name)
+        self._bound_rejected()
+
+    def _bound_rejected(self) -> None:
+        """Remove what was put aside long ago, or first where it is too much."""
+        kept = 0
+        for path, changed, size in sorted(_sizes(self._aside.glob("*.*")), reverse=True):
+            kept += size
+            if kept > self.most_bytes or changed < time.time() - REJECTED_SECONDS:
+                path.unlink(missing_ok=True)
+                logger.warning("gateway_rejected_removed", bytes=size)
+
+    @property
+    def _aside(self) -> Path:
+        return self.directory / _REJECTED
+
+
+def lane_in(path: Path) -> str:
+    """The lane of an exchange in the spool."""
+    return path.name.split("-")[1]
+
+
+def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, float, int]]:
+    for path in paths:
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            # Recorded in this moment.
+            continue
+        yield path, found.st_mtime, found.st_size
+
+
+def _sync(directory: Path) -> None:
+    """Have the names in a directory on the disk, too."""
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

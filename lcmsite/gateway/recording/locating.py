@@ -42,7 +42,7 @@ def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore,
         if answered is not None and answered.answer_chain is not None:
             seq = answered.answer_seq or answered.request_seq
             return Place(answered.conversation_id, "previous_response_id", bytes(answered.answer_chain), seq)
-    if request.vendor_conversation is not None:
+    if request.vendor_conversation is not None and request.vendor_conversation.isprintable():
         session = session or Session(f"gateway/{request.vendor_conversation[:400]}", "conversation")
     if session is not None:
         conversation_id = _opened(session, store)
@@ -74,9 +74,7 @@ def _opened(session: Session, store: ConversationStore) -> int:
     existing = store.scope.narrow(Conversation.objects.filter(session_id=session.name))
     if (found := existing.filter(parent__isnull=False).values_list("pk", flat=True).first()) is not None:
         return int(found)
-    above, _, _ = session.parent.rpartition("/")
-    is_nested = above.count("/") >= 1
-    _opened(Session(session.parent, session.source, above if is_nested else None), store)
+    _opened(Session(session.parent, session.source, session.grandparent), store)
     opened = store.open_conversation(
         session_id=session.name, parent_session_id=session.parent, parent_link=ParentLink.SUBAGENT
     )

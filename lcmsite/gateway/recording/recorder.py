@@ -41,6 +41,8 @@ MOST_AT_ONCE = 200
 STATEMENT_TIMEOUT = "5s"
 # What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
 INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
+# Further choices, where a request wanted more than one answer.
+ALTERNATIVES = "gateway/alternatives"
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,15 @@ class Recorder:
     def from_settings(cls, scope: Scope) -> Self:
         return cls(scope, Branches.from_settings(scope), Journal.from_settings(scope))
 
-    def record_request(self, exchange: Exchange, body: Row | None = None, *, with_seqs: bool = False) -> Recorded:
+    def record_request(self, exchange: Exchange, *, with_seqs: bool = False) -> Recorded:
         """Store what is new in a request; LcmError if that cannot be done now.
 
         `with_seqs` finds the seqs of all messages, not only of the newest.
         """
-        request = read_request(exchange.surface, parsed_body(exchange.body) if body is None else body)
+        request = read_request(exchange.surface, parsed_body(exchange.body))
         side = side_of(request, exchange.task, exchange.headers)
         with transaction.atomic():
-            _bound_time()
+            bound_time()
             place = place_of(exchange, request, self.branches.store, is_side=side is not None)
             conversation = self.scope.conversation(place.conversation_id, locked=True)
             links = list(links_of((message.digest for message in request.messages), after=place.chain))
@@ -112,7 +114,7 @@ class Recorder:
         """Store the answer to a recorded request, once; of an error only its name."""
         answer = outcome.answer
         with transaction.atomic():
-            _bound_time()
+            bound_time()
             conversation = self.scope.conversation(recorded.conversation_id, locked=True)
             row = GatewayExchange.objects.get(exchange_key=UUID(exchange.exchange_key))
             row.status, row.error, row.milliseconds = outcome.status, outcome.error[:200], outcome.milliseconds
@@ -121,10 +123,13 @@ class Recorder:
                 row.response_id = _storable(answer.response_id or "")[:500] or None
                 row.model = _storable(answer.model)[:500] or row.model
                 row.tokens_in, row.tokens_out = answer.tokens_in, answer.tokens_out
-                if recorded.side:
-                    self._journal_side(conversation, exchange, recorded, answer)
-                elif answer.rows:
+                if answer.rows and not recorded.side:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
+                if answer.alternatives:
+                    entry = {"uuid": exchange.exchange_key, "answer_seq": row.answer_seq}
+                    self._keep(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])
+            if recorded.side:
+                self._journal_side(conversation, exchange, recorded, answer)
             row.save()
 
     # Requests
@@ -284,7 +289,7 @@ class Recorder:
         self._keep(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
 
     def _journal_side(
-        self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer
+        self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer | None
     ) -> None:
         """Keep a request of the host's own, without the messages that are stored anyway."""
         messages = recorded.request.messages
@@ -296,7 +301,7 @@ class Recorder:
             "instructions": list(recorded.request.instructions),
             "known_messages": known,
             "messages": [message.row for message in messages[known:]],
-            "answer": list(answer.rows),
+            "answer": [] if answer is None else list(answer.rows),
         }
         self._keep(conversation, SIDE, [entry])
 
@@ -364,7 +369,7 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "").encode(errors="replace").decode()[:500]
 
 
-def _bound_time() -> None:
+def bound_time() -> None:
     """Let no statement of this transaction wait for long."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'")

@@ -1,48 +1,40 @@
 """Record exchanges in order, later if need be, while they are forwarded.
 
-What the database does not take now goes into the spool, from which it is replayed in order; where the disk takes
-nothing either, a little is kept in memory.
+What the database does not take now goes into the backlog. Where it is away, so do all that follow until it answers;
+where it only takes too long over one exchange, those of the same session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
-from django.db import connections
-from prometheus_client import Counter
+from django.db import OperationalError, connection
 
 from conversations.errors import Forbidden, Invalid, Unauthenticated, Unavailable
-from lcmsite.access.keys import caller_of_hash
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.gateway.recording.exchange import Exchange, Outcome, parsed, serialized
+from lcmsite.gateway.recording.backlog import EXCHANGES, Backlog, recorder_of
+from lcmsite.gateway.recording.exchange import Exchange, Outcome, serialized
 from lcmsite.gateway.recording.exchange_spool import Spool
-from lcmsite.gateway.recording.recorder import Recorded, Recorder
-from lcmsite.types import KeyScope
+from lcmsite.gateway.recording.recorder import Recorded
+from lcmsite.ops.outages import is_outage
 
 logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 THREADS = 4
-# An exchange waits so long for the database when its answer has ended; then it is spooled.
+# The database has so long for a request, and for an answer; then the exchange is spooled.
 PATIENCE_SECONDS = 6.0
 # While the database is down, one attempt is made after so long, then after twice as long.
 PAUSES = (0.25, 4.0)
-# Kept in memory where neither database nor disk takes anything.
-MOST_IN_MEMORY = 64 * 1024**2
 SECONDS_TO_FINISH = 8.0
-
-EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by what became of them.", ["outcome"])
-for _outcome in ("recorded", "spooled", "replayed", "rejected", "lost", "passed"):
-    EXCHANGES.labels(_outcome)
 
 
 @dataclass
@@ -50,12 +42,16 @@ class Pending:
     """A request that is being recorded while it is forwarded."""
 
     exchange: Exchange
-    lane: asyncio.Lock
+    lane: str
+    lock: asyncio.Lock
     task: asyncio.Task[Recorded | None]
     # Why it is not recorded yet, as the header says it.
     reason: str = ""
     # Whether no later attempt can record it either.
     is_unreadable: bool = False
+    # Whether its lane waits for it.
+    is_held: bool = False
+    is_abandoned: bool = False
 
     @property
     def recorded(self) -> Recorded | None:
@@ -67,20 +63,24 @@ class Pending:
 class Recordings:
     """Records what one process forwards, each session in its order."""
 
-    spool: Spool
-    threads: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="record")
-    )
+    backlog: Backlog
     is_down: bool = False
-    unspooled: deque[bytes] = field(default_factory=deque)
     lanes: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    # Exchanges whose answer has ended, until they are recorded or kept.
+    ending: dict[asyncio.Task[None], tuple[Pending, Callable[[], Outcome]]] = field(default_factory=dict)
     replaying: asyncio.Task[None] | None = None
+
+    @classmethod
+    def in_directory(cls, directory: Path, *, most_bytes: int) -> Self:
+        """Recordings whose spool is below the data directory."""
+        threads = ThreadPoolExecutor(THREADS, thread_name_prefix="record")
+        return cls(Backlog(Spool.below(directory, most_bytes=most_bytes), threads))
 
     async def start(self) -> None:
         """Begin to replay what is in the spool, and go on until `stop`."""
-        self.is_down = await asyncio.to_thread(self.spool.oldest) is not None
+        await self.backlog.open()
         self.wake.set()
         self.replaying = asyncio.create_task(self._replay())
 
@@ -90,43 +90,65 @@ class Recordings:
             await asyncio.wait(self.tasks, timeout=SECONDS_TO_FINISH)
         if self.replaying is not None:
             self.replaying.cancel()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        for task, (pending, ended) in list(self.ending.items()):
+            task.cancel()
+            self.backlog.keep_now(pending.lane, serialized(pending.exchange, ended()))
+        self.backlog.close()
+        self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
-    def begin(self, exchange: Exchange, *, lane: str, body: Any, with_seqs: bool = False) -> Pending:
-        """Start to record a request."""
+    def begin(self, exchange: Exchange, *, is_awaited: bool = False) -> Pending:
+        """Start to record a request.
+
+        One that `is_awaited` has the seqs of all its messages, and does not stay behind what its lane waits for.
+        """
+        lane = exchange.lane
         lock = self.lanes.get(lane)
         if lock is None:
             lock = self.lanes[lane] = asyncio.Lock()
 
         def record() -> Recorded:
-            return _recorder(exchange).record_request(exchange, body, with_seqs=with_seqs)
+            return recorder_of(exchange).record_request(exchange, with_seqs=is_awaited)
 
         async def recorded() -> Recorded | None:
             if self.is_down:
                 pending.reason = "database"
                 return None
             async with lock:
+                if self.backlog.waiting[lane] and not is_awaited:
+                    pending.reason = "slow"
+                    return None
                 return await self._attempt(record, pending)
 
-        pending = Pending(exchange, lock, self._spawn(recorded()))
+        pending = Pending(exchange, lane, lock, self._spawn(recorded()))
         return pending
 
-    def end(self, pending: Pending, outcome: Outcome) -> asyncio.Task[None]:
-        """Record what became of a request, or spool the exchange."""
-        return self._spawn(self._end(pending, outcome))
+    def end(self, pending: Pending, ended: Callable[[], Outcome]) -> asyncio.Task[None]:
+        """Record what became of a request, or keep the exchange for later."""
+        task = self._spawn(self._end(pending, ended))
+        self.ending[task] = (pending, ended)
+        task.add_done_callback(lambda done: self.ending.pop(done, None))
+        return task
 
-    async def _end(self, pending: Pending, outcome: Outcome) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                if await self._is_recorded(pending, outcome):
-                    EXCHANGES.labels("recorded").inc()
-                    return
-        except TimeoutError:
-            self._mark_down()
+    def abandon(self, pending: Pending) -> None:
+        """Give up a request that is not forwarded."""
+        pending.is_abandoned = True
+        if pending.is_held:
+            self.backlog.release(pending.lane)
+
+    async def _end(self, pending: Pending, ended: Callable[[], Outcome]) -> None:
+        # Answers are large at times.
+        outcome = await asyncio.to_thread(ended)
+        if await self._is_recorded(pending, outcome):
+            EXCHANGES.labels("recorded").inc()
+            self.backlog.recorded += 1
+            return
         if pending.is_unreadable:
             EXCHANGES.labels("passed").inc()
             return
-        await self._keep(serialized(pending.exchange, outcome))
+        self._hold(pending)
+        data = await asyncio.to_thread(serialized, pending.exchange, outcome)
+        await self.backlog.keep(pending.lane, data)
+        self.wake.set()
 
     async def _is_recorded(self, pending: Pending, outcome: Outcome) -> bool:
         recorded = await pending.task
@@ -134,24 +156,24 @@ class Recordings:
             return False
 
         def record() -> bool:
-            _recorder(pending.exchange).record_answer(pending.exchange, recorded, outcome)
+            recorder_of(pending.exchange).record_answer(pending.exchange, recorded, outcome)
             return True
 
-        async with pending.lane:
+        async with pending.lock:
             return await self._attempt(record, pending) is True
 
     async def _attempt(self, work: Callable[[], T], pending: Pending) -> T | None:
         try:
-            return await self.in_thread(work)
-        except asyncio.CancelledError:
-            self._mark_down()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await self.backlog.in_thread(work)
+        except TimeoutError:
             pending.reason = "slow"
-            raise
         except Exception as error:
             problem = problem_of(error)
+            if is_outage(error):
+                self.is_down = True
+                self.wake.set()
             pending.reason = "database" if problem.retryable else problem.code
-            if problem.retryable:
-                self._mark_down()
             pending.is_unreadable = isinstance(error, Invalid | Forbidden | Unauthenticated)
             if not problem.retryable:
                 known = pending.is_unreadable
@@ -161,11 +183,15 @@ class Recordings:
                     code=problem.code,
                     exc_info=not known,
                 )
-            return None
+        if not pending.is_unreadable:
+            # Before those behind it in its lane are recorded.
+            self._hold(pending)
+        return None
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run the work in a thread, without a database connection left in it."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, _tidily, work)
+    def _hold(self, pending: Pending) -> None:
+        if not pending.is_held and not pending.is_abandoned:
+            pending.is_held = True
+            self.backlog.hold(pending.lane)
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
@@ -173,100 +199,36 @@ class Recordings:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    # The spool
-
-    async def _keep(self, data: bytes) -> None:
-        try:
-            await asyncio.to_thread(self.spool.add, data)
-            EXCHANGES.labels("spooled").inc()
-        except OSError as refusal:
-            kept = sum(map(len, self.unspooled))
-            if kept + len(data) > MOST_IN_MEMORY:
-                EXCHANGES.labels("lost").inc()
-                logger.error("gateway_exchange_lost", reason=type(refusal).__name__)
-                return
-            self.unspooled.append(data)
-            logger.warning("gateway_spool_refused", reason=type(refusal).__name__, kept_in_memory=len(self.unspooled))
-        self._mark_down()
-
-    def _mark_down(self) -> None:
-        """Spool what comes, until the spool is empty and the database answers."""
-        self.is_down = True
-        self.wake.set()
-
     async def _replay(self) -> None:
-        """Record what was spooled, oldest first, whenever there is some."""
+        """Record what waits whenever there is some, and find when the database is back."""
         pause = PAUSES[0]
         while True:
             await self.wake.wait()
             self.wake.clear()
             try:
-                while await self._replay_one():
-                    pause = PAUSES[0]
+                due = await self.backlog.replay()
+                if self.is_down:
+                    # Before exchanges go to it again.
+                    await self.backlog.in_thread(_answers)
             except Exception as error:
                 # The database, or the disk: both may come back.
                 logger.info("gateway_replay_waits", reason=type(error).__name__)
                 self.wake.set()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
+                continue
+            pause = PAUSES[0]
             if not self.wake.is_set():
                 self.is_down = False
-
-    async def _replay_one(self) -> bool:
-        path = await asyncio.to_thread(self.spool.oldest)
-        if path is not None:
-            if await self.in_thread(lambda: _replayed(path.read_bytes())):
-                await asyncio.to_thread(path.unlink)
-            else:
-                await asyncio.to_thread(self.spool.reject, path)
-            return True
-        if self.unspooled:
-            data = self.unspooled[0]
-            await self.in_thread(lambda: _replayed(data))
-            self.unspooled.popleft()
-            return True
-        # With nothing left, the database must answer before exchanges go to it again.
-        if self.is_down:
-            await self.in_thread(_answers)
-        return False
-
-
-def _replayed(data: bytes) -> bool:
-    """Record an exchange; whether it could be. Raises while the database is down."""
-    try:
-        exchange, outcome = parsed(data)
-        recorder = _recorder(exchange)
-        recorder.record_answer(exchange, recorder.record_request(exchange), outcome)
-    except Exception as error:
-        problem = problem_of(error)
-        if problem.retryable:
-            raise
-        EXCHANGES.labels("rejected").inc()
-        logger.error("gateway_exchange_rejected", code=problem.code, exc_info=error)
-        return False
-    EXCHANGES.labels("replayed").inc()
-    return True
-
-
-def _recorder(exchange: Exchange) -> Recorder:
-    caller = caller_of_hash(exchange.key_hash)
-    caller.require(KeyScope.WRITE)
-    return Recorder.from_settings(caller.scope)
+            if due is not None:
+                asyncio.get_running_loop().call_later(due, self.wake.set)
 
 
 def _answers() -> None:
-    connections["default"].ensure_connection()
-
-
-def _tidily(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    finally:
-        connections.close_all()
-
-
-def spool_in(directory: Path, *, most_bytes: int) -> Spool:
-    return Spool(directory / "gateway" / "spool", most_bytes)
+    # A connection of the pool may be broken.
+    connection.ensure_connection()
+    if not connection.is_usable():
+        raise OperationalError
 
 
 def unavailable(reason: str) -> Unavailable:

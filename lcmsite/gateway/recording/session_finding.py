@@ -19,11 +19,15 @@ _VENDOR_HEADER = re.compile(r"x-(?!lcm-|parent-)[a-z0-9-]+-session-id")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{8,200}")
 _OF_CODEX = ("session-id", "session_id", "thread-id", "conversation_id")
 _OF_METADATA = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
-# What is kept of a request's headers to find its session; never a credential.
-_HINTS = re.compile(
-    r"user-agent|baggage|session[-_]id|thread-id|conversation_id|x-lcm-(?!api-key).+|x-(litellm|claude-code|codex|openai"
-    r"|opencode|parent|session)[a-z-]*|x-[a-z0-9-]+-session-id"
-)
+# What is kept of a request's headers: what is read here and by `side_requests.py`. By name, as vendors and proxies have
+# credentials in headers of any name.
+_HINTS = frozenset(
+    (
+        OWN_HEADER, "x-litellm-trace-id", "x-litellm-session-id", *_OF_CODEX, "x-session-id", "x-session-affinity",
+        "user-agent", "baggage", "x-parent-session-id", "x-claude-code-agent-id", "x-claude-code-parent-agent-id",
+        "x-codex-parent-thread-id", "x-codex-turn-metadata", "x-codex-window-id", "x-openai-subagent", "x-lcm-side",
+    )
+)  # fmt: skip
 _LONGEST = 400
 
 
@@ -35,11 +39,13 @@ class Session:
     source: str
     # Of the session that opened this one for a subagent.
     parent: str | None = None
+    # Of that one, where it is of a subagent, too.
+    grandparent: str | None = None
 
 
 def hints_of(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that say something of the session."""
-    return {name: value[:4000] for name, value in headers.items() if _HINTS.fullmatch(name)}
+    return {name: value[:4000] for name, value in headers.items() if name in _HINTS or _VENDOR_HEADER.fullmatch(name)}
 
 
 def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
@@ -52,8 +58,9 @@ def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
     agent = headers.get("x-claude-code-agent-id", "")
     if _VALUE.fullmatch(agent) and agent != value:
         above = headers.get("x-claude-code-parent-agent-id", "")
-        parent = f"{name}/{above}" if _VALUE.fullmatch(above) and above not in (agent, value) else name
-        return Session(f"{name}/{agent}", "x-claude-code-agent-id", parent)
+        if _VALUE.fullmatch(above) and above not in (agent, value):
+            return Session(f"{name}/{agent}", "x-claude-code-agent-id", f"{name}/{above}", name)
+        return Session(f"{name}/{agent}", "x-claude-code-agent-id", name)
     parent_id = headers.get("x-parent-session-id") or headers.get("x-codex-parent-thread-id") or ""
     if _VALUE.fullmatch(parent_id) and parent_id != value:
         return Session(name, source, f"gateway/{parent_id}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
+from conversations.types import Role
 from lcmsite.gateway.surfaces import ReadRequest, Row, Task
 from lcmsite.gateway.surfaces_digest import without_injected
 
@@ -21,16 +22,21 @@ class Side(StrEnum):
     OTHER = "other"
 
 
-# In the instructions or the first message of a request without tools.
+# In the instructions of a first request without tools.
 _TITLES = re.compile(
-    r"title generator|\b(?:generate|create|write|come up with|produce|extract)\b[^.\n]{0,80}\btitles?\b"
+    r"title generator|\b(?:generate|create|write|come up with|produce|extract|crafting)\b[^.\n]{0,80}\btitles?\b"
     r"|summarize this (?:coding )?conversation in (?:under|less than)|new conversation topic",
     re.IGNORECASE,
 )
-_SUGGESTIONS = re.compile(
-    r"\[SUGGESTION MODE|suggest (?:the )?(?:next|what the user)|predict the user's next|prompt suggestion",
-    re.IGNORECASE,
+# At the beginning of the newest message, without tools: hosts that give no instructions for it. People write the same
+# now and then; with the next request, which has it in its history, it is stored all the same.
+_TITLE_PROMPTS = re.compile(
+    r"\s*(?:### Task:\s*Generate a concise[^.\n]{0,40} title"
+    r"|Please write a \d+-\d+ word title for|Provide a concise, 5-word-or-less title"
+    r"|Generate a (?:concise|short|brief)[^.\n]{0,40} title for (?:this|the)\b"
+    r"|Summarize this (?:coding )?conversation in (?:under|less than))"
 )
+_SUGGESTIONS = re.compile(r"\s*(?:\[SUGGESTION MODE|Predict the user's next|### Task:\s*Suggest \d-\d )")
 # At the beginning of the newest message: the host wants to compact.
 _COMPACTIONS = re.compile(
     r"\s*(?:CRITICAL: Respond with TEXT ONLY|Your task is to create a detailed summary of"
@@ -50,16 +56,22 @@ def side_of(request: ReadRequest, task: Task, headers: Mapping[str, str]) -> Sid
         return Side.COMPACTION
     if request.most_output_tokens == 1:
         return Side.PROBE
-    newest = _text(request.messages[-1].row) if request.messages else ""
+    last = request.messages[-1] if request.messages else None
+    newest = _text(last.row) if last is not None and last.message.role is Role.USER else ""
     if _COMPACTIONS.match(newest):
         return Side.COMPACTION
-    if _SUGGESTIONS.search(newest[:_MOST_LOOKED_AT]):
+    if _SUGGESTIONS.match(newest):
         return Side.SUGGESTION
-    if not request.tools:
-        head = " ".join([*map(_text, request.instructions), *(_text(each.row) for each in request.messages[:1])])
-        if _TITLES.search(head[:_MOST_LOOKED_AT]):
-            return Side.TITLE
+    if not request.tools and (_TITLE_PROMPTS.match(newest) or _is_for_a_title(request)):
+        return Side.TITLE
     return None
+
+
+def _is_for_a_title(request: ReadRequest) -> bool:
+    """Whether a request without history is instructed to find a title."""
+    has_history = any(each.message.role is Role.ASSISTANT for each in request.messages)
+    words = " ".join(map(_text, request.instructions))
+    return not has_history and _TITLES.search(words[:_MOST_LOOKED_AT]) is not None
 
 
 def _kind_of_codex(headers: Mapping[str, str]) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
-from django.db import connections
+from django.db import connections, transaction
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -21,6 +22,7 @@ from compaction.rendering import render_summary
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
+from lcmsite.gateway.recording.recorder import bound_time
 from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import withheld_ids
@@ -35,6 +37,14 @@ _MOST_KEPT = 20
 _KEY = "gateway_window"
 
 
+@contextmanager
+def bounded() -> Iterator[None]:
+    """A transaction of which no statement takes long."""
+    with transaction.atomic():
+        bound_time()
+        yield
+
+
 @dataclass(frozen=True)
 class StoredMemory:
     """The cuts and summaries of one conversation."""
@@ -44,7 +54,8 @@ class StoredMemory:
 
     def kept(self, window: int) -> Iterator[KeptCut]:
         """The cuts made for this window, the newest first."""
-        recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
+        with bounded():
+            recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
         found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
         return (
             _kept_in(values, last_seq)
@@ -57,24 +68,28 @@ class StoredMemory:
         values = {**asdict(kept.cut), "window": kept.window, "summary_tokens": kept.summary_tokens}
         values |= {"summary_ids": list(kept.summary_ids), "pinned_seqs": list(kept.cut.pinned_seqs)}
         try:
-            self._host.record_boundary(
-                conversation_id=self.conversation.pk,
-                host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
-                last_seq=kept.last_seq,
-                metadata={_KEY: values},
-            )
+            with bounded():
+                self._host.record_boundary(
+                    conversation_id=self.conversation.pk,
+                    host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
+                    last_seq=kept.last_seq,
+                    metadata={_KEY: values},
+                )
         except Conflict:
             logger.info("gateway_cut_recorded_before", conversation_id=self.conversation.pk)
 
     def active(self) -> list[ShownSummary]:
         """The summaries in the active context, in order."""
         items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
-        return self.summaries(list(items.values_list("summary_id", flat=True)))
+        with bounded():
+            summary_ids = list(items.values_list("summary_id", flat=True))
+        return self.summaries(summary_ids)
 
     def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
         """These summaries, without those that are quarantined."""
-        withheld = withheld_ids(self.conversation)
-        found = read_summaries(summary_ids)
+        with bounded():
+            withheld = withheld_ids(self.conversation)
+            found = read_summaries(summary_ids)
         return [
             ShownSummary(each, found[each].first_seq, found[each].last_seq, render_summary(found[each]))
             for each in summary_ids

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,7 +23,7 @@ from lcmsite.gateway.recording.recorder import Recorded
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window.assembling import Assembling
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory
+from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory, bounded
 from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.window_assembler import WindowAssembler
 
@@ -32,6 +33,8 @@ Header = tuple[bytes, bytes]
 
 # A request waits no longer for being shortened; then it goes through as it came.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
+# Their own, so that what hangs here holds up nothing else.
+_THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Windows:
 
         A trial says what would be done, and changes nothing. Raises NotFound.
         """
-        conversation = self.engine.store.scope.conversation(conversation_id)
+        with bounded():
+            conversation = self.engine.store.scope.conversation(conversation_id)
         assembling = Assembling(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
         assembled = WindowAssembler(assembling, StoredMemory(conversation, self.engine)).assemble(
             surface=surface,
@@ -92,7 +96,7 @@ async def assemble_recorded(exchange: Exchange, recorded: Recorded | None, *, is
 
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            return await asyncio.to_thread(assemble)
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, assemble)
     except Exception as error:
         logger.warning("gateway_not_assembled", conversation_id=recorded.conversation_id, exc_info=error)
         return None

@@ -20,6 +20,7 @@ from compaction.llm.types import BreakerState, EndpointRecord
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.sql import load
 from integrity.invariants import INVARIANTS
+from lcmsite.gateway.recording.exchange_spool import Spool
 
 logger = structlog.get_logger(__name__)
 
@@ -43,6 +44,13 @@ class State(Collector):
         yield _gauge("lcm_database_up", "Whether the database told in time what the other gauges need.", bool(families))
         yield _gauge(
             "lcm_pool_connections_limit", "The most connections each process keeps.", settings.DEPLOYMENT.pool_size
+        )
+        spool = Spool.below(settings.DATA_DIR, most_bytes=settings.DEPLOYMENT.gateway_spool_bytes)
+        yield _gauges(
+            "lcm_gateway_spool_bytes",
+            "Bytes of exchanges that wait to be recorded, and of those that could not be.",
+            "state",
+            {"waiting": spool.size(), "rejected": spool.rejected_size()},
         )
         yield from families
 

@@ -190,12 +190,27 @@ def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gate
         PATHS[Surface.CHAT], odd(Surface.CHAT), x_lcm_api_key="", authorization=f"Bearer {gateway.key}", cookie="a=b"
     )
 
+    for name in ("authorization", "x_api_key", "api_key", "x_goog_api_key"):
+        gateway.ask(PATHS[Surface.CHAT], odd(Surface.CHAT), **{name: gateway.key})
+
     assert answer.json()["choices"][0]["message"]["content"] == "Hi."
     assert {path for _, path, _, _ in gateway.upstream.requests} == {"/v1/chat/completions"}
     assert gateway.key not in str(gateway.upstream.requests)
     recorded(gateway, 2)
     kept = [gateway.log.read_text(), *(path.read_text() for path in gateway.spool.rglob("*") if path.is_file())]
     assert not any(secret in text for text in kept for secret in (gateway.key, "vendor-secret", "Hello"))
+
+
+def test_a_conversation_whose_name_no_header_can_have_gets_its_answer(gateway):
+    whole = RENDERINGS[Surface.RESPONSES](Answer("Hi."), "m", 9).whole()
+    gateway.upstream.reply = answering(json.dumps(whole).encode())
+    body = body_of(Surface.RESPONSES, [user("Hello")], conversation="conv\r\nset-cookie: x")
+
+    # So that its name is known when the answer begins.
+    answer = gateway.ask(PATHS[Surface.RESPONSES], body, x_claude_code_session_id="", x_lcm_fail_closed="true")
+
+    assert (answer.status_code, answer.json()) == (200, whole)
+    assert recorded(gateway, 2) == ["Hello", "Hi."]
 
 
 @pytest.mark.parametrize("surface", [*Surface, None])
@@ -256,19 +271,20 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client_and_is_kept(gateway
     assert mine(gateway).messages.get(seq=2).metadata["gateway"]["interrupted"] is True
 
 
-def test_a_client_that_leaves_ends_the_request_upstream(gateway):
+@pytest.mark.parametrize("mode", ["record", "off"])
+def test_a_client_that_leaves_ends_the_request_upstream(gateway, mode):
     def slowly(number):
         time.sleep(0 if number < 4 else 0.05)
 
     gateway.upstream.reply = streaming(*EVENTS[Surface.MESSAGES][:5], *[b": wait\n\n"] * 500, between=slowly)
-    headers = {"x-lcm-api-key": gateway.key}
+    headers = {"x-lcm-api-key": gateway.key, "x-lcm-mode": mode}
     with httpx2.stream(
         "POST", gateway.url + PATHS[Surface.MESSAGES], headers=headers, content=odd(Surface.MESSAGES)
     ) as answer:
         next(answer.iter_raw())
 
     assert gateway.upstream.gone.wait(10)
-    assert len(recorded(gateway, 1)) >= 1
+    assert mode == "off" or len(recorded(gateway, 1)) >= 1
 
 
 def test_an_upstream_that_is_away_is_told_in_the_shape_of_the_api(gateway, monkeypatch):

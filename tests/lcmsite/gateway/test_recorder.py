@@ -1,6 +1,8 @@
 """What agents send and vendors answer is stored once, in order, on its branch."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,12 +13,13 @@ from conversations.store.conversations import ConversationStore
 from conversations.store.injected import marked
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, ParentLink, Role
-from lcmsite.gateway.recording.recorder import ALTERED, INSTRUCTIONS, SIDE
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.recorder import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
+from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
-from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, results, user, words
+from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, read_answer, results, user, words
 
 pytestmark = pytest.mark.django_db
 EVERY = pytest.mark.parametrize("surface", Surface)
@@ -171,6 +174,29 @@ def test_titles_probes_and_compactions_of_the_host_are_kept_apart(workspace):
     assert (sides[2]["known_messages"], len(sides[2]["messages"])) == (2, 1)
 
 
+@EVERY
+def test_a_conversation_without_tools_that_speaks_of_titles_is_stored(workspace, surface):
+    agent = an_agent(workspace, surface)
+
+    agent.ask(user("Write a short story and give it a title."), answer=Answer("The Sea. Once upon a time."), tools=[])
+    agent.ask(user("Please suggest next steps"), answer=Answer("Another story."), tools=[])
+
+    assert words(conversation())[::2] == ["Write a short story and give it a title.", "Please suggest next steps"]
+    assert len(words(conversation())) == 4
+    assert not conversation().journal_entries.filter(subpath=SIDE).exists()
+
+
+def test_a_request_of_the_host_that_got_no_answer_is_kept(workspace):
+    agent = an_agent(workspace, Surface.CHAT)
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+
+    agent.ask(user("Provide a detailed summary of our conversation above."), keep=False)
+
+    [kept] = journal(SIDE)
+    assert (kept["type"], kept["answer"]) == ("compaction", [])
+    assert "our conversation above" in str(kept["messages"])
+
+
 def test_subagents_are_children(workspace):
     main = an_agent(workspace, Surface.MESSAGES)
     agent = {"x-claude-code-agent-id": "agent-0001"}
@@ -184,6 +210,31 @@ def test_subagents_are_children(workspace):
     assert words(child) == ["Look for it.", "Found.", "Where?", "Here."]
     assert (child.parent, child.parent_link) == (conversation(), ParentLink.SUBAGENT)
     assert words(conversation()) == ["Hello", "Hi."]
+
+
+def test_further_choices_are_kept_beside_the_answer(workspace):
+    agent = an_agent(workspace, Surface.CHAT)
+    other = {"role": "assistant", "content": "Ho."}
+
+    recorded = agent.ask(user("Hello"))
+    key = str(GatewayExchange.objects.get().exchange_key)
+    exchange = Exchange(key, datetime.now(UTC), b"k", Surface.CHAT, Task.GENERATE, {}, b"{}")
+
+    answer = replace(read_answer(Surface.CHAT, Answer("Hi.")), alternatives=(other,))
+    agent.recorder.record_answer(exchange, recorded, Outcome(200, 5, answer=answer))
+
+    assert words(conversation()) == ["Hello", "Hi."]
+    assert [(each["answer_seq"], each["choices"]) for each in journal(ALTERNATIVES)] == [(2, [other])]
+
+
+def test_no_conversation_is_opened_that_no_client_has_named(workspace):
+    agents = {"x-claude-code-agent-id": "agent-0002", "x-claude-code-parent-agent-id": "agent-0001"}
+
+    an_agent(workspace, Surface.CHAT, headers={"x-lcm-session-id": "team/a/b", **agents}).ask(user("Hello"))
+
+    names = ["team/a/b", "team/a/b/agent-0001", "team/a/b/agent-0002"]
+    assert sorted(Conversation.objects.values_list("session_id", flat=True)) == names
+    assert [conversation(name).parent for name in names] == [None, *map(conversation, names[:2])]
 
 
 @EVERY

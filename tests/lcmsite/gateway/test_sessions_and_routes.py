@@ -43,6 +43,7 @@ def test_the_surest_name_of_a_session_is_taken(first):
         ({}, {}),
         ({"x-session-id": "short"}, {}),
         ({"x-session-id": "with spaces in it"}, {}),
+        ({"x-lcm-session-id": "of two\r\nlines"}, {}),
         # Of Codex alone.
         ({"session-id": ID}, {}),
         ({"baggage": "session.id"}, {"metadata": {"user_id": "{", "session_id": 7}, "prompt_cache_key": []}),
@@ -54,7 +55,11 @@ def test_what_names_no_session_is_none(headers, body):
 
 
 def test_credentials_are_no_hints():
-    given = {"authorization": "x", "x-api-key": "x", "x-lcm-api-key": "x", "cookie": "x", "x-session-id": ID}
+    secret = (
+        "authorization", "x-api-key", "x-lcm-api-key", "cookie", "x-litellm-api-key", "x-openai-api-key",
+        "x-session-token", "x-claude-code-secret", "x-codex-token", "x-opencode-auth", "x-lcm-new-secret",
+    )  # fmt: skip
+    given = {"x-session-id": ID, **dict.fromkeys(secret, "x")}
 
     assert hints_of(given) == {"x-session-id": ID}
 
@@ -69,6 +74,11 @@ def test_credentials_are_no_hints():
             f"gateway/{ID}/agent-0001",
         ),
         ({"x-parent-session-id": "ses_00000001"}, f"gateway/{ID}", "gateway/ses_00000001"),
+        (
+            {"x-lcm-session-id": "team/a/b", "x-claude-code-agent-id": "agent-0001"},
+            "team/a/b/agent-0001",
+            "team/a/b",
+        ),
     ],
 )
 def test_subagents_have_a_session_of_their_own_below_another(headers, name, parent):
@@ -82,6 +92,16 @@ def a_request(*, tools=(), system="", text="Hello", **more):
     return read_request(Surface.MESSAGES, body)
 
 
+def with_history(*more, **given):
+    turn = [{"role": "user", "content": "Write a title"}, {"role": "assistant", "content": "The title"}]
+    rows = [*turn, *(more or [{"role": "user", "content": "And?"}])]
+    return read_request(Surface.MESSAGES, {"messages": rows, **given})
+
+
+def a_result(text):
+    return read_request(Surface.CHAT, {"messages": [{"role": "tool", "tool_call_id": "c", "content": text}]})
+
+
 TOOLS = ({"name": "ls"},)
 REMINDER = "<system-reminder>You may generate a title.</system-reminder>"
 
@@ -92,6 +112,16 @@ REMINDER = "<system-reminder>You may generate a title.</system-reminder>"
         (a_request(), {}, None),
         (a_request(tools=TOOLS, text="Generate a title for my book"), {}, None),
         (a_request(text=f"{REMINDER}Hello"), {}, None),
+        (a_request(text="Write a short story and give it a title."), {}, None),
+        (a_request(text="Please suggest next steps"), {}, None),
+        (a_request(tools=TOOLS, text="Suggest the next step"), {}, None),
+        (with_history(system="You write blog posts, each with a title."), {}, None),
+        (with_history({"role": "user", "content": "Summarize this conversation in one page"}), {}, None),
+        (a_result("[SUGGESTION MODE: as the host's own code has it]"), {}, None),
+        (a_result("Your task is to create a detailed summary of the code"), {}, None),
+        (a_request(text="### Task:\nGenerate a concise, 3-5 word title with an emoji"), {}, Side.TITLE),
+        (a_request(text="Please write a 5-10 word title for the following conversation:"), {}, Side.TITLE),
+        (with_history({"role": "user", "content": "Generate a concise 3-7 word title for this"}), {}, Side.TITLE),
         (a_request(system="You are a title generator."), {}, Side.TITLE),
         (a_request(system="Analyze if this message indicates a new conversation topic."), {}, Side.TITLE),
         (a_request(max_tokens=1), {}, Side.PROBE),
@@ -143,14 +173,33 @@ def test_a_path_has_its_upstream(method, path, headers, url):
         ("/v1/messages", 1, {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
         ("/v1/messages", 1, {"x-lcm-mode": "unheard-of"}, Rule(Mode.ASSEMBLE)),
         ("/v1/messages", 7, {"x-lcm-store": "false"}, Rule(Mode.OFF)),
-        ("/v1/chat/completions", None, {}, Rule(Mode.OFF)),
-        ("/v1/responses", None, {}, Rule(Mode.RECORD)),
+        ("/v1/chat/completions", 1, {}, Rule(Mode.OFF)),
+        ("/v1/responses", 1, {}, Rule(Mode.RECORD)),
     ],
 )
 def test_a_request_has_its_mode(path, key, headers, rule):
     route = ROUTES.route("POST", path, headers)
 
     assert ROUTES.rule(route, api_key_id=key, headers=headers) == rule
+
+
+@pytest.mark.parametrize(
+    ("rules", "headers", "rule"),
+    [
+        ("record,chat=assemble", {}, Rule(Mode.ASSEMBLE)),
+        ("record,key:7=assemble", {}, Rule(Mode.RECORD)),
+        ("record,key:7=record+fail_closed", {}, Rule(Mode.RECORD, is_closed=True)),
+        ("record,key:7=record+fail_closed,key:8=off", {}, Rule(Mode.RECORD, is_closed=True)),
+        ("record,key:8=off", {}, Rule(Mode.OFF)),
+        ("record,key:8=off", {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
+        ("off,key:7=record+fail_closed", {}, Rule(Mode.RECORD, is_closed=True)),
+    ],
+)
+def test_a_key_that_cannot_be_looked_up_has_the_strictest_rule(rules, headers, rule):
+    routes = Routes(UPSTREAMS, rules_in(rules))
+    route = routes.route("POST", "/v1/chat/completions", headers)
+
+    assert routes.rule(route, api_key_id=None, headers=headers) == rule
 
 
 @pytest.mark.parametrize(

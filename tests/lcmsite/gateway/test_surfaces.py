@@ -85,6 +85,27 @@ def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
     assert words and ANSWER.text.startswith(words) and words != ANSWER.text
 
 
+@pytest.mark.parametrize("surface", Surface)
+def test_a_last_event_without_an_end_of_line_is_read(surface):
+    data = streamed(RENDERINGS[surface](ANSWER, "fake", 400))
+
+    assert read(surface, data.rstrip(), is_stream=True) == read(surface, data, is_stream=True)
+
+
+@pytest.mark.parametrize("surface", Surface)
+@pytest.mark.parametrize(
+    "bad", [b"data: {\n\n", b'data: {"type": "content_block_delta"}\n\n', b'data: {"choices": 7}\n\n']
+)
+def test_an_event_that_cannot_be_read_leaves_the_others(surface, bad):
+    first, end, others = streamed(RENDERINGS[surface](ANSWER, "fake", 400)).partition(b"\n\n")
+
+    found = read(surface, first + end + bad + others, is_stream=True)
+
+    assert found.rows == read(surface, first + end + others, is_stream=True).rows
+    # What is not known to be whole is not taken for it.
+    assert not found.is_complete or bad != b"data: {\n\n"
+
+
 QUESTION = "What is in ä.txt?"
 USER = {"role": "user", "content": QUESTION}
 FORMS = {

@@ -1,0 +1,198 @@
+"""Exchanges that wait to be recorded, on disk or in memory, and their replay.
+
+Each session is replayed in its order. What the database takes too long over is put off with its session, and the
+others go on; what it does not take for a long time, while it takes others, is put aside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter as Counts
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+from django.db import connections
+from prometheus_client import Counter
+
+from lcmsite.access.keys import caller_of_hash
+from lcmsite.catalogue.problems import problem_of
+from lcmsite.gateway.recording.exchange import Exchange, parsed
+from lcmsite.gateway.recording.exchange_spool import Spool, lane_in
+from lcmsite.gateway.recording.recorder import Recorder
+from lcmsite.ops.outages import is_outage
+from lcmsite.types import KeyScope
+
+logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+# Kept in memory where neither database nor disk takes anything.
+MOST_IN_MEMORY = 64 * 1024**2
+# What took too long is tried again after so long, each time after twice as long, so often at most.
+PUT_OFF_SECONDS = (4.0, 300.0)
+MOST_ATTEMPTS = 10
+
+EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by what became of them.", ["outcome"])
+for _outcome in ("recorded", "spooled", "replayed", "rejected", "lost", "passed"):
+    EXCHANGES.labels(_outcome)
+
+
+@dataclass
+class PutOff:
+    """An exchange that the database took too long over."""
+
+    # How many others it had taken then.
+    recorded: int
+    # Attempts between which it has taken another.
+    attempts: int = 0
+    until: float = 0.0
+
+
+@dataclass
+class Backlog:
+    """What one process has still to record; used from its event loop alone."""
+
+    spool: Spool
+    threads: ThreadPoolExecutor
+    # How many exchanges of a lane wait, here or on their way here.
+    waiting: Counts[str] = field(default_factory=Counts)
+    in_memory: deque[tuple[str, bytes]] = field(default_factory=deque)
+    put_off: dict[str, PutOff] = field(default_factory=dict)
+    # Exchanges that the database has taken, here or at once.
+    recorded: int = 0
+
+    async def open(self) -> None:
+        """Find what was left by an earlier process."""
+        await asyncio.to_thread(self.spool.open)
+        self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
+
+    async def keep(self, lane: str, data: bytes) -> None:
+        """Keep an exchange of a lane that waits already, durably if possible."""
+        try:
+            await asyncio.to_thread(self.spool.add, data, lane=lane)
+            EXCHANGES.labels("spooled").inc()
+        except OSError as refusal:
+            reason = type(refusal).__name__
+            if sum(len(each) for _, each in self.in_memory) + len(data) > MOST_IN_MEMORY:
+                EXCHANGES.labels("lost").inc()
+                logger.error("gateway_exchange_lost", reason=reason)
+                self.release(lane)
+                return
+            self.in_memory.append((lane, data))
+            logger.warning("gateway_spool_refused", reason=reason, kept_in_memory=len(self.in_memory))
+
+    def close(self) -> None:
+        """Keep what is in memory in the spool, now that this process ends."""
+        while self.in_memory:
+            lane, data = self.in_memory.popleft()
+            self.keep_now(lane, data)
+
+    def keep_now(self, lane: str, data: bytes) -> None:
+        """Keep an exchange of a process that ends; what cannot be kept is lost."""
+        try:
+            self.spool.add(data, lane=lane)
+            EXCHANGES.labels("spooled").inc()
+        except OSError as refusal:
+            EXCHANGES.labels("lost").inc()
+            logger.error("gateway_exchange_lost", reason=type(refusal).__name__)
+
+    def hold(self, lane: str) -> None:
+        """Have a lane wait for an exchange that is to be kept."""
+        self.waiting[lane] += 1
+
+    def release(self, lane: str) -> None:
+        """Let a lane go on after one of those that it waits for."""
+        self.waiting[lane] -= 1
+        if self.waiting[lane] <= 0:
+            del self.waiting[lane]
+
+    async def replay(self) -> float | None:
+        """Record what waits, oldest first; the seconds until what is put off is due.
+
+        Raises while the database is away, or the disk.
+        """
+        # The lanes that are put off, and until when.
+        lanes: dict[str, float] = {}
+        for path in await asyncio.to_thread(self.spool.in_order):
+            lane, off = lane_in(path), self.put_off.get(path.name)
+            if off is not None and off.until > time.monotonic():
+                lanes.setdefault(lane, off.until)
+            if lane in lanes:
+                continue
+            is_recorded = await self.in_thread(partial(_replayed_file, path))
+            if is_recorded is None and not self._is_given_up(path):
+                lanes[lane] = self.put_off[path.name].until
+                continue
+            await asyncio.to_thread(path.unlink if is_recorded else partial(self.spool.reject, path))
+            self._done(lane, is_recorded=bool(is_recorded))
+            self.put_off.pop(path.name, None)
+        for lane, data in list(self.in_memory):
+            is_recorded = None if lane in lanes else await self.in_thread(partial(_replayed, data))
+            if is_recorded is None:
+                lanes.setdefault(lane, time.monotonic() + PUT_OFF_SECONDS[0])
+                continue
+            self.in_memory.remove((lane, data))
+            self._done(lane, is_recorded=is_recorded)
+        return max(0.1, min(lanes.values()) - time.monotonic()) if lanes else None
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run the work in a thread, without a database connection left in it."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, _tidily, work)
+
+    def _done(self, lane: str, *, is_recorded: bool) -> None:
+        self.recorded += is_recorded
+        EXCHANGES.labels("replayed" if is_recorded else "rejected").inc()
+        self.release(lane)
+
+    def _is_given_up(self, path: Path) -> bool:
+        """Put an exchange off that took too long; whether it has been too often."""
+        off = self.put_off.setdefault(path.name, PutOff(recorded=self.recorded))
+        # While the database takes none, it is not the exchange's fault.
+        off.attempts += self.recorded > off.recorded
+        off.recorded = self.recorded
+        off.until = time.monotonic() + min(PUT_OFF_SECONDS[0] * 2**off.attempts, PUT_OFF_SECONDS[1])
+        if off.attempts >= MOST_ATTEMPTS:
+            logger.error("gateway_exchange_rejected", code="timeout")
+        return off.attempts >= MOST_ATTEMPTS
+
+
+def recorder_of(exchange: Exchange) -> Recorder:
+    """The recorder of an exchange's workspace; raises where its key is not valid."""
+    caller = caller_of_hash(exchange.key_hash)
+    caller.require(KeyScope.WRITE)
+    return Recorder.from_settings(caller.scope)
+
+
+def _replayed_file(path: Path) -> bool | None:
+    return _replayed(path.read_bytes())
+
+
+def _replayed(data: bytes) -> bool | None:
+    """Record an exchange; False if no attempt can, None if a later one may."""
+    try:
+        exchange, outcome = parsed(data)
+        recorder = recorder_of(exchange)
+        recorder.record_answer(exchange, recorder.record_request(exchange), outcome)
+    except Exception as error:
+        problem = problem_of(error)
+        if is_outage(error):
+            raise
+        if problem.retryable:
+            logger.info("gateway_replay_put_off", code=problem.code)
+            return None
+        logger.error("gateway_exchange_rejected", code=problem.code, exc_info=error)
+        return False
+    return True
+
+
+def _tidily(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    finally:
+        connections.close_all()

@@ -1,0 +1,199 @@
+"""What the database takes too long over holds up its own session, and no other."""
+
+import asyncio
+import json
+import time
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from django.db import connection
+
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from lcmsite.access.keys import hash_of_key
+from lcmsite.gateway.gateway_app import Gateway
+from lcmsite.gateway.recording import backlog, recorder, recordings
+from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.recordings import Recordings
+from lcmsite.gateway.surfaces import Surface, Task
+from tests.clients.answers import Answer
+from tests.factories import a_workspace
+from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.gateway.sessions import body_of, conversation, read_answer, user, words
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+SLOW, OTHER = "slow-session", "other-session"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """What takes seconds takes less."""
+    monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "200ms")
+    monkeypatch.setattr(backlog, "PUT_OFF_SECONDS", (0.05, 0.1))
+    monkeypatch.setattr(backlog, "MOST_ATTEMPTS", 3)
+
+
+class Agents:
+    """Sessions of one key through the recordings of a process."""
+
+    def __init__(self, directory):
+        workspace = a_workspace()
+        self.key_hash = hash_of_key(an_api_key(workspace))
+        self.store = ConversationStore.from_settings(Scope(workspace.pk))
+        self.recordings = Recordings.in_directory(directory, most_bytes=1024**2)
+        self.spool = self.recordings.backlog.spool.directory
+
+    def exchange(self, session, text):
+        return Exchange(
+            str(uuid.uuid4()), datetime.now(UTC), self.key_hash, Surface.CHAT, Task.GENERATE,
+            {"x-session-id": session}, json.dumps(body_of(Surface.CHAT, [user(text)])).encode(),
+        )  # fmt: skip
+
+    async def ask(self, session, text, **more):
+        """Whether the request was recorded while it was under way."""
+        pending = self.recordings.begin(self.exchange(session, text), **more)
+        found = await pending.task
+        await self.recordings.end(pending, lambda: Outcome(200, 5, answer=read_answer(Surface.CHAT, Answer("Hi."))))
+        return found is not None
+
+    def run(self, story):
+        async def all_of_it():
+            await self.recordings.start()
+            try:
+                await story()
+            finally:
+                await self.recordings.stop()
+
+        asyncio.run(all_of_it())
+
+    @contextmanager
+    def locked(self, session):
+        """While somebody else has the conversation of a session."""
+        opened = self.store.open_conversation(session_id=f"gateway/{session}")
+        with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as other:
+            query = "SELECT 1 FROM conversations WHERE conversation_id = %s FOR UPDATE"
+            other.execute(query, [opened.conversation_id])
+            yield other
+
+
+async def until(is_true, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
+
+
+def test_an_exchange_that_takes_too_long_holds_up_its_session_alone(tmp_path):
+    agents = Agents(tmp_path)
+
+    async def story():
+        assert not await agents.ask(SLOW, "One")
+        began = time.monotonic()
+        assert not await agents.ask(SLOW, "Two")
+        assert time.monotonic() - began < 0.15
+        assert await agents.ask(OTHER, "Hello", is_awaited=True)
+        assert not agents.recordings.is_down
+        assert len(list(agents.spool.glob("*.exchange"))) == 2
+        other.rollback()
+        await until(lambda: not agents.recordings.backlog.waiting)
+        assert await agents.ask(SLOW, "Three")
+
+    with agents.locked(SLOW) as other:
+        agents.run(story)
+
+    assert words(conversation(f"gateway/{OTHER}")) == ["Hello", "Hi."]
+    assert {"One", "Two", "Three"} < set(words(conversation(f"gateway/{SLOW}"), active=False))
+
+
+def test_an_exchange_that_the_database_never_takes_is_put_aside(tmp_path):
+    agents = Agents(tmp_path)
+
+    async def story():
+        await agents.ask(SLOW, "One")
+        await asyncio.sleep(1)
+        assert not list(agents.spool.glob("rejected/*"))
+        while not list(agents.spool.glob("rejected/*")):
+            assert await agents.ask(OTHER, str(time.monotonic()))
+        await until(lambda: not agents.recordings.backlog.waiting)
+
+    with agents.locked(SLOW):
+        agents.run(story)
+
+    assert not list(agents.spool.glob("*.exchange"))
+    assert words(conversation(f"gateway/{SLOW}")) == []
+
+
+def test_what_is_unfinished_or_in_memory_is_spooled_when_the_gateway_stops(tmp_path, monkeypatch):
+    agents = Agents(tmp_path)
+    monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "3s")
+    monkeypatch.setattr(recordings, "SECONDS_TO_FINISH", 0.2)
+
+    async def story():
+        agents.spool.parent.mkdir(exist_ok=True)
+        agents.spool.touch()
+        agents.recordings.replaying.cancel()
+        agents.recordings.is_down = True
+        await agents.ask(OTHER, "In memory")
+        agents.spool.unlink()
+        agents.recordings.is_down = False
+        pending = agents.recordings.begin(agents.exchange(SLOW, "Unfinished"))
+        agents.recordings.end(pending, lambda: Outcome(200, 5))
+
+    with agents.locked(SLOW):
+        agents.run(story)
+
+    agents.recordings.backlog.threads.shutdown(wait=True)
+    kept = " ".join(path.read_text() for path in agents.spool.glob("*.exchange"))
+    assert "In memory" in kept and "Unfinished" in kept
+
+
+def test_a_request_that_is_given_up_holds_up_nothing(tmp_path):
+    agents = Agents(tmp_path)
+
+    async def story():
+        early, late = (agents.recordings.begin(agents.exchange(SLOW, text)) for text in ("One", "Two"))
+        agents.recordings.abandon(early)
+        await late.task
+        agents.recordings.abandon(late)
+
+    with agents.locked(SLOW):
+        agents.run(story)
+
+    assert not agents.recordings.backlog.waiting
+
+
+def test_the_patience_with_the_database_begins_behind_those_before(tmp_path, monkeypatch):
+    agents = Agents(tmp_path)
+    monkeypatch.setattr(recordings, "PATIENCE_SECONDS", 1.0)
+    lock = agents.recordings.lanes[agents.exchange(OTHER, "").lane] = asyncio.Lock()
+
+    async def story():
+        async with lock:
+            asked = asyncio.create_task(agents.ask(OTHER, "Hello"))
+            await asyncio.sleep(1.2)
+        assert await asked
+
+    agents.run(story)
+
+    assert words(conversation(f"gateway/{OTHER}")) == ["Hello", "Hi."]
+
+
+def test_a_key_is_looked_up_while_exchanges_wait(tmp_path, settings):
+    settings.DATA_DIR = tmp_path
+    sent = []
+    scope = {
+        "type": "http", "method": "POST", "raw_path": b"/v1/messages", "query_string": b"",
+        "headers": [(b"x-lcm-api-key", b"lcm_" + b"unknown" * 6)],
+    }  # fmt: skip
+
+    async def story():
+        gateway = Gateway.from_settings()
+        gateway.recordings.is_down = True
+        await gateway(scope, None, lambda event: asyncio.sleep(0, sent.append(event)))
+
+    asyncio.run(story())
+
+    assert sent[0]["status"] == 401

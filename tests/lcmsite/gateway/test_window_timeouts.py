@@ -1,0 +1,63 @@
+"""An assembly that hangs is given up, and holds up nothing else."""
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection
+
+from compaction.engine import CompactionEngine
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from lcmsite.gateway.recording import recorder
+from lcmsite.gateway.recording.exchange import Exchange
+from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.window import stored_memory, windows
+from tests.factories import a_workspace
+
+
+def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
+    held, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang(key_hash):
+        begun.release()
+        held.wait(20)
+        raise OSError
+
+    monkeypatch.setattr(windows, "caller_of_hash", hang)
+    exchange = Exchange("1", datetime.now(UTC), b"k", Surface.CHAT, Task.GENERATE, {}, b"{}")
+    recorded = SimpleNamespace(side="", conversation_id=1, seqs={})
+
+    async def story():
+        hanging = [
+            asyncio.create_task(windows.assemble_recorded(exchange, recorded, is_trial=False)) for _ in range(40)
+        ]
+        await asyncio.sleep(0.2)
+        assert begun.acquire(timeout=5)
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(lambda: "kept"), 5)
+        finally:
+            held.set()
+            assert await asyncio.gather(*hanging) == [None] * 40
+
+    assert asyncio.run(story()) == "kept"
+
+
+def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypatch):
+    monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "100ms")
+    scope = Scope(a_workspace().pk)
+    opened = ConversationStore.from_settings(scope).open_conversation(session_id="one")
+    memory = stored_memory.StoredMemory(
+        scope.conversation(opened.conversation_id), CompactionEngine.from_settings(scope)
+    )
+
+    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as other:
+        other.execute("LOCK TABLE context_items IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(OperationalError):
+            memory.active()
+        other.rollback()
+
+    assert memory.active() == []
