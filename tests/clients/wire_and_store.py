@@ -188,7 +188,13 @@ def differences(wanted: Mapping[bytes, Known], kept: Kept, answers: Sequence[Seq
 def missing_words(requests: Iterable[Request], kept: Kept) -> list[str]:
     """Texts of requests, to the letter, that LCM has neither in a message nor in the journal."""
     sent = {text for request in requests for row in rows_of(request.json) for text in strings_in(row)}
-    return sorted(text[:300] for text in sent - kept.words if text.strip())
+    cut = [text for _, text in kept.broken]
+    return sorted(text[:300] for text in sent - kept.words if not any(_is_in(text, each) for each in ["", *cut]))
+
+
+def _is_in(text: str, cut: str) -> bool:
+    """Whether it is nothing but blanks, or what an agent kept of an answer that was cut off."""
+    return cut.startswith("".join(text.split()))
 
 
 def strings_in(value: Any) -> Iterator[str]:
