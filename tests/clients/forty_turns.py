@@ -190,8 +190,8 @@ class ScriptedModel:
     turns: Sequence[Turn]
     agents: Sequence[Turn] = ()
     answered: list[tuple[Request, Answer | Refusal]] = field(default_factory=list)
-    # Requests of which nobody knows what they ask.
-    unknown: list[Request] = field(default_factory=list)
+    # What was asked without a mark.
+    unknown: list[str] = field(default_factory=list)
     tried: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def __call__(self, request: Request) -> Answer | Refusal:
@@ -205,7 +205,7 @@ class ScriptedModel:
         turns = {turn.name: turn for turn in (*self.turns, *self.agents)}
         marks = [mark for text in texts_of_people(request.json) for mark in _MARK.findall(text) if mark in turns]
         if not marks:
-            self.unknown.append(request)
+            self.unknown.append(json.dumps(rows_of(request.json)[-1])[-1000:])
             return Answer("Nothing was asked.")
         turn = turns[marks[-1]]
         ids = re.findall(rf"call_{turn.name}_(\d+)_\d+", request.body.decode())
