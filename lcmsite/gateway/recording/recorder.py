@@ -246,7 +246,10 @@ class Recorder:
         return chain, seq
 
     def _kept_of(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
-        """The seq of what the agent kept of an answer that was cut off, if its next request was recorded first."""
+        """The seq of what the agent kept of an answer that was cut off.
+
+        It is there where the agent's next request was recorded first.
+        """
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()
         is_kept = found is not None and found[1] == Role.ASSISTANT and is_begun_alike(answer, found[2] or "")
