@@ -36,8 +36,8 @@ TOOLS = "Bash,Read,Edit,Write,Agent"
 GREP = "mcp__lcm__lcm_grep"
 # All of LCM's tools would fill half of a window of 16,000 tokens.
 OTHERS = ",".join(f"mcp__lcm__{each.tool}" for each in CATALOGUE if each.tool != "lcm_grep")
-# The whole history fills it.
-OWN_WINDOW = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "120000"}
+# In a smaller one the long result alone, which it estimates before it sends it, has it compact.
+OWN_WINDOW = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "190000"}
 
 
 def hands_in(project: Path) -> Hands:
