@@ -114,7 +114,8 @@ def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(lcm, tmp_path)
     children = Conversation.objects.filter(workspace_id=lcm.workspace_id).exclude(pk=main.pk)
     assert [child.parent_id for child in children] == [main.pk, main.pk]
     kinds = {json.loads(entry.entry)["type"] for entry in main.journal_entries.filter(subpath=SIDE)}
-    assert kinds == {"title", "suggestion"}
+    # It suggests only while nobody asks.
+    assert {"title"} <= kinds <= {"title", "suggestion"}
 
 
 def test_in_a_small_window_it_goes_on_for_forty_turns_and_finds_what_was_left_out(lcm, tmp_path):
