@@ -22,6 +22,8 @@ class ToolCall:
     name: str
     arguments: dict[str, Any]
     id: str = ""
+    # Of tools that are listed in one, in Responses.
+    namespace: str = ""
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,8 @@ class ResponseObject(Rendering):
         for made, call in self.calls:
             arguments = json.dumps(call.arguments, ensure_ascii=False)
             item = {"type": "function_call", "id": f"fc_{made}", "call_id": made, "name": call.name}
-            items.append({**item, "arguments": arguments, "status": "completed"})
+            spaced = {"namespace": call.namespace} if call.namespace else {}
+            items.append({**item, **spaced, "arguments": arguments, "status": "completed"})
         return items
 
     def _response(self, status: str) -> dict[str, Any]:

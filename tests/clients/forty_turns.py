@@ -49,6 +49,8 @@ class Hands:
     reads: Callable[[str], ToolCall]
     # A prompt for a subagent.
     delegates: Callable[[str], ToolCall] | None = None
+    # Where agents are begun by one call and waited for by another: the other, by what the first gave back.
+    awaits: Callable[[Request], ToolCall] | None = None
     # A search of LCM for these words.
     recalls: Callable[[str], ToolCall] | None = None
 
@@ -81,7 +83,7 @@ class Turn:
 def forty_turns(hands: Hands) -> list[Turn]:
     """Turns 1 to 40: turn 20 takes the place of turn 19."""
     turns = {turn.name: turn for turn in (*_usual(hands), *_special(hands))}
-    return [_with_ids(turns[str(number)]) for number in range(1, 41)]
+    return [turns[str(number)] for number in range(1, 41)]
 
 
 def subagents(hands: Hands) -> list[Turn]:
@@ -89,12 +91,10 @@ def subagents(hands: Hands) -> list[Turn]:
     if hands.delegates is None:
         return []
     return [
-        _with_ids(
-            Turn(
-                f"agent-{name}",
-                f"Find out about {name}.",
-                (Answer(f"Looking for {name}.", (hands.shell(f"echo {name} was seen at dawn"),)), Answer(f"{name}!")),
-            )
+        Turn(
+            f"agent-{name}",
+            f"Find out about {name}.",
+            (Answer(f"Looking for {name}.", (hands.shell(f"echo {name} was seen at dawn"),)), Answer(f"{name}!")),
         )
         for name in ("heron", "otter")
     ]
@@ -153,7 +153,9 @@ def _special(hands: Hands) -> Iterator[Turn]:
     yield Turn("25", "Are you still there?", (Answer("I am, after the restart."),), Act.RESTART)
     if hands.delegates is not None:
         asked = tuple(hands.delegates(turn.prompt) for turn in subagents(hands))
-        yield Turn("30", "Ask both agents.", (Answer("Asking them.", asked), Answer("Both have answered.")))
+        awaits = hands.awaits
+        waiting = [lambda request: Answer(calls=(awaits(request),))] if awaits else []
+        yield Turn("30", "Ask both agents.", (Answer("Asking them.", asked), *waiting, Answer("Both have answered.")))
     recall = hands.recalls("retry_ceiling") if hands.recalls else hands.shell("cat agreed.py")
     yield Turn("39", "What did we agree on?", (Answer("Looking it up.", (recall,)), _as_found))
 
@@ -170,18 +172,12 @@ def output_of_tests(number: int) -> str:
     return f'for i in {count}; do echo "tests/test_{number}.py::test_$i PASSED in 0.0$i s"; done; echo {number} passed'
 
 
-def _with_ids(turn: Turn) -> Turn:
-    """The turn, each call with an id that says where it belongs."""
-
-    def named(place: int, step: Step) -> Step:
-        if not isinstance(step, Answer):
-            return step
-        calls = enumerate(step.calls)
-        return replace(
-            step, calls=tuple(replace(call, id=f"call_{turn.name}_{place}_{number}") for number, call in calls)
-        )
-
-    return replace(turn, steps=tuple(named(place, step) for place, step in enumerate(turn.steps)))
+def _with_ids(turn: Turn, place: int, answer: Answer) -> Answer:
+    """The answer, each call with an id that says where it belongs."""
+    calls = enumerate(answer.calls)
+    return replace(
+        answer, calls=tuple(replace(call, id=f"call_{turn.name}_{place}_{number}") for number, call in calls)
+    )
 
 
 @dataclass
@@ -213,7 +209,7 @@ class ScriptedModel:
         if turn.breaks is not None and place == len(turn.steps) - 1 and self.tried[turn.name, place] == 1:
             return turn.breaks
         step = turn.steps[place]
-        return step if isinstance(step, Answer) else step(request)
+        return _with_ids(turn, place, step if isinstance(step, Answer) else step(request))
 
 
 def rows_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
     with Vendor(...) as vendor, Tap(vendor.url) as behind, Tap(gateway.url) as before:
         ...   # the agent asks `before`, which asks the gateway, whose upstream is `behind`
-    assert before.words == behind.words
+    assert altered(before.passed, behind.passed) == []
 
 It reads no JSON and knows no LCM: what it keeps is what both sides of it got.
 """
@@ -14,6 +14,7 @@ import socket
 import struct
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -41,8 +42,7 @@ class Tap:
     """Passes on to `target` from `with` to the end of the block."""
 
     def __init__(self, target: str) -> None:
-        parts = urlsplit(target)
-        self.host, self.to_port = str(parts.hostname), int(parts.port or 80)
+        self.aim(target)
         self.passed: list[Passed] = []
         tap = self
 
@@ -61,6 +61,11 @@ class Tap:
         self.server.shutdown()
         self.server.server_close()
 
+    def aim(self, target: str) -> None:
+        """Pass on to this address from now on."""
+        parts = urlsplit(target)
+        self.host, self.to_port = str(parts.hostname), int(parts.port or 80)
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -68,16 +73,29 @@ class Tap:
     @property
     def asked(self) -> Counter[tuple[str, str, bytes]]:
         """What was asked, and how often."""
-        return Counter((each.method, each.path, each.body) for each in self.passed if each.status is not None)
+        return Counter((each.method, each.path, each.body) for each in self.passed)
 
-    @property
-    def words(self) -> Counter[tuple[str, str, bytes, int | None, bytes]]:
-        """What was asked and answered, and how often."""
-        return Counter(
-            (each.method, each.path, each.body, each.status, each.answer)
-            for each in self.passed
-            if each.status is not None
-        )
+
+def altered(before: Iterable[Passed], behind: Iterable[Passed]) -> list[Passed]:
+    """What was not passed on as it came: requests, or answers of which one is not the other's beginning."""
+    waiting = list(behind)
+    found = []
+    for asked in before:
+        same = (each for each in waiting if _is_same(asked, each))
+        twin = next(same, None)
+        if twin is None:
+            found.append(asked)
+        else:
+            waiting.remove(twin)
+    return [*found, *waiting]
+
+
+def _is_same(one: Passed, other: Passed) -> bool:
+    """Who leaves in the middle of an answer has only its beginning."""
+    is_request = (one.method, one.path, one.body) == (other.method, other.path, other.body)
+    whole = one.is_whole and other.is_whole
+    is_answer = one.answer == other.answer if whole else other.answer.startswith(one.answer)
+    return is_request and one.status == other.status and is_answer
 
 
 class _Server(ThreadingHTTPServer):

@@ -1,0 +1,249 @@
+"""Agent programs that stay: one process for many turns, spoken to as their own clients speak to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.clients.programs import agent_program
+
+SECONDS = 120
+
+Event = dict[str, Any]
+
+
+def own_environment(home: Path, **values: str) -> dict[str, str]:
+    """The environment of a program in a home of its own."""
+    kept = {"PATH": os.environ["PATH"], "TMPDIR": os.environ.get("TMPDIR", "/tmp"), "LANG": "C.UTF-8"}
+    return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1,localhost", **values}
+
+
+class Lines:
+    """A process that speaks JSON, a line for each event."""
+
+    def __init__(self, command: Sequence[str], *, env: dict[str, str], cwd: Path) -> None:
+        cwd.mkdir(parents=True, exist_ok=True)
+        self.errors = (cwd.parent / "errors.log").open("ab")
+        self.process = subprocess.Popen(
+            command, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
+        )
+        self.events: queue.Queue[Event | None] = queue.Queue()
+        self.seen: list[Event] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def write(self, event: Event) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(event).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def until(self, found: Callable[[Event], bool], *, seconds: float = SECONDS) -> Event:
+        """The next event of which this is true."""
+        while True:
+            event = self.events.get(timeout=seconds)
+            assert event is not None, f"The program has ended: {self.seen[-3:]}"
+            self.seen.append(event)
+            if found(event):
+                return event
+
+    def waiting(self) -> list[Event | None]:
+        """Take all events that nobody has read yet."""
+        found = []
+        while not self.events.empty():
+            found.append(self.events.get())
+        return found
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.errors.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(b"{"):
+                self.events.put(json.loads(line))
+        self.events.put(None)
+
+
+@dataclass
+class ClaudeCode:
+    """A session of Claude Code."""
+
+    home: Path
+    url: str
+    options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    session: str = ""
+    # The newest answer of each turn.
+    answers: list[str] = field(default_factory=list)
+    lines: Lines | None = None
+
+    def start(self, *, until: str = "") -> None:
+        """Begin, or resume the session: all of it, or until this answer."""
+        again = ["--resume", self.session] if self.session else []
+        again += ["--resume-session-at", until] if until else []
+        self.lines = Lines(
+            [
+                agent_program("claude"), "-p", "--verbose",
+                *("--input-format", "stream-json", "--output-format", "stream-json"),
+                *self.options, *again,
+            ],
+            env=own_environment(
+                self.home,
+                ANTHROPIC_BASE_URL=self.url,
+                ANTHROPIC_API_KEY="x",
+                DISABLE_TELEMETRY="1",
+                DISABLE_AUTOUPDATER="1",
+                CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+                **self.environment,
+            ),
+            cwd=self.home / "project",
+        )  # fmt: skip
+
+    def say(self, text: str, *, seconds: float = SECONDS) -> str:
+        """Say something, and wait for the end of the turn; its last words."""
+        self.begin(text)
+        return self.finish(seconds=seconds)
+
+    def begin(self, text: str) -> None:
+        assert self.lines is not None
+        content = [{"type": "text", "text": text}]
+        self.lines.write({"type": "user", "message": {"role": "user", "content": content}})
+
+    def finish(self, *, seconds: float = SECONDS) -> str:
+        assert self.lines is not None
+        newest = ""
+        while True:
+            event = self.lines.until(lambda event: event["type"] in ("assistant", "result"), seconds=seconds)
+            if event["type"] == "result":
+                break
+            if not event.get("parent_tool_use_id"):
+                newest = event["uuid"]
+        self.session = event["session_id"]
+        self.answers.append(newest)
+        return str(event.get("result", ""))
+
+    def interrupt(self) -> None:
+        assert self.lines is not None
+        self.lines.write({"type": "control_request", "request_id": "stop", "request": {"subtype": "interrupt"}})
+
+    def take_back(self) -> None:
+        """Go back to before the newest turn."""
+        self.end()
+        del self.answers[-1]
+        self.start(until=self.answers[-1])
+
+    def restart(self) -> None:
+        self.end()
+        self.start()
+
+    def end(self) -> None:
+        if self.lines is not None:
+            self.lines.end()
+            self.lines = None
+
+
+@dataclass
+class Codex:
+    """A thread of Codex, spoken to through its app server."""
+
+    home: Path
+    url: str
+    # Lines of config.toml: at its head, and of its provider.
+    settings: str = ""
+    of_provider: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    session: str = ""
+    turns: list[str] = field(default_factory=list)
+    lines: Lines | None = None
+    asked: int = 0
+
+    def start(self) -> None:
+        """Begin a thread, or resume it."""
+        folder = self.home / ".codex"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(
+            f'model = "fake"\nmodel_provider = "lcm"\n{self.settings}\n[model_providers.lcm]\nname = "lcm"\n'
+            f'base_url = "{self.url}/v1"\nenv_key = "FAKE_KEY"\nwire_api = "responses"\n{self.of_provider}\n'
+        )
+        self.lines = Lines(
+            [agent_program("codex"), "app-server"],
+            env=own_environment(self.home, FAKE_KEY="x", **self.environment),
+            cwd=self.home / "project",
+        )
+        self._ask("initialize", clientInfo={"name": "tests", "version": "1"})
+        self.lines.write({"method": "initialized"})
+        bold = {"approvalPolicy": "never", "sandbox": "danger-full-access", "cwd": str(self.home / "project")}
+        if self.session:
+            self._ask("thread/resume", threadId=self.session, **bold)
+        else:
+            self.session = self._ask("thread/start", **bold)["thread"]["id"]
+
+    def say(self, text: str, *, seconds: float = SECONDS) -> str:
+        """Say something, and wait for the end of the turn; its last words."""
+        self.begin(text)
+        return self.finish(seconds=seconds)
+
+    def begin(self, text: str) -> None:
+        begun = self._ask("turn/start", threadId=self.session, input=[{"type": "text", "text": text}])
+        self.turns.append(begun["turn"]["id"])
+
+    def finish(self, *, seconds: float = SECONDS) -> str:
+        assert self.lines is not None
+        words = ""
+        while True:
+            event = self.lines.until(lambda event: "method" in event, seconds=seconds)
+            values = event.get("params") or {}
+            if values.get("threadId") != self.session:
+                continue
+            item = values.get("item") or {}
+            if event["method"] == "item/completed" and item.get("type") == "agentMessage":
+                words = str(item["text"])
+            if event["method"] == "turn/completed":
+                return words
+
+    def interrupt(self) -> None:
+        self._ask("turn/interrupt", threadId=self.session, turnId=self.turns[-1])
+
+    def take_back(self) -> None:
+        """Go back to before the newest turn."""
+        self._ask("thread/revert", threadId=self.session, beforeTurnId=self.turns.pop())
+
+    def restart(self) -> None:
+        self.end()
+        self.start()
+
+    def end(self) -> None:
+        if self.lines is not None:
+            self.lines.end()
+            self.lines = None
+
+    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        assert self.lines is not None
+        self.asked += 1
+        number = self.asked
+        self.lines.write({"method": method, "id": number, "params": params})
+        kept: list[Event] = []
+        while True:
+            event = self.lines.until(lambda event: True)
+            if event.get("id") == number and "method" not in event:
+                break
+            kept.append(event)
+        # What came in between belongs to the turn.
+        waiting = [*kept, *self.lines.waiting()]
+        for each in waiting:
+            self.lines.events.put(each)
+        assert "error" not in event, event
+        return dict(event["result"])

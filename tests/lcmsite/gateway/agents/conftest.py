@@ -1,0 +1,155 @@
+"""`lcm up` on the test database for real agents, with a listener before the gateway and one behind it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import psutil
+import pytest
+from django.conf import settings as site
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.models import GatewayExchange
+from tests.clients.forty_turns import ScriptedModel
+from tests.clients.tapping import Tap, altered
+from tests.clients.vendor import Vendor
+from tests.clients.wire_and_store import Kept, differences, expected, kept_in, missing_words
+from tests.committed import committed
+from tests.factories import a_workspace
+from tests.flows.processes import PROJECT, environment
+from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.gateway.upstream import Relay
+from tests.lcmsite.operating import answers, eventually, free_port, process_of, processes_of
+
+WINDOW = 16_000
+_NUMBERS = itertools.count(1)
+
+
+@dataclass
+class Lcm:
+    """A running LCM, for one test: with a workspace and a key of its own."""
+
+    data_dir: Path
+    gateway_port: int
+    mcp_port: int
+    # Between the agent and the gateway, and between the gateway and the vendor.
+    before: Tap
+    behind: Tap
+    to_database: Relay
+    log: Path
+    key: str = field(default="", repr=False)
+    workspace_id: int = 0
+
+    @property
+    def spool(self) -> Path:
+        return self.data_dir / "gateway" / "spool"
+
+    @property
+    def gateway(self) -> psutil.Process:
+        found = process_of(self.data_dir, " gateway ")
+        assert found is not None
+        return found
+
+    @property
+    def mcp_url(self) -> str:
+        return f"http://127.0.0.1:{self.mcp_port}/mcp"
+
+    def is_served(self) -> bool:
+        try:
+            url = f"http://127.0.0.1:{self.gateway_port}/healthz"
+            return httpx2.get(url, trust_env=False).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def kill_gateway(self) -> None:
+        self.gateway.kill()
+
+    def settle(self) -> None:
+        """Wait until all that passed is recorded."""
+        passed = sum(each.method == "POST" for each in self.behind.passed)
+        recorded = GatewayExchange.objects.filter(workspace_id=self.workspace_id, milliseconds__isnull=False)
+        eventually(lambda: recorded.count() >= passed and not list(self.spool.glob("*.exchange")), seconds=60)
+
+
+def check_record(lcm: Lcm, surface: Surface, model: ScriptedModel) -> Kept:
+    """All that went over the wire is in LCM, once each, and the vendor has seen what the agent sent."""
+    asked = [each for each in lcm.before.passed if each.method == "POST"]
+    assert altered(asked, lcm.behind.passed) == []
+    kept = kept_in(lcm.workspace_id, surface)
+    assert differences(expected(surface, model.answered), kept) == []
+    assert missing_words((request for request, _ in model.answered), kept) == []
+    return kept
+
+
+@pytest.fixture(scope="module")
+def up(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: Any) -> Iterator[Lcm]:
+    with committed(django_db_blocker), Vendor() as nobody, Tap(nobody.url) as behind, Tap(nobody.url) as before:
+        where = connection.settings_dict
+        relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
+        data_dir = tmp_path_factory.mktemp("up")
+        lcm = Lcm(data_dir, free_port(), free_port(), before, behind, relay, data_dir / "up.log")
+        before.aim(f"http://127.0.0.1:{lcm.gateway_port}")
+        running = _started(lcm)
+        try:
+            eventually(lambda: answers(int(running.args[-1])) and lcm.is_served(), seconds=120)
+            yield lcm
+        finally:
+            relay.mend()
+            running.send_signal(signal.SIGINT)
+            try:
+                running.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                running.kill()
+            for process in processes_of(data_dir):
+                process.kill()
+            relay.close()
+
+
+def _started(lcm: Lcm) -> Any:
+    where = connection.settings_dict
+    directory = quote(str(lcm.to_database.directory), safe="")
+    given = environment() | {
+        "LCM_DATABASE_URL": f"postgres://{where['USER']}@{directory}/{where['NAME']}",
+        "LCM_DATA_DIR": str(lcm.data_dir),
+        "LCM_SECRET_KEY": site.SECRET_KEY,
+        "LCM_GATEWAY_UPSTREAMS": f"test={lcm.behind.url}",
+        "LCM_GATEWAY_PORT": str(lcm.gateway_port),
+        "LCM_MCP_PORT": str(lcm.mcp_port),
+        "LCM_MODEL_TOKEN_BUDGET": str(WINDOW),
+        "LCM_WEB_WORKERS": "1",
+        "LCM_LOG_FORMAT": "json",
+    }
+    port = str(free_port())
+    with lcm.log.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--port", port],
+            cwd=PROJECT, env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def lcm(up: Lcm) -> Lcm:
+    """LCM, with a workspace in which nothing is yet."""
+    workspace = a_workspace(f"agents {os.getpid()} {next(_NUMBERS)}")
+    up.key, up.workspace_id = an_api_key(workspace), workspace.pk
+    up.before.passed.clear()
+    up.behind.passed.clear()
+    return up
+
+
+@pytest.fixture(autouse=True)
+def files_of_lcm(settings: Any, up: Lcm, files_of_its_own: None) -> None:
+    """The test reads long texts where LCM has put them."""
+    settings.MEDIA_ROOT = up.data_dir / "files"
