@@ -17,7 +17,8 @@ from lcmsite.gateway.surfaces import Row
 OWN_HEADER = "x-lcm-session-id"
 _VENDOR_HEADER = re.compile(r"x-(?!lcm-|parent-)[a-z0-9-]+-session-id")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{8,200}")
-_OF_CODEX = ("session-id", "session_id", "thread-id", "conversation_id")
+# Subagents have the session of the thread that began them, and a thread of their own.
+_OF_CODEX = ("thread-id", "session-id", "session_id", "conversation_id")
 _OF_METADATA = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
 # What is kept of a request's headers to find its session; never a credential.
 _HINTS = re.compile(
@@ -67,7 +68,8 @@ def _named(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, str]]:
         yield OWN_HEADER, own
     of_vendors = sorted(name for name in headers if _VENDOR_HEADER.fullmatch(name))
     names = ["x-litellm-trace-id", "x-litellm-session-id", *of_vendors]
-    if "codex" in headers.get("user-agent", "").lower():
+    # What embeds Codex has a user agent of its own.
+    if "codex" in headers.get("user-agent", "").lower() or any(name.startswith("x-codex-") for name in headers):
         names += _OF_CODEX
     for name in (*names, "x-session-id", "x-session-affinity"):
         if _VALUE.fullmatch(headers.get(name, "")):

@@ -77,6 +77,20 @@ def test_subagents_have_a_session_of_their_own_below_another(headers, name, pare
     assert (found.name, found.parent) == (name, parent)
 
 
+@pytest.mark.parametrize("agent", [{"user-agent": "codex_cli_rs/0.169.0"}, {"x-codex-window-id": f"{ID}:0"}])
+def test_a_subagent_of_codex_has_the_session_of_its_thread(agent):
+    body = {"prompt_cache_key": ID}
+    root = {"session-id": ID, "thread-id": ID, **agent}
+    below = {"session-id": ID, "thread-id": "0b3f2c1d-bbbb", "x-codex-parent-thread-id": ID, **agent}
+
+    found = [session_of(hints_of(headers), body) for headers in (root, below)]
+
+    assert [(each.name, each.parent) for each in found] == [
+        (f"gateway/{ID}", None),
+        ("gateway/0b3f2c1d-bbbb", f"gateway/{ID}"),
+    ]
+
+
 def a_request(*, tools=(), system="", text="Hello", **more):
     body = {"messages": [{"role": "user", "content": text}], "tools": list(tools), "system": system, **more}
     return read_request(Surface.MESSAGES, body)
