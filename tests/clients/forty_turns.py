@@ -162,7 +162,7 @@ def _special(hands: Hands) -> Iterator[Turn]:
 
 def _as_found(request: Request) -> Answer:
     """The fact, if the newest result has it."""
-    found = re.search(r"retry_ceiling = (\d+)", _newest_result(request))
+    found = re.search(r"retry_ceiling\W+(\d+)", _newest_result(request))
     return Answer(f"It is {found[1]}." if found else "I do not know.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -20,17 +21,22 @@ from django.conf import settings as site
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
+from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import GatewayExchange
 from tests.clients.forty_turns import ScriptedModel
-from tests.clients.tapping import Tap, altered
-from tests.clients.vendor import Vendor
+from tests.clients.tapping import Passed, Tap, altered
+from tests.clients.vendor import Refusal, Request, Vendor
 from tests.clients.wire_and_store import Kept, differences, expected, kept_in, missing_words
 from tests.committed import committed
 from tests.factories import a_workspace
 from tests.flows.processes import PROJECT, environment
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.upstream import Relay
+from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.operating import answers, eventually, free_port, process_of, processes_of
 
 WINDOW = 16_000
@@ -51,6 +57,11 @@ class Lcm:
     log: Path
     key: str = field(default="", repr=False)
     workspace_id: int = 0
+
+    @property
+    def asked(self) -> list[Passed]:
+        """What the agent has asked its model."""
+        return [each for each in self.before.passed if each.method == "POST"]
 
     @property
     def spool(self) -> Path:
@@ -85,12 +96,60 @@ class Lcm:
 
 def check_record(lcm: Lcm, surface: Surface, model: ScriptedModel) -> Kept:
     """All that went over the wire is in LCM, once each, and the vendor has seen what the agent sent."""
-    asked = [each for each in lcm.before.passed if each.method == "POST"]
-    assert altered(asked, lcm.behind.passed) == []
+    assert altered(lcm.asked, lcm.behind.passed) == []
+    return check_stored(lcm, surface, model)
+
+
+def check_stored(lcm: Lcm, surface: Surface, model: ScriptedModel) -> Kept:
+    """All that the agent sent and got is in LCM, once each."""
+    requests = [request_of(each) for each in lcm.asked]
     kept = kept_in(lcm.workspace_id, surface)
-    assert differences(expected(surface, model.answered), kept) == []
-    assert missing_words((request for request, _ in model.answered), kept) == []
+    unanswered = [(request, Refusal(0, {})) for request in requests]
+    # The histories bring all answers but the last.
+    last = (requests[-1], model.answered[-1][1])
+    assert differences(expected(surface, [*unanswered, last]), kept) == []
+    assert missing_words(requests, kept) == []
     return kept
+
+
+def check_assembled(lcm: Lcm, surface: Surface) -> int:
+    """The vendor has seen valid requests within the window, with one beginning until the next cut.
+
+    Returns how many cuts there were.
+    """
+    before: list[Any] = []
+    blocks: list[str] = []
+    for each in lcm.behind.passed:
+        assert tokens_of(surface, each.body) <= WINDOW
+        entries = entries_of(surface, each.body)
+        block = block_in(entries)
+        if block is None:
+            continue
+        check_request(surface, each.body)
+        if block not in blocks:
+            blocks.append(block)
+        # What the agent writes anew each time, such as its marks, stands at the end.
+        elif block == blocks[-1] and block == block_in(before):
+            same = len(before) - 4
+            assert json.dumps(entries[:same]) == json.dumps(before[:same])
+        before = entries
+    return len(blocks)
+
+
+def request_of(passed: Passed) -> Request:
+    return Request(passed.method, passed.path, passed.headers, passed.body, 0)
+
+
+def tokens_of(surface: Surface, body: bytes) -> int:
+    found = read_request(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
+    assert isinstance(found, WindowRequest)
+    return found.tokens
+
+
+def block_in(entries: list[Any]) -> str | None:
+    """The text that stands for what was left out."""
+    texts = (json.dumps(each) for each in entries if each.get("role") == "user")
+    return next((text for text in texts if "<lcm_injected" in text and "LCM, its memory" in text), None)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -9,15 +10,20 @@ import pytest
 
 from conversations.models import Conversation
 from lcmsite.gateway.surfaces import Surface
-from tests.clients.forty_turns import LONG_BYTES, Act, Hands, ScriptedModel, Turn, forty_turns, subagents
+from tests.clients.forty_turns import FACT, LONG_BYTES, Act, Hands, ScriptedModel, Turn, forty_turns, subagents
 from tests.clients.live_programs import ClaudeCode
 from tests.clients.vendor import ToolCall, Vendor
 from tests.clients.wire_and_store import chains_of, rows_of
-from tests.lcmsite.gateway.agents.conftest import Lcm, check_record
+from tests.lcmsite.gateway.agents.conftest import Lcm, check_assembled, check_record, check_stored
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 TOOLS = "Bash,Read,Edit,Write,Agent"
+
+
+GREP = "mcp__lcm__lcm_grep"
+# It would compact by itself long before the last turn.
+OWN_WINDOW = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000"}
 
 
 def hands_in(project: Path) -> Hands:
@@ -28,18 +34,27 @@ def hands_in(project: Path) -> Hands:
         delegates=lambda prompt: ToolCall(
             "Agent", {"description": "Ask", "prompt": prompt, "subagent_type": "general-purpose"}
         ),
+        recalls=lambda words: ToolCall(GREP, {"query": words}),
     )
 
 
-def claude_code(lcm: Lcm, home: Path, *options: str, **headers: str) -> ClaudeCode:
+def claude_code(lcm: Lcm, home: Path, **headers: str) -> ClaudeCode:
     sent = {"x-lcm-api-key": lcm.key, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    bearer = {"Authorization": f"Bearer {lcm.key}"}
+    servers = {"mcpServers": {"lcm": {"type": "http", "url": lcm.mcp_url, "headers": bearer}}}
+    home.joinpath("mcp.json").write_text(json.dumps(servers))
     return ClaudeCode(
         home,
         lcm.before.url,
-        ("--tools", TOOLS, "--allowedTools", TOOLS, *options),
+        (
+            *("--tools", TOOLS, "--allowedTools", f"{TOOLS},{GREP}"),
+            *("--strict-mcp-config", "--mcp-config", str(home / "mcp.json")),
+        ),
         {
             "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"{name}: {value}" for name, value in sent.items()),
             "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS": "200000",
+            "ENABLE_TOOL_SEARCH": "false",
+            **(OWN_WINDOW if headers else {}),
         },
     )
 
@@ -82,3 +97,25 @@ def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(lcm, tmp_path)
     assert main.is_active(main.next_seq - 1) and main.moves == 1
     children = Conversation.objects.filter(workspace_id=lcm.workspace_id).exclude(pk=main.pk)
     assert [child.parent_id for child in children] == [main.pk, main.pk]
+
+
+def test_in_a_small_window_it_goes_on_for_forty_turns_and_finds_what_was_left_out(lcm, tmp_path):
+    hands = hands_in(tmp_path / "project")
+    model = ScriptedModel(forty_turns(hands), subagents(hands))
+    agent = claude_code(lcm, tmp_path, x_lcm_mode="assemble")
+    with Vendor(model) as vendor:
+        lcm.behind.aim(vendor.url)
+        agent.start()
+        answers = {turn.name: takes(agent, turn) for turn in model.turns}
+        agent.end()
+    lcm.settle()
+
+    assert answers["39"] == "It is 4711." and not model.unknown
+    done = {turn.name: turn.done for turn in model.turns}
+    assert {name for name in done if answers[name] != done[name]} == {"13", "39"}
+    assert 1 <= check_assembled(lcm, Surface.MESSAGES) <= 40
+    asked = [request for request, _ in model.answered if "[turn 39]" in request.body.decode()]
+    assert FACT not in asked[0].body.decode()
+    # It has sent its whole history to the end: it has not compacted.
+    assert "[turn 3]" in lcm.asked[-1].body.decode()
+    check_stored(lcm, Surface.MESSAGES, model)

@@ -10,15 +10,17 @@ import pytest
 
 from conversations.models import Conversation
 from lcmsite.gateway.surfaces import Surface
-from tests.clients.forty_turns import LONG_BYTES, Act, Hands, ScriptedModel, Turn, forty_turns, subagents
+from tests.clients.forty_turns import FACT, LONG_BYTES, Act, Hands, ScriptedModel, Turn, forty_turns, subagents
 from tests.clients.live_programs import Codex
 from tests.clients.vendor import Request, ToolCall, Vendor
-from tests.lcmsite.gateway.agents.conftest import Lcm, check_record
+from tests.lcmsite.gateway.agents.conftest import Lcm, check_assembled, check_record, check_stored
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 LONGEST_RESULT = 200_000
 AGENTS = "multi_agent_v1"
+# It would compact by itself long before the last turn.
+OWN_WINDOW = "model_context_window = 120000\nmodel_auto_compact_token_limit = 100000"
 
 
 def shell(command: str) -> ToolCall:
@@ -41,13 +43,21 @@ HANDS = Hands(
     reads=lambda name: shell(f"cat {name}"),
     delegates=lambda prompt: ToolCall("spawn_agent", {"message": prompt}, namespace=AGENTS),
     awaits=wait_for_agents,
+    recalls=lambda words: ToolCall("lcm_grep", {"query": words}, namespace="mcp__lcm"),
 )
 
 
 def codex(lcm: Lcm, home: Path, **headers: str) -> Codex:
     sent = {"x-lcm-api-key": lcm.key, **{name.replace("_", "-"): value for name, value in headers.items()}}
     written = ", ".join(f'"{name}" = "{value}"' for name, value in sent.items())
-    return Codex(home, lcm.before.url, f"tool_output_token_limit = {LONGEST_RESULT}", f"http_headers = {{ {written} }}")
+    server = f'url = "{lcm.mcp_url}"\nbearer_token_env_var = "LCM_KEY"\nenabled_tools = ["lcm_grep"]'
+    return Codex(
+        home,
+        lcm.before.url,
+        f"tool_output_token_limit = {LONGEST_RESULT}\n{OWN_WINDOW if headers else ''}",
+        f"http_headers = {{ {written} }}\n[mcp_servers.lcm]\n{server}",
+        {"LCM_KEY": lcm.key},
+    )
 
 
 def takes(agent: Codex, turn: Turn) -> str:
@@ -84,3 +94,24 @@ def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(lcm, tmp_path)
     assert main.is_active(main.next_seq - 1)
     children = Conversation.objects.filter(workspace_id=lcm.workspace_id).exclude(pk=main.pk)
     assert [child.parent_id for child in children] == [main.pk, main.pk]
+
+
+def test_in_a_small_window_it_goes_on_for_forty_turns_and_finds_what_was_left_out(lcm, tmp_path):
+    model = ScriptedModel(forty_turns(HANDS), subagents(HANDS))
+    agent = codex(lcm, tmp_path, x_lcm_mode="assemble")
+    with Vendor(model) as vendor:
+        lcm.behind.aim(vendor.url)
+        agent.start()
+        answers = {turn.name: takes(agent, turn) for turn in model.turns}
+        agent.end()
+    lcm.settle()
+
+    assert answers["39"] == "It is 4711." and not model.unknown
+    done = {turn.name: turn.done for turn in model.turns}
+    assert {name for name in done if answers[name] != done[name]} == {"13", "39"}
+    assert 1 <= check_assembled(lcm, Surface.RESPONSES) <= 40
+    asked = [request for request, _ in model.answered if "[turn 39]" in request.body.decode()]
+    assert FACT not in asked[0].body.decode()
+    # It has sent its whole history to the end: it has not compacted.
+    assert "[turn 3]" in lcm.asked[-1].body.decode()
+    check_stored(lcm, Surface.RESPONSES, model)
