@@ -34,6 +34,8 @@ _WRITTEN = {Surface.MESSAGES: to_anthropic, Surface.CHAT: to_openai_chat, Surfac
 _MOST = 100_000
 
 Row = Mapping[str, Any]
+# Answers that were cut off: what they follow, and their words.
+Broken = Sequence[tuple[bytes, str]]
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,6 @@ class Kept:
 
     messages: list[Known] = field(default_factory=list)
     conversations: dict[bytes, int] = field(default_factory=dict)
-    # Answers that were cut off: what they follow, and their words.
     broken: list[tuple[bytes, str]] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
 
@@ -87,28 +88,44 @@ def said_of(row: Row) -> tuple[Any, ...]:
     return (row.get("role") or kind, text, *said) if text or said else ()
 
 
-def chains_of(rows: Iterable[Row], *, after: bytes = START) -> Iterator[Known]:
+def chains_of(rows: Iterable[Row], *, after: bytes = START, broken: Broken = ()) -> Iterator[Known]:
     """The messages of a history that say something, in order."""
     chain = after
     for said in filter(None, map(said_of, rows)):
-        chain = link(chain, said)
+        chain = link(chain, _as_kept(said, chain, broken))
         yield Known(chain, said)
+
+
+def _as_kept(said: tuple[Any, ...], before: bytes, broken: Broken) -> tuple[Any, ...]:
+    """An agent may keep less of an answer that was cut off than LCM does."""
+    if said[0] == "assistant" and len(said) == 2:
+        for chain, text in broken:
+            if chain == before and text.startswith(said[1]):
+                return ("assistant", text)
+    return said
 
 
 def link(chain: bytes, said: tuple[Any, ...]) -> bytes:
     return hashlib.sha256(chain + json.dumps(said, sort_keys=True).encode()).digest()
 
 
-def expected(surface: Surface, answered: Sequence[tuple[Request, Answer | Refusal]]) -> dict[bytes, Known]:
+def expected(
+    surface: Surface, answered: Sequence[tuple[Request, Answer | Refusal]], *, broken: Broken = ()
+) -> dict[bytes, Known]:
     """All messages of these exchanges; an answer that was broken off is none."""
     found: dict[bytes, Known] = {}
     for request, answer in answered:
-        history = list(chains_of(_without_lead(surface, rows_of(request.json))))
+        history = list(chains_of(_without_lead(surface, rows_of(request.json)), broken=broken))
         found |= {each.chain: each for each in history}
-        if isinstance(answer, Answer) and answer.cut_after is None and not answer.pause:
+        if isinstance(answer, Answer) and is_whole(answer):
             last = history[-1].chain if history else START
             found |= {each.chain: each for each in chains_of(answer_rows(surface, answer), after=last)}
     return found
+
+
+def is_whole(answer: Answer) -> bool:
+    """Whether nobody was to break it off."""
+    return answer.cut_after is None and not answer.pause
 
 
 def answer_rows(surface: Surface, answer: Answer) -> list[Row]:
@@ -150,16 +167,20 @@ def kept_in(workspace_id: int, surface: Surface) -> Kept:
     return kept
 
 
-def differences(wanted: Mapping[bytes, Known], kept: Kept) -> list[str]:
-    """What is missing, there twice, or there though nobody said it; nothing if all is as it was said."""
+def differences(wanted: Mapping[bytes, Known], kept: Kept, answers: Sequence[Sequence[Row]] = ()) -> list[str]:
+    """What is missing, there twice, or there though nobody said it; nothing if all is as it was said.
+
+    One of the `answers` may be there behind any message.
+    """
     counts = Counter(each.chain for each in kept.messages)
     by_chain = {each.chain: each for each in kept.messages}
-    # An agent may keep as much as it got of an answer: then that is the answer.
+    possible = {each.chain for before in wanted for rows in answers for each in chains_of(rows, after=before)}
     broken = {link(before, ("assistant", text)) for before, text in kept.broken}
     missing = [f"missing: {each}" for chain, each in wanted.items() if not counts[chain] and chain not in broken]
     twice = [f"{count} times: {by_chain[chain]}" for chain, count in counts.items() if count > 1]
-    added = [f"added: {each}" for chain, each in by_chain.items() if chain not in wanted]
-    return [*missing, *twice, *added]
+    added = [f"added: {each}" for chain, each in by_chain.items() if chain not in wanted and chain not in possible]
+    # One that is missing takes those behind it along: the first say what is wrong.
+    return [*missing[:3], *twice[:3], *added[:3], *([f"{len(missing)} and {len(added)}"] if missing or added else [])]
 
 
 def missing_words(requests: Iterable[Request], kept: Kept) -> list[str]:

@@ -1,21 +1,20 @@
-"""`lcm up` on the test database for real agents, with a listener before the gateway and one behind it."""
+"""The gateway and LCM's tools on the test database for real agents; a listener before the gateway, one behind it."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
-import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx2
-import psutil
 import pytest
 from django.conf import settings as site
 from django.db import connection
@@ -27,17 +26,18 @@ from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import read_request
 from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import GatewayExchange
+from lcmsite.server.serving import bound_socket
 from tests.clients.forty_turns import ScriptedModel
 from tests.clients.tapping import Passed, Tap, altered
-from tests.clients.vendor import Refusal, Request, Vendor
-from tests.clients.wire_and_store import Kept, differences, expected, kept_in, missing_words
+from tests.clients.vendor import Answer, Refusal, Request, Vendor
+from tests.clients.wire_and_store import Kept, answer_rows, differences, expected, is_whole, kept_in, missing_words
 from tests.committed import committed
 from tests.factories import a_workspace
-from tests.flows.processes import PROJECT, environment
+from tests.flows.processes import PROJECT, environment, start_server, stop
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.upstream import Relay
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
-from tests.lcmsite.operating import answers, eventually, free_port, process_of, processes_of
+from tests.lcmsite.operating import agents_are_served, eventually, free_port
 
 WINDOW = 16_000
 _NUMBERS = itertools.count(1)
@@ -48,13 +48,15 @@ class Lcm:
     """A running LCM, for one test: with a workspace and a key of its own."""
 
     data_dir: Path
-    gateway_port: int
+    socket: socket.socket
     mcp_port: int
+    settings: dict[str, str] = field(repr=False)
     # Between the agent and the gateway, and between the gateway and the vendor.
     before: Tap
     behind: Tap
     to_database: Relay
     log: Path
+    gateway: Any = None
     key: str = field(default="", repr=False)
     workspace_id: int = 0
 
@@ -68,24 +70,26 @@ class Lcm:
         return self.data_dir / "gateway" / "spool"
 
     @property
-    def gateway(self) -> psutil.Process:
-        found = process_of(self.data_dir, " gateway ")
-        assert found is not None
-        return found
-
-    @property
     def mcp_url(self) -> str:
         return f"http://127.0.0.1:{self.mcp_port}/mcp"
 
     def is_served(self) -> bool:
         try:
-            url = f"http://127.0.0.1:{self.gateway_port}/healthz"
+            url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/healthz"
             return httpx2.get(url, trust_env=False).status_code == 200
         except httpx2.TransportError:
             return False
 
+    def serve(self) -> None:
+        """Start the gateway, at its socket, which stays while it is away: as `lcm up` does."""
+        number = self.socket.fileno()
+        command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "gateway", str(number)]
+        with self.log.open("ab") as log:
+            self.gateway = subprocess.Popen(command, cwd=PROJECT, env=self.settings, pass_fds=[number], stderr=log)
+
     def kill_gateway(self) -> None:
         self.gateway.kill()
+        self.gateway.wait()
 
     def settle(self) -> None:
         """Wait until all that passed is recorded."""
@@ -97,18 +101,23 @@ class Lcm:
 def check_record(lcm: Lcm, surface: Surface, model: ScriptedModel) -> Kept:
     """All that went over the wire is in LCM, once each, and the vendor has seen what the agent sent."""
     assert altered(lcm.asked, lcm.behind.passed) == []
-    return check_stored(lcm, surface, model)
+    return check_stored(lcm, surface, model, model.answered)
 
 
-def check_stored(lcm: Lcm, surface: Surface, model: ScriptedModel) -> Kept:
-    """All that the agent sent and got is in LCM, once each."""
+def check_stored(
+    lcm: Lcm, surface: Surface, model: ScriptedModel, answered: Sequence[tuple[Request, Answer | Refusal]] = ()
+) -> Kept:
+    """All that the agent sent and got is in LCM, once each.
+
+    Which answer is whose is known where the vendor has seen what the agent sent: `answered`.
+    """
     requests = [request_of(each) for each in lcm.asked]
+    answers = [answer for _, answer in model.answered if isinstance(answer, Answer) and is_whole(answer)]
     kept = kept_in(lcm.workspace_id, surface)
-    unanswered = [(request, Refusal(0, {})) for request in requests]
-    # The histories bring all answers but the last.
-    last = (requests[-1], model.answered[-1][1])
-    assert differences(expected(surface, [*unanswered, last]), kept) == []
+    wanted = expected(surface, answered or [(request, Refusal(0, {})) for request in requests], broken=kept.broken)
+    assert differences(wanted, kept, () if answered else [answer_rows(surface, answer) for answer in answers]) == []
     assert missing_words(requests, kept) == []
+    assert {answer.text for answer in answers} - kept.words - {""} == set()
     return kept
 
 
@@ -154,48 +163,35 @@ def block_in(entries: list[Any]) -> str | None:
 
 @pytest.fixture(scope="module")
 def up(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: Any) -> Iterator[Lcm]:
-    with committed(django_db_blocker), Vendor() as nobody, Tap(nobody.url) as behind, Tap(nobody.url) as before:
+    with (
+        committed(django_db_blocker),
+        Vendor() as nobody,
+        Tap(nobody.url) as behind,
+        Tap(nobody.url) as before,
+        bound_socket("127.0.0.1", 0) as bound,
+    ):
         where = connection.settings_dict
         relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
         data_dir = tmp_path_factory.mktemp("up")
-        lcm = Lcm(data_dir, free_port(), free_port(), before, behind, relay, data_dir / "up.log")
-        before.aim(f"http://127.0.0.1:{lcm.gateway_port}")
-        running = _started(lcm)
+        given = environment() | {
+            "LCM_DATABASE_URL": f"postgres://{where['USER']}@{quote(str(relay.directory), safe='')}/{where['NAME']}",
+            "LCM_DATA_DIR": str(data_dir),
+            "LCM_SECRET_KEY": site.SECRET_KEY,
+            "LCM_GATEWAY_UPSTREAMS": f"test={behind.url}",
+            "LCM_MODEL_TOKEN_BUDGET": str(WINDOW),
+            "LCM_LOG_FORMAT": "json",
+        }
+        lcm = Lcm(data_dir, bound, free_port(), given, before, behind, relay, data_dir / "gateway.log")
+        before.aim(f"http://127.0.0.1:{bound.getsockname()[1]}")
+        lcm.serve()
+        tools = start_server("mcp", lcm.mcp_port, given, stderr=subprocess.DEVNULL)
         try:
-            eventually(lambda: answers(int(running.args[-1])) and lcm.is_served(), seconds=120)
+            eventually(lambda: lcm.is_served() and agents_are_served(lcm.mcp_port), seconds=120)
             yield lcm
         finally:
             relay.mend()
-            running.send_signal(signal.SIGINT)
-            try:
-                running.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                running.kill()
-            for process in processes_of(data_dir):
-                process.kill()
+            stop([lcm.gateway, tools])
             relay.close()
-
-
-def _started(lcm: Lcm) -> Any:
-    where = connection.settings_dict
-    directory = quote(str(lcm.to_database.directory), safe="")
-    given = environment() | {
-        "LCM_DATABASE_URL": f"postgres://{where['USER']}@{directory}/{where['NAME']}",
-        "LCM_DATA_DIR": str(lcm.data_dir),
-        "LCM_SECRET_KEY": site.SECRET_KEY,
-        "LCM_GATEWAY_UPSTREAMS": f"test={lcm.behind.url}",
-        "LCM_GATEWAY_PORT": str(lcm.gateway_port),
-        "LCM_MCP_PORT": str(lcm.mcp_port),
-        "LCM_MODEL_TOKEN_BUDGET": str(WINDOW),
-        "LCM_WEB_WORKERS": "1",
-        "LCM_LOG_FORMAT": "json",
-    }
-    port = str(free_port())
-    with lcm.log.open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--port", port],
-            cwd=PROJECT, env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
 
 
 @pytest.fixture

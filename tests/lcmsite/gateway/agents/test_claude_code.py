@@ -92,7 +92,7 @@ def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(lcm, tmp_path)
     kept = check_record(lcm, Surface.MESSAGES, model)
     # Where the program is, LCM is.
     main = Conversation.objects.get(workspace_id=lcm.workspace_id, session_id=f"gateway/{agent.session}")
-    [*_, newest] = chains_of(rows_of(vendor.turns[-1].json))
+    [*_, newest] = chains_of(rows_of(vendor.turns[-1].json), broken=kept.broken)
     assert kept.conversations[newest.chain] == main.pk
     assert main.is_active(main.next_seq - 1) and main.moves == 1
     children = Conversation.objects.filter(workspace_id=lcm.workspace_id).exclude(pk=main.pk)
