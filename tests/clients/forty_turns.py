@@ -10,6 +10,7 @@ calls how far it has come: so it answers alike after retries, restarts, rewinds,
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ FACT = "retry_ceiling = 4711  # agreed with heron"
 # What a program must let through of one result of a tool.
 LONG_BYTES = 200_000
 _MARK = re.compile(r"\[turn ([a-z0-9-]+)\]")
+# What hosts ask beside the conversation, with all of it before.
+_SIDE = re.compile(r"\[SUGGESTION MODE")
 _LINES_OF_A_TEST = 90
 
 
@@ -192,6 +195,8 @@ class ScriptedModel:
     tried: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def __call__(self, request: Request) -> Answer | Refusal:
+        if _SIDE.search(json.dumps(rows_of(request.json)[-1:])):
+            return Answer("run the tests")
         answer = self._answer(request)
         self.answered.append((request, answer))
         return answer

@@ -86,6 +86,8 @@ class ClaudeCode:
     options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     session: str = ""
+    # Whether it asks nothing beside the conversation.
+    is_quiet: bool = True
     # The newest answer of each turn.
     answers: list[str] = field(default_factory=list)
     lines: Lines | None = None
@@ -106,7 +108,7 @@ class ClaudeCode:
                 ANTHROPIC_API_KEY="x",
                 DISABLE_TELEMETRY="1",
                 DISABLE_AUTOUPDATER="1",
-                CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+                **({"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"} if self.is_quiet else {}),
                 **self.environment,
             ),
             cwd=self.home / "project",

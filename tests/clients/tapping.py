@@ -80,7 +80,8 @@ def altered(before: Iterable[Passed], behind: Iterable[Passed]) -> list[Passed]:
     """What was not passed on as it came: requests, or answers of which one is not the other's beginning."""
     waiting = list(behind)
     found = []
-    for asked in before:
+    # One that broke off and was sent again has the same beginning.
+    for asked in sorted(before, key=lambda each: not each.is_whole):
         same = (each for each in waiting if _is_same(asked, each))
         twin = next(same, None)
         if twin is None:

@@ -44,6 +44,8 @@ class Known:
 
     chain: bytes
     said: tuple[Any, ...]
+    # Where it is stored.
+    conversation: int = 0
 
     def __str__(self) -> str:
         return json.dumps(self.said, ensure_ascii=False)[:300]
@@ -51,10 +53,9 @@ class Known:
 
 @dataclass
 class Kept:
-    """What LCM has: messages by their chains, and in which conversations."""
+    """What LCM has: messages, and all texts."""
 
     messages: list[Known] = field(default_factory=list)
-    conversations: dict[bytes, int] = field(default_factory=dict)
     broken: list[tuple[bytes, str]] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
 
@@ -157,8 +158,7 @@ def kept_in(workspace_id: int, surface: Surface) -> Kept:
                 kept.broken.append((before, said[1] if said else ""))
                 chains[message.seq] = chain
             elif said:
-                kept.messages.append(Known(chain, said))
-                kept.conversations.setdefault(chain, conversation.pk)
+                kept.messages.append(Known(chain, said, conversation.pk))
         kept.words.update(
             each
             for entry in conversation.journal_entries.all()
@@ -177,7 +177,9 @@ def differences(wanted: Mapping[bytes, Known], kept: Kept, answers: Sequence[Seq
     possible = {each.chain for before in wanted for rows in answers for each in chains_of(rows, after=before)}
     broken = {link(before, ("assistant", text)) for before, text in kept.broken}
     missing = [f"missing: {each}" for chain, each in wanted.items() if not counts[chain] and chain not in broken]
-    twice = [f"{count} times: {by_chain[chain]}" for chain, count in counts.items() if count > 1]
+    # Sessions may begin alike.
+    places = Counter((each.conversation, each.chain) for each in kept.messages)
+    twice = [f"{count} times: {by_chain[chain]}" for (_, chain), count in places.items() if count > 1]
     added = [f"added: {each}" for chain, each in by_chain.items() if chain not in wanted and chain not in possible]
     # One that is missing takes those behind it along: the first say what is wrong.
     return [*missing[:3], *twice[:3], *added[:3], *([f"{len(missing)} and {len(added)}"] if missing or added else [])]

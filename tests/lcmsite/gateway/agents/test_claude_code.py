@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conversations.models import Conversation
+from lcmsite.gateway.recording.recorder import SIDE
 from lcmsite.gateway.surfaces import Surface
 from tests.clients.forty_turns import FACT, LONG_BYTES, Act, Hands, ScriptedModel, Turn, forty_turns, subagents
 from tests.clients.live_programs import ClaudeCode
@@ -78,6 +79,8 @@ def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(lcm, tmp_path)
     hands = hands_in(tmp_path / "project")
     model = ScriptedModel(forty_turns(hands), subagents(hands))
     agent = claude_code(lcm, tmp_path)
+    # Titles and suggestions are requests beside the conversation.
+    agent.is_quiet, agent.options = False, (*agent.options, "--prompt-suggestions", "true")
     with Vendor(model) as vendor:
         lcm.behind.aim(vendor.url)
         agent.start()
@@ -92,11 +95,13 @@ def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(lcm, tmp_path)
     kept = check_record(lcm, Surface.MESSAGES, model)
     # Where the program is, LCM is.
     main = Conversation.objects.get(workspace_id=lcm.workspace_id, session_id=f"gateway/{agent.session}")
-    [*_, newest] = chains_of(rows_of(vendor.turns[-1].json), broken=kept.broken)
-    assert kept.conversations[newest.chain] == main.pk
+    [*_, newest] = chains_of(rows_of(model.answered[-1][0].json), broken=kept.broken)
+    assert [each.conversation for each in kept.messages if each.chain == newest.chain] == [main.pk]
     assert main.is_active(main.next_seq - 1) and main.moves == 1
     children = Conversation.objects.filter(workspace_id=lcm.workspace_id).exclude(pk=main.pk)
     assert [child.parent_id for child in children] == [main.pk, main.pk]
+    kinds = {json.loads(entry.entry)["type"] for entry in main.journal_entries.filter(subpath=SIDE)}
+    assert kinds == {"title", "suggestion"}
 
 
 def test_in_a_small_window_it_goes_on_for_forty_turns_and_finds_what_was_left_out(lcm, tmp_path):

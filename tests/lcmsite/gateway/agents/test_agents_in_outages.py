@@ -1,0 +1,94 @@
+"""Real agents go on while LCM is killed, its database away and its disk full; afterwards nothing is missing."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcmsite.gateway.surfaces import Surface
+from tests.clients.answers import Answer
+from tests.clients.forty_turns import ScriptedModel, Turn, forty_turns
+from tests.clients.vendor import Vendor
+from tests.flows.processes import wait_until
+from tests.lcmsite.gateway.agents import test_claude_code, test_codex
+from tests.lcmsite.gateway.agents.conftest import Lcm, check_record
+
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
+
+SECONDS_AWAY = 30
+# A file cannot grow beyond this: as on a full disk.
+MOST_BYTES = 4096
+SLOWLY = Answer("".join(f"Sentence {each} of an answer. " for each in range(40)), pause=0.05)
+HOSTS = {
+    "claude": (Surface.MESSAGES, test_claude_code.claude_code, test_claude_code.takes),
+    "codex": (Surface.RESPONSES, test_codex.codex, test_codex.takes),
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path, host):
+    surface, program, takes = HOSTS[host]
+    hands = test_claude_code.hands_in(tmp_path / "project") if host == "claude" else test_codex.HANDS
+    turns = {turn.name: turn for turn in forty_turns(hands)}
+    turns["slowly"] = Turn("slowly", "Tell me slowly.", (SLOWLY,))
+    model = ScriptedModel(list(turns.values()))
+    agent = program(lcm, tmp_path)
+
+    def go_on(*names: str) -> None:
+        for name in names:
+            assert takes(agent, turns[name]) == turns[name].done, name
+
+    with Vendor(model) as vendor:
+        lcm.behind.aim(vendor.url)
+        agent.start()
+        go_on("1", "2")
+
+        assert killed_while_it_speaks(lcm, agent) == SLOWLY.text.strip()
+        go_on("3", "4")
+
+        away_since = time.monotonic()
+        lcm.to_database.cut()
+        go_on("5", "10", "6")
+        time.sleep(max(0, away_since + SECONDS_AWAY - time.monotonic()))
+        go_on("7")
+        lcm.to_database.mend()
+        go_on("9")
+        lcm.settle()
+
+        lcm.to_database.cut()
+        with_full_disk(lcm, lambda: go_on("11", "16", "17"))
+        go_on("18")
+        agent.end()
+    lcm.settle()
+
+    check_record(lcm, surface, model)
+
+
+def killed_while_it_speaks(lcm: Lcm, agent: Any) -> str:
+    """The agent's last words in a turn in whose answer the gateway is killed, and started again."""
+    passed = len(lcm.asked)
+    agent.begin("[turn slowly] Tell me slowly.")
+    wait_until(
+        lambda: len(lcm.asked) > passed and b"Sentence 3" in lcm.asked[-1].answer, seconds=60, what="it is answered"
+    )
+    lcm.kill_gateway()
+    lcm.serve()
+    return str(agent.finish()).strip()
+
+
+def with_full_disk(lcm: Lcm, work: Callable[[], None]) -> None:
+    """Do something while no file of the gateway can be written; then its database is there again."""
+    usual = resource.prlimit(lcm.gateway.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(lcm.gateway.pid, resource.RLIMIT_FSIZE, (MOST_BYTES, usual[1]))
+    try:
+        work()
+        # They are in memory alone.
+        assert not any(Path(lcm.spool).glob("*.exchange"))
+    finally:
+        resource.prlimit(lcm.gateway.pid, resource.RLIMIT_FSIZE, usual)
+        lcm.to_database.mend()
