@@ -103,12 +103,14 @@ def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | 
     """The seq of the answer that was cut off and is this message, if one is."""
     if message.message.role is not Role.ASSISTANT:
         return None
-    text = _bare(message)
-    for seq, cut in stored.broken.get(chain, ()):
-        bare = "".join(cut.split())
-        if text and (bare.startswith(text) or text.startswith(bare)):
-            return seq
-    return None
+    found = (seq for seq, cut in stored.broken.get(chain, ()) if is_begun_alike(message, cut))
+    return next(found, None)
+
+
+def is_begun_alike(message: WireMessage, text: str) -> bool:
+    """Whether one is the beginning of the other: agents keep as much of an answer as they got."""
+    one, other = _bare(message), "".join(text.split())
+    return bool(one) and (other.startswith(one) or one.startswith(other))
 
 
 def _bare(message: WireMessage) -> str:

@@ -22,10 +22,10 @@ from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.journal import Journal
-from conversations.types import NewMessage, NewPart, PartType
+from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.locating import Place, place_of
-from lcmsite.gateway.recording.prefix_match import Match, Stored, is_host_summary, last_known, match
+from lcmsite.gateway.recording.prefix_match import Match, Stored, is_begun_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
@@ -234,10 +234,23 @@ class Recorder:
         chain = links[-1].chain if answer.is_complete else recorded.chain
         if not new:
             return chain, known.get(keys[-1])
+        head = conversation.head_seq
+        has_gone_on = not answer.is_complete and head != recorded.seq
+        if has_gone_on and (kept := self._kept_of(conversation, recorded.seq, messages[-1])) is not None:
+            return chain, kept
         if len(new) == len(messages):
             self._move_head(conversation, recorded.seq, reason="gateway: answered anew")
         seq, _ = self._append(conversation, new)
+        if has_gone_on:
+            self._move_head(conversation, head, reason="gateway: the agent has gone on")
         return chain, seq
+
+    def _kept_of(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
+        """The seq of what the agent kept of an answer that was cut off, if its next request was recorded first."""
+        behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
+        found = behind.values_list("seq", "role", "content").first()
+        is_kept = found is not None and found[1] == Role.ASSISTANT and is_begun_alike(answer, found[2] or "")
+        return found[0] if found is not None and is_kept else None
 
     def _append(
         self, conversation: Conversation, new: Sequence[tuple[int, WireMessage, str]]

@@ -76,19 +76,28 @@ class Agent:
         self, *rows: Any, answer: Answer | None = None, cut: bool = False, keep: bool = True, **more: Any
     ) -> Recorded:
         """Send the history with these rows, and take the answer into it."""
-        sent = [*self.rows, *rows]
+        exchange, recorded = self.send(*rows, **more)
+        read = self.get(exchange, recorded, answer, cut=cut)
+        if keep:
+            self.rows = [*self.rows, *rows, *(read.rows if read else ())]
+        return recorded
+
+    def send(self, *rows: Any, **more: Any) -> tuple[Exchange, Recorded]:
+        """Send the history with these rows; the answer is still to come."""
         exchange = Exchange(
             str(uuid.uuid4()), datetime.now(UTC), self.key, self.surface, Task.GENERATE, self.headers,
-            json.dumps(body_of(self.surface, sent, **more)).encode(),
+            json.dumps(body_of(self.surface, [*self.rows, *rows], **more)).encode(),
         )  # fmt: skip
-        recorded = self.recorder.record_request(exchange)
+        return exchange, self.recorder.record_request(exchange)
+
+    def get(
+        self, exchange: Exchange, recorded: Recorded, answer: Answer | None, *, cut: bool = False
+    ) -> ReadAnswer | None:
+        """Have an answer recorded."""
         read = None if answer is None else read_answer(self.surface, answer, cut=cut)
-        self.recorder.record_answer(
-            exchange, recorded, Outcome(200 if read else 529, 5, "" if read else "overloaded", read)
-        )
-        if keep:
-            self.rows = [*sent, *(read.rows if read else ())]
-        return recorded
+        outcome = Outcome(200 if read else 529, 5, "" if read else "overloaded", read)
+        self.recorder.record_answer(exchange, recorded, outcome)
+        return read
 
 
 def an_agent(workspace: Any, surface: Surface, **more: Any) -> Agent:

@@ -136,6 +136,24 @@ def test_an_answer_that_the_agent_never_got_is_not_on_the_path(workspace, surfac
 
 
 @EVERY
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept", "dropped"])
+def test_an_agent_that_goes_on_before_its_broken_answer_is_recorded_stays_where_it_is(workspace, surface, keeps):
+    agent = an_agent(workspace, surface)
+    long = Answer("A long answer that is cut off somewhere in its middle, as people press Escape.")
+
+    broken = agent.send(user("Tell me"))
+    heard = [{"role": "assistant", "content": long.text[:12]}] if keeps else []
+    agent.rows = [user("Tell me"), *heard]
+    agent.ask(user("Go on"), answer=Answer("On."))
+    agent.get(*broken, long, cut=True)
+    agent.ask(user("More"), answer=Answer("Further."))
+
+    texts = [long.text[:12].strip()] if keeps else []
+    assert words(conversation()) == ["Tell me", *texts, "Go on", "On.", "More", "Further."]
+    assert len(words(conversation(), active=False)) == 6
+
+
+@EVERY
 def test_instructions_and_tools_are_kept_once_beside_the_messages(workspace, surface):
     agent = an_agent(workspace, surface)
     name = {Surface.MESSAGES: "system", Surface.RESPONSES: "instructions"}.get(surface)
