@@ -165,7 +165,7 @@ def _special(hands: Hands) -> Iterator[Turn]:
 
 def _as_found(request: Request) -> Answer:
     """The fact, if the newest result has it."""
-    found = re.search(r"retry_ceiling\W+(\d+)", _newest_result(request))
+    found = re.search(r"retry_ceiling\W+(\d+)", newest_result(request))
     return Answer(f"It is {found[1]}." if found else "I do not know.")
 
 
@@ -231,7 +231,7 @@ def texts_of_people(body: Mapping[str, Any]) -> Iterator[str]:
             yield from (str(each["text"]) for each in blocks if each.get("type") in ("text", "input_text"))
 
 
-def _newest_result(request: Request) -> str:
+def newest_result(request: Request) -> str:
     """The JSON of the last result of a tool."""
     newest = ""
     for row in rows_of(request.json):

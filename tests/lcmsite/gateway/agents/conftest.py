@@ -59,6 +59,8 @@ class Lcm:
     gateway: Any = None
     key: str = field(default="", repr=False)
     workspace_id: int = 0
+    # How many exchanges ended with the gateway that recorded them.
+    killed: int = 0
 
     @property
     def asked(self) -> list[Passed]:
@@ -90,10 +92,11 @@ class Lcm:
     def kill_gateway(self) -> None:
         self.gateway.kill()
         self.gateway.wait()
+        self.killed += 1
 
     def settle(self) -> None:
         """Wait until all that passed is recorded."""
-        passed = sum(each.method == "POST" for each in self.behind.passed)
+        passed = sum(each.method == "POST" for each in self.behind.passed) - self.killed
         recorded = GatewayExchange.objects.filter(workspace_id=self.workspace_id, milliseconds__isnull=False)
         eventually(lambda: recorded.count() >= passed and not list(self.spool.glob("*.exchange")), seconds=60)
 
@@ -199,6 +202,7 @@ def lcm(up: Lcm) -> Lcm:
     """LCM, with a workspace in which nothing is yet."""
     workspace = a_workspace(f"agents {os.getpid()} {next(_NUMBERS)}")
     up.key, up.workspace_id = an_api_key(workspace), workspace.pk
+    up.killed = 0
     up.before.passed.clear()
     up.behind.passed.clear()
     return up
