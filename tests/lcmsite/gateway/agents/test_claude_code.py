@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conversations.models import Conversation
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.gateway.recording.recorder import SIDE
 from lcmsite.gateway.surfaces import Surface
 from tests.clients.forty_turns import (
@@ -33,6 +34,8 @@ TOOLS = "Bash,Read,Edit,Write,Agent"
 
 
 GREP = "mcp__lcm__lcm_grep"
+# All of LCM's tools would fill half of a window of 16,000 tokens.
+OTHERS = ",".join(f"mcp__lcm__{each.tool}" for each in CATALOGUE if each.tool != "lcm_grep")
 # It would compact by itself long before the last turn.
 OWN_WINDOW = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000"}
 
@@ -59,7 +62,7 @@ def claude_code(lcm: Lcm, home: Path, **headers: str) -> ClaudeCode:
         lcm.before.url,
         (
             *("--tools", TOOLS, "--allowedTools", f"{TOOLS},{GREP}"),
-            *("--strict-mcp-config", "--mcp-config", str(home / "mcp.json")),
+            *("--strict-mcp-config", "--mcp-config", str(home / "mcp.json"), "--disallowedTools", OTHERS),
         ),
         {
             "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"{name}: {value}" for name, value in sent.items()),
