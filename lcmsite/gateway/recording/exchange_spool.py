@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 _ENDING = ".exchange"
@@ -24,12 +24,12 @@ class Spool:
     directory: Path
     most_bytes: int
 
-    def add(self, data: bytes) -> None:
-        """Keep an exchange, durably; OSError if there is no room."""
+    def add(self, data: bytes, *, received_at: datetime) -> None:
+        """Keep an exchange, durably, in the order of the requests; OSError if there is no room."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size() + len(data) > self.most_bytes:
             raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
-        name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        name = f"{int(received_at.timestamp() * 1e9):020d}-{secrets.token_hex(4)}"
         temporary = self.directory / f"{name}.part"
         try:
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -85,8 +85,9 @@ class Recorder:
             links = list(links_of((message.digest for message in request.messages), after=place.chain))
             chain = links[-1].chain if links else place.chain
             if side is None:
+                first = len(links) if with_seqs else LOOKED_UP_FIRST
                 seq, stored, seqs = self._store_request(
-                    conversation, place, request.messages, links, first=len(links) if with_seqs else LOOKED_UP_FIRST
+                    conversation, exchange, place, request.messages, links, first=first
                 )
                 self._journal_instructions(conversation, request)
             else:
@@ -132,6 +133,7 @@ class Recorder:
     def _store_request(
         self,
         conversation: Conversation,
+        exchange: Exchange,
         place: Place,
         messages: Sequence[WireMessage],
         links: Sequence[Link],
@@ -150,9 +152,13 @@ class Recorder:
             return found.seq, 0, seqs
         if found.is_boundary:
             self._record_boundary(conversation, messages, links, found)
+        head = conversation.head_seq
+        is_late = head != found.seq and self._is_late(conversation, exchange)
         self._move_head(conversation, found.seq, reason="gateway: another branch")
         new = [(messages[at].place, messages[at], links[at].key) for at in found.new]
         seq, appended = self._append(conversation, new)
+        if is_late:
+            self._move_head(conversation, head, reason="gateway: recorded late")
         return seq or found.seq, len(appended), seqs | appended
 
     def _stored(
@@ -209,6 +215,11 @@ class Recorder:
         HostCompaction.from_settings(self.scope).record_boundary(
             conversation_id=conversation.pk, host_reference=links[found.new[0]].key, last_seq=found.seq
         )
+
+    def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
+        """Whether a later request of the conversation was recorded before, as after an outage."""
+        rows = GatewayExchange.objects.filter(workspace_id=conversation.workspace_id, conversation=conversation)
+        return rows.filter(side="", received_at__gt=exchange.received_at).exists()
 
     def _move_head(self, conversation: Conversation, seq: int, *, reason: str) -> None:
         if conversation.head_seq != seq:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -126,7 +127,7 @@ class Recordings:
         if pending.is_unreadable:
             EXCHANGES.labels("passed").inc()
             return
-        await self._keep(serialized(pending.exchange, outcome))
+        await self._keep(serialized(pending.exchange, outcome), received_at=pending.exchange.received_at)
 
     async def _is_recorded(self, pending: Pending, outcome: Outcome) -> bool:
         recorded = await pending.task
@@ -175,9 +176,9 @@ class Recordings:
 
     # The spool
 
-    async def _keep(self, data: bytes) -> None:
+    async def _keep(self, data: bytes, *, received_at: datetime) -> None:
         try:
-            await asyncio.to_thread(self.spool.add, data)
+            await asyncio.to_thread(self.spool.add, data, received_at=received_at)
             EXCHANGES.labels("spooled").inc()
         except OSError as refusal:
             kept = sum(map(len, self.unspooled))
