@@ -116,12 +116,14 @@ class Transcript(NamedTuple):
     parent_of: Callable[[Row], str] = lambda line: ""
     # The ids of a line and of the one that it follows, "" for none; None where the order of the file counts.
     place_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
+    # The program that writes them.
+    name: str = ""
 
 
 TRANSCRIPTS = (
     Transcript(claude_code.is_line, claude_code.session_of, claude_code.from_claude_code, claude_code.parent_of),
     Transcript(codex.is_line, codex.session_of, codex.from_codex),
-    Transcript(pi.is_line, pi.session_of, pi.from_pi, place_of=pi.place_of),
+    Transcript(pi.is_line, pi.session_of, pi.from_pi, place_of=pi.place_of, name="pi"),
 )
 
 

@@ -19,6 +19,7 @@ from conversations.formats.foreign_rows import (
     Fields,
     a_call,
     a_result,
+    as_it_came,
     is_result,
     mark,
     marked,
@@ -84,7 +85,7 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
 
 def to_anthropic(record: MessageRecord) -> dict[str, Any]:
     """Return the row of a message, which is the same row if it came in this form."""
-    return with_kept(_plain(record), record.metadata, NOTE)
+    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of
+from conversations.formats.foreign_rows import Fields, as_it_came, noted, restored, split_note, timestamp_of
 from conversations.formats.openai_chat import parsed, unparsed
 from conversations.formats.openai_responses import RESULT, from_openai_responses, to_openai_responses
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -52,6 +52,7 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
 
 def to_codex(record: MessageRecord) -> dict[str, Any]:
     """Return the line that a message came as."""
+    record = as_it_came(record)
     metadata, rest = split_note(record.metadata, NOTE)
     item = to_openai_responses(replace(record, metadata=metadata))
     if wrapping := metadata.get(_WRAPPED):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from conversations.content.flattening import flattened
 from conversations.content.json_values import NOUNS, noun_of
-from conversations.types import NewMessage, NewPart, PartType
+from conversations.types import MessageRecord, NewMessage, NewPart, PartType
 
 # The media type and the base64 of an attachment that is its own address.
 DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
@@ -25,6 +25,18 @@ DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 NO_TIME = "the time of recording"
 _KEYS = {"add": dict, "drop": list, "inside": dict}
 _Noted = TypeVar("_Noted", NewMessage, NewPart)
+
+
+def is_bookkeeping(part: NewPart) -> bool:
+    """Whether compaction wrote this part for itself."""
+    return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
+
+
+def as_it_came(record: MessageRecord) -> MessageRecord:
+    """The message without what compaction has noted on it since."""
+    if not any(map(is_bookkeeping, record.parts)):
+        return record
+    return replace(record, parts=tuple(part for part in record.parts if not is_bookkeeping(part)))
 
 
 @dataclass(frozen=True)

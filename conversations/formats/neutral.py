@@ -18,7 +18,16 @@ from typing import Any
 from conversations.content.flattening import flattened
 from conversations.content.json_values import noun_of
 from conversations.content.lossless_values import is_bounded_decimal
-from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of, with_kept, written
+from conversations.formats.foreign_rows import (
+    Fields,
+    is_bookkeeping,
+    noted,
+    restored,
+    split_note,
+    timestamp_of,
+    with_kept,
+    written,
+)
 from conversations.formats.rendered import Item, Rendered
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -127,16 +136,11 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
     return {
         "role": message.role.value,
         "content": message.content,
-        "parts": [_item_of(part) for part in message.parts if not _is_bookkeeping(part)],
+        "parts": [_item_of(part) for part in message.parts if not is_bookkeeping(part)],
         "created_at": written(message.created_at),
         **({} if message.author is None else {"author": message.author}),
         **({"meta": dict(metadata)} if metadata else {}),
     }
-
-
-def _is_bookkeeping(part: NewPart) -> bool:
-    """Whether compaction wrote this part for itself."""
-    return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
 
 
 def _part_of(item: Fields) -> NewPart:

@@ -19,6 +19,7 @@ from conversations.formats.foreign_rows import (
     Fields,
     a_call,
     a_result,
+    as_it_came,
     as_results,
     mark,
     marked,
@@ -103,7 +104,7 @@ def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
     Reasoning and bookkeeping of other messages have no place in it. Raises ValueError for a message with the results of
     several calls, which takes several chat messages.
     """
-    return with_kept(_plain(record), record.metadata, NOTE)
+    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from conversations.formats.foreign_rows import (
     Fields,
     a_call,
     a_result,
+    as_it_came,
     as_results,
     mark,
     marked,
@@ -105,7 +106,7 @@ def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
     Raises ValueError for a message with several calls or results, or with a call beside other words, which takes
     several items.
     """
-    return with_kept(_plain(record), record.metadata, NOTE)
+    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from conversations.formats.foreign_rows import (
     Fields,
     a_call,
     a_result,
+    as_it_came,
     as_results,
     is_result,
     noted,
@@ -77,7 +78,7 @@ def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
 
 def to_pi(record: MessageRecord) -> dict[str, Any]:
     """Return the line that a message came as."""
-    return with_kept(_plain(record), record.metadata, NOTE)
+    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
 
 def _message(row: Fields) -> NewMessage:

@@ -28,6 +28,7 @@ from conversations.formats.origin import project_of
 from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
+from lcmsite.importing.plugin_sessions import PREFIXES
 
 # The prefix of keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
@@ -60,6 +61,9 @@ class Entry:
     lines: tuple[Mapping[str, Any], ...] = ()
     # The session that the file is of; empty if its lines are nothing but messages.
     file_session_id: str = ""
+    # The program whose plugin may have recorded it already, and what that program has of it.
+    program: str = ""
+    row: Any = field(default=None, repr=False)
 
 
 @dataclass
@@ -168,7 +172,8 @@ class History:
             if document.is_finished:
                 self._lines_behind.append(value)
             sessions = document.sessions_of(value, self.path.resolve())
-            yield from self._of_sessions(where, sessions, is_whole=document.is_finished)
+            program = document.name if document.name in PREFIXES and not self.session else ""
+            yield from self._of_sessions(where, sessions, is_whole=document.is_finished, program=program)
         elif isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
             named = value.get("session_id")
             for place, row in enumerate(value["messages"], start=1):
@@ -179,16 +184,18 @@ class History:
         else:
             yield self._entry(where or "line 1", value, self.stem)
 
-    def _of_sessions(self, where: str, sessions: Iterator[HostSession], *, is_whole: bool = False) -> Iterator[Entry]:
+    def _of_sessions(
+        self, where: str, sessions: Iterator[HostSession], *, is_whole: bool = False, program: str = ""
+    ) -> Iterator[Entry]:
         try:
             for session in sessions:
                 self._is_known = True
                 self.passed_over.update(session.passed_over)
-                yield from self._of_session(where, session, is_whole)
+                yield from self._of_session(where, session, is_whole, program)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
 
-    def _of_session(self, where: str, session: HostSession, is_whole: bool) -> Iterator[Entry]:
+    def _of_session(self, where: str, session: HostSession, is_whole: bool, program: str) -> Iterator[Entry]:
         session_id = self.session or session.session_id
         keys = {"": "", **{each.id: _key(session_id, "id", each.id) for each in session.messages if each.id}}
         for place, each in enumerate(session.messages, start=1):
@@ -205,6 +212,8 @@ class History:
                 head=keys[session.head],
                 lines=self.take_lines(),
                 file_session_id=session_id if is_whole else "",
+                program=program,
+                row=each.row,
             )
 
     def _of_transcript(self, where: str, line: dict[str, Any], transcript: Transcript) -> Iterator[Entry]:
@@ -244,6 +253,8 @@ class History:
             after=after,
             lines=self.take_lines(),
             file_session_id=self._file_session_id,
+            program=transcript.name if transcript.name in PREFIXES and not self.session else "",
+            row=line,
         )
 
     def take_lines(self) -> tuple[Mapping[str, Any], ...]:

@@ -15,9 +15,11 @@ from conversations.errors import Conflict, Invalid
 from conversations.formats.abridged import Place, abridged
 from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore
+from conversations.store.injected import screened
 from conversations.store.journal_files import JournalFiles
 from conversations.types import ConversationRecord
 from lcmsite.importing.history import Entry, History
+from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import require_continued
 
 BATCH = 500
@@ -52,6 +54,9 @@ class Importer:
     project: str = ""
     _found: dict[str, ImportedConversation] = field(default_factory=dict)
     _is_compared: bool = False
+    # By session, whether a plugin of its host has recorded it; and there, the plugin's keys by those of the file.
+    _recorded: dict[str, bool] = field(default_factory=dict)
+    _plugin_keys: dict[str, dict[str, str]] = field(default_factory=dict)
     # By the session in whose journal they are.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
 
@@ -65,7 +70,12 @@ class Importer:
         entries = self.history.entries()
         while batch := list(islice(entries, size)):
             with transaction.atomic():
-                self._write(batch)
+                self._write([each for entry in batch for each in self._as_recorded(entry)])
+        for session_id, keys in self._plugin_keys.items():
+            conversation = self._found.get(session_id)
+            if conversation is not None and conversation.created:
+                # Of what the plugin missed, a branch may have been left again.
+                self._move_head(conversation, next(reversed(keys.values())))
         if behind := self.history.take_lines():
             for file in self._files.values():
                 self._keep_lines(file, behind)
@@ -81,6 +91,46 @@ class Importer:
                 self._append(conversation, run if run[0].after is None else self._moved_to(conversation, run))
             if entries[0].head and conversation.created:
                 self._move_head(conversation, entries[0].head)
+
+    def _as_recorded(self, entry: Entry) -> Iterator[Entry]:
+        """Yield a message as the plugin of its host has it, where that has recorded the session."""
+        parent = entry.parent_session_id
+        if self._is_recorded(entry.program, parent):
+            parent = f"{PREFIXES[entry.program]}{parent}"
+        if not self._is_recorded(entry.program, entry.session_id):
+            yield replace(entry, parent_session_id=parent)
+            return
+        session_id = f"{PREFIXES[entry.program]}{entry.session_id}"
+        keys = self._plugin_keys.setdefault(session_id, {"": ""})
+        # The newest key is the last: the order of the file counts where the host says nothing.
+        newest = next(reversed(keys.values())) if entry.after is None else keys.get(entry.after, "")
+        # What LCM injected has no place in the store, so nothing may follow it.
+        for message in screened(plugin_messages(entry.program, entry.row)).messages:
+            key = message.idempotency_key or ""
+            yield replace(
+                entry,
+                session_id=session_id,
+                parent_session_id=parent,
+                message=message,
+                key=key,
+                after=newest,
+                head="",
+                # The journal has the lines of files that imports alone have read.
+                lines=(),
+                file_session_id="",
+            )
+            newest = key
+        keys.pop(entry.key, None)
+        keys[entry.key] = newest
+
+    def _is_recorded(self, program: str, session_id: str) -> bool:
+        """Whether a plugin of this program has recorded this session."""
+        if not program or not session_id:
+            return False
+        name = f"{PREFIXES[program]}{session_id}"
+        if name not in self._recorded:
+            self._recorded[name] = self.store.scope.narrow(Conversation.objects.filter(session_id=name)).exists()
+        return self._recorded[name]
 
     def _kept_whole(self, batch: list[Entry]) -> Iterator[Entry]:
         """Keep the host's lines in the journal, and yield entries that fit messages."""

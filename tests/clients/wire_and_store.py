@@ -188,13 +188,17 @@ def differences(wanted: Mapping[bytes, Known], kept: Kept, answers: Sequence[Seq
 def missing_words(requests: Iterable[Request], kept: Kept) -> list[str]:
     """Texts of requests, to the letter, that LCM has neither in a message nor in the journal."""
     sent = {text for request in requests for row in rows_of(request.json) for text in strings_in(row)}
-    cut = [text for _, text in kept.broken]
-    return sorted(text[:300] for text in sent - kept.words if not any(_is_in(text, each) for each in ["", *cut]))
+    # Agents write the input of a call anew: it is the same JSON, with other blanks.
+    inputs = {_same_input(text) for text in kept.words if text.startswith("{")}
+    missing = (text for text in sent - kept.words if text.strip() and _same_input(text) not in inputs)
+    # Of an answer that was broken off, LCM may have more than the agent.
+    begun = tuple(words for _, words in kept.broken)
+    return sorted(text[:300] for text in missing if not any(each.startswith("".join(text.split())) for each in begun))
 
 
-def _is_in(text: str, cut: str) -> bool:
-    """Whether it is nothing but blanks, or what an agent kept of an answer that was cut off."""
-    return cut.startswith("".join(text.split()))
+def _same_input(text: str) -> str:
+    value = _value(text)
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else text
 
 
 def strings_in(value: Any) -> Iterator[str]:

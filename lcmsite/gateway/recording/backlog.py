@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -62,7 +63,7 @@ class Backlog:
     threads: ThreadPoolExecutor
     # How many exchanges of a lane wait, here or on their way here.
     waiting: Counts[str] = field(default_factory=Counts)
-    in_memory: deque[tuple[str, bytes]] = field(default_factory=deque)
+    in_memory: deque[tuple[str, datetime, bytes]] = field(default_factory=deque)
     put_off: dict[str, PutOff] = field(default_factory=dict)
     # Exchanges that the database has taken, here or at once.
     recorded: int = 0
@@ -72,31 +73,30 @@ class Backlog:
         await asyncio.to_thread(self.spool.open)
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
 
-    async def keep(self, lane: str, data: bytes) -> None:
+    async def keep(self, lane: str, received_at: datetime, data: bytes) -> None:
         """Keep an exchange of a lane that waits already, durably if possible."""
         try:
-            await asyncio.to_thread(self.spool.add, data, lane=lane)
+            await asyncio.to_thread(self.spool.add, data, lane=lane, received_at=received_at)
             EXCHANGES.labels("spooled").inc()
         except OSError as refusal:
             reason = type(refusal).__name__
-            if sum(len(each) for _, each in self.in_memory) + len(data) > MOST_IN_MEMORY:
+            if sum(len(each) for *_, each in self.in_memory) + len(data) > MOST_IN_MEMORY:
                 EXCHANGES.labels("lost").inc()
                 logger.error("gateway_exchange_lost", reason=reason)
                 self.release(lane)
                 return
-            self.in_memory.append((lane, data))
+            self.in_memory.append((lane, received_at, data))
             logger.warning("gateway_spool_refused", reason=reason, kept_in_memory=len(self.in_memory))
 
     def close(self) -> None:
         """Keep what is in memory in the spool, now that this process ends."""
         while self.in_memory:
-            lane, data = self.in_memory.popleft()
-            self.keep_now(lane, data)
+            self.keep_now(*self.in_memory.popleft())
 
-    def keep_now(self, lane: str, data: bytes) -> None:
+    def keep_now(self, lane: str, received_at: datetime, data: bytes) -> None:
         """Keep an exchange of a process that ends; what cannot be kept is lost."""
         try:
-            self.spool.add(data, lane=lane)
+            self.spool.add(data, lane=lane, received_at=received_at)
             EXCHANGES.labels("spooled").inc()
         except OSError as refusal:
             EXCHANGES.labels("lost").inc()
@@ -132,12 +132,12 @@ class Backlog:
             await asyncio.to_thread(path.unlink if is_recorded else partial(self.spool.reject, path))
             self._done(lane, is_recorded=bool(is_recorded))
             self.put_off.pop(path.name, None)
-        for lane, data in list(self.in_memory):
+        for lane, received_at, data in list(self.in_memory):
             is_recorded = None if lane in lanes else await self.in_thread(partial(_replayed, data))
             if is_recorded is None:
                 lanes.setdefault(lane, time.monotonic() + PUT_OFF_SECONDS[0])
                 continue
-            self.in_memory.remove((lane, data))
+            self.in_memory.remove((lane, received_at, data))
             self._done(lane, is_recorded=is_recorded)
         return max(0.1, min(lanes.values()) - time.monotonic()) if lanes else None
 

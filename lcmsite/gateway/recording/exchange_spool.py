@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -43,12 +44,12 @@ class Spool:
             with suppress(OSError):
                 self.reject(path)
 
-    def add(self, data: bytes, *, lane: str) -> None:
-        """Keep an exchange of a lane, durably; OSError if there is no room."""
+    def add(self, data: bytes, *, lane: str, received_at: datetime) -> None:
+        """Keep an exchange of a lane, durably, in the order of the requests; OSError if there is no room."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size() + len(data) > self.most_bytes:
             raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
-        name = f"{time.time_ns():020d}-{lane}-{secrets.token_hex(4)}"
+        name = f"{int(received_at.timestamp() * 1e9):020d}-{lane}-{secrets.token_hex(4)}"
         temporary = self.directory / f"{name}{_UNFINISHED}"
         try:
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -87,8 +87,9 @@ class Recorder:
             links = list(links_of((message.digest for message in request.messages), after=place.chain))
             chain = links[-1].chain if links else place.chain
             if side is None:
+                first = len(links) if with_seqs else LOOKED_UP_FIRST
                 seq, stored, seqs = self._store_request(
-                    conversation, place, request.messages, links, first=len(links) if with_seqs else LOOKED_UP_FIRST
+                    conversation, exchange, place, request.messages, links, first=first
                 )
                 self._journal_instructions(conversation, request)
             else:
@@ -137,6 +138,7 @@ class Recorder:
     def _store_request(
         self,
         conversation: Conversation,
+        exchange: Exchange,
         place: Place,
         messages: Sequence[WireMessage],
         links: Sequence[Link],
@@ -155,9 +157,13 @@ class Recorder:
             return found.seq, 0, seqs
         if found.is_boundary:
             self._record_boundary(conversation, messages, links, found)
+        head = conversation.head_seq
+        is_late = head != found.seq and self._is_late(conversation, exchange)
         self._move_head(conversation, found.seq, reason="gateway: another branch")
         new = [(messages[at].place, messages[at], links[at].key) for at in found.new]
         seq, appended = self._append(conversation, new)
+        if is_late:
+            self._move_head(conversation, head, reason="gateway: recorded late")
         return seq or found.seq, len(appended), seqs | appended
 
     def _stored(
@@ -215,6 +221,11 @@ class Recorder:
             conversation_id=conversation.pk, host_reference=links[found.new[0]].key, last_seq=found.seq
         )
 
+    def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
+        """Whether a later request of the conversation was recorded before, as after an outage."""
+        rows = GatewayExchange.objects.filter(workspace_id=conversation.workspace_id, conversation=conversation)
+        return rows.filter(side="", received_at__gt=exchange.received_at).exists()
+
     def _move_head(self, conversation: Conversation, seq: int, *, reason: str) -> None:
         if conversation.head_seq != seq:
             self.branches.move_head(conversation_id=conversation.pk, head_seq=seq, reason=reason)
@@ -251,10 +262,7 @@ class Recorder:
         return chain, seq
 
     def _kept_of(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
-        """The seq of what the agent kept of an answer that was cut off.
-
-        It is there where the agent's next request was recorded first.
-        """
+        """The seq of what the agent kept of an answer that was cut off, if its next request was recorded first."""
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()
         is_kept = found is not None and found[1] == Role.ASSISTANT and is_begun_alike(answer, found[2] or "")

@@ -92,7 +92,8 @@ class Recordings:
             self.replaying.cancel()
         for task, (pending, ended) in list(self.ending.items()):
             task.cancel()
-            self.backlog.keep_now(pending.lane, serialized(pending.exchange, ended()))
+            exchange = pending.exchange
+            self.backlog.keep_now(pending.lane, exchange.received_at, serialized(exchange, ended()))
         self.backlog.close()
         self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
@@ -147,7 +148,7 @@ class Recordings:
             return
         self._hold(pending)
         data = await asyncio.to_thread(serialized, pending.exchange, outcome)
-        await self.backlog.keep(pending.lane, data)
+        await self.backlog.keep(pending.lane, pending.exchange.received_at, data)
         self.wake.set()
 
     async def _is_recorded(self, pending: Pending, outcome: Outcome) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import operator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from conversations.formats import TRANSCRIPTS, transcript_of
 from conversations.formats.neutral import from_neutral, to_neutral
-from conversations.types import Role
+from conversations.types import PartRecord, PartType, Role
 from tests.conversations.interchange.forms import AT, PICTURE, READ, WRITE, an_answer, comes_back, of_blocks, round_trip
 from tests.conversations.real_data import DATA, conversation_files, needs_data, original_files, rows_of
 from tests.conversations.records import as_stored
@@ -271,3 +272,25 @@ def test_a_real_conversation_comes_back_from_the_store_key_for_key():
     stored = store.list_messages(conversation_id=conversation.conversation_id, limit=len(rows) + 1)
     session_id, first_seq = rows[0]["session_id"], rows[0]["seq"]
     assert [to_neutral(record, session_id=session_id, first_seq=first_seq) for record in stored] == rows
+
+
+@pytest.mark.parametrize(
+    ("form", "row"),
+    [
+        ("chat", {"role": "assistant", "content": "It is 5433."}),
+        ("responses", {"role": "assistant", "content": "It is 5433."}),
+        ("responses", {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"}),
+        ("anthropic", {"role": "assistant", "content": "It is 5433."}),
+        ("codex", {"timestamp": AT, "type": "response_item", "payload": {"role": "user", "content": "Which port?"}}),
+        ("pi", {"type": "message", "timestamp": AT, "message": {"role": "user", "content": "Which port?"}}),
+    ],
+)
+def test_a_message_on_which_compaction_made_a_note_comes_back_as_it_came(form, row):
+    record = as_stored(READ[form](row))
+    note = PartRecord(
+        part_type=PartType.COMPACTION, is_synthetic=True, is_ignored=True, ordinal=len(record.parts), message_id=1
+    )
+
+    written = WRITE[form](replace(record, parts=(*record.parts, note)))
+
+    assert written == row

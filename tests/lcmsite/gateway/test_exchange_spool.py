@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,27 +14,38 @@ def spool(tmp_path):
     return Spool.below(tmp_path, most_bytes=100)
 
 
+def add(spool, data, *, lane="a", seconds=0):
+    spool.add(data, lane=lane, received_at=datetime.now(UTC) + timedelta(seconds=seconds))
+
+
 def rejected(spool):
     return sorted(path.read_bytes() for path in spool.directory.glob("rejected/*"))
 
 
 def test_exchanges_come_out_as_they_went_in_and_no_more_than_fit(spool):
     for text in (b"one" * 10, b"two" * 10, b"three"):
-        spool.add(text, lane="a")
+        add(spool, text)
 
     with pytest.raises(SpoolFull):
-        spool.add(b"x" * 36, lane="a")
+        add(spool, b"x" * 36)
 
     assert [path.read_bytes() for path in spool.in_order()] == [b"one" * 10, b"two" * 10, b"three"]
     assert spool.size() == 65
 
 
+def test_they_are_in_the_order_of_the_requests(spool):
+    for data, seconds in ((b"second", 1), (b"first", 0), (b"third", 2)):
+        add(spool, data, seconds=seconds)
+
+    assert [path.read_bytes() for path in spool.in_order()] == [b"first", b"second", b"third"]
+
+
 def test_what_was_put_aside_takes_no_room_and_is_bounded_by_itself(spool):
     for number in range(5):
-        spool.add(b"%d" % number * 40, lane="a")
+        add(spool, b"%d" % number * 40)
         spool.reject(spool.in_order()[0])
 
-    spool.add(b"x" * 100, lane="b")
+    add(spool, b"x" * 100, lane="b")
 
     assert rejected(spool) == [b"3" * 40, b"4" * 40]
     assert (spool.size(), spool.rejected_size()) == (100, 80)
@@ -41,7 +53,7 @@ def test_what_was_put_aside_takes_no_room_and_is_bounded_by_itself(spool):
 
 def test_what_was_put_aside_long_ago_goes(spool):
     for text in (b"old", b"new"):
-        spool.add(text, lane="a")
+        add(spool, text)
         [path] = spool.in_order()
         if text == b"old":
             os.utime(path, (0, time.time() - REJECTED_SECONDS - 1))
@@ -51,11 +63,11 @@ def test_what_was_put_aside_long_ago_goes(spool):
 
 
 def test_what_a_killed_process_wrote_in_part_is_put_aside(spool):
-    spool.add(b"whole", lane="a")
+    add(spool, b"whole")
     (spool.directory / "00000000000000000001-a-ffff.part").write_bytes(b"who" * 30)
 
     spool.open()
-    spool.add(b"x" * 90, lane="a")
+    add(spool, b"x" * 90)
 
     assert [path.read_bytes() for path in spool.in_order()] == [b"whole", b"x" * 90]
     assert rejected(spool) == [b"who" * 30]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
@@ -12,6 +13,7 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.store.injected import marked
 from conversations.store.journal import Journal
+from conversations.store.paths import branches_of
 from conversations.types import NewMessage, ParentLink, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recorder import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
@@ -19,7 +21,17 @@ from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
-from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, read_answer, results, user, words
+from tests.lcmsite.gateway.sessions import (
+    CLAUDE,
+    SESSION,
+    an_agent,
+    body_of,
+    conversation,
+    read_answer,
+    results,
+    user,
+    words,
+)
 
 pytestmark = pytest.mark.django_db
 EVERY = pytest.mark.parametrize("surface", Surface)
@@ -154,6 +166,26 @@ def test_an_agent_that_goes_on_before_its_broken_answer_is_recorded_stays_where_
     texts = [long.text[:12].strip()] if keeps else []
     assert words(conversation()) == ["Tell me", *texts, "Go on", "On.", "More", "Further."]
     assert len(words(conversation(), active=False)) == 6
+
+
+@EVERY
+def test_a_request_that_is_recorded_late_gets_its_place_and_leaves_the_head_where_it_is(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("one"), answer=Answer("A"))
+    history = [*agent.rows, user("elsewhere")]
+    # It waits for the database, while the agent goes on.
+    late = Exchange(
+        str(uuid4()), datetime.now(UTC), agent.key, surface, Task.GENERATE, agent.headers,
+        json.dumps(body_of(surface, history)).encode(),
+    )  # fmt: skip
+    agent.ask(user("two"), answer=Answer("B"))
+
+    agent.recorder.record_request(late)
+
+    found = conversation()
+    assert words(found) == ["one", "A", "two", "B"]
+    assert words(found, active=False)[-1] == "elsewhere"
+    assert {branch.first_seq: branch.follows_seq for branch in branches_of(found)}[5] == 2
 
 
 @EVERY

@@ -1,0 +1,131 @@
+"""The messages that LCM's plugins for OpenCode and pi make of a session, made of the host's own file.
+
+A plugin stores a session under a name and with keys of its own. A file of the same session goes on where the plugin
+ended, so nothing is stored twice. The same is written in `clients/plugins/opencode/lcm.js` and
+`clients/plugins/pi/lcm.ts`. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.formats.neutral import from_neutral
+from conversations.types import NewMessage
+
+Row = Mapping[str, Any]
+
+# How the plugin of each program names its sessions.
+PREFIXES = {"OpenCode": "opencode:", "pi": "pi:"}
+_ENDED = ("completed", "error")
+_KEY_OF_PI = ("role", "content", "timestamp", "toolCallId", "command", "output", "summary")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def plugin_messages(program: str, row: Row) -> list[NewMessage]:
+    """What a plugin makes of one message of its host, each with its key.
+
+    Nothing of what it leaves out, and of what it could not read.
+    """
+    try:
+        rows = list(_of_opencode(row) if program == "OpenCode" else _of_pi(row))
+        return [replace(from_neutral(neutral), idempotency_key=key) for key, neutral in rows]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return []
+
+
+def _of_opencode(row: Row) -> Iterator[tuple[str, Row]]:
+    info, parts = row["info"], row["parts"]
+    tools = [part for part in parts if part["type"] == "tool"]
+    is_done = info["time"].get("completed") and all(part["state"]["status"] in _ENDED for part in tools)
+    if info["role"] != "user" and not is_done:
+        return
+    shown, results = [], []
+    for part in parts:
+        match part["type"]:
+            case "text" if not part.get("ignored"):
+                shown.append({"type": "text", "text": part["text"]})
+            case "reasoning":
+                shown.append({"type": "reasoning", "text": part["text"]})
+            case "file":
+                shown.append(_given(type="image", mime=part["mime"], url=part["url"], name=part.get("filename")))
+            case "tool":
+                state, named = part["state"], {"id": part["callID"], "name": part["tool"]}
+                shown.append({"type": "tool_call", **named, "input": state.get("input") or {}})
+                is_error = state["status"] == "error"
+                text = state.get("error" if is_error else "output") or ""
+                results.append({"type": "tool_result", **named, "text": text, "is_error": is_error})
+    begun = {"created_at": _moment(info["time"]["created"])}
+    key = f"opencode:{info['id']}"
+    yield key, {"role": info["role"], **begun, "content": _texts(shown, "text"), "parts": shown}
+    if results:
+        content = "\n".join(each["text"] for each in results)
+        yield f"{key}:results", {"role": "tool", **begun, "content": content, "parts": results}
+
+
+def _of_pi(line: Row) -> Iterator[tuple[str, Row]]:
+    if line["type"] != "message":
+        return
+    message = line["message"]
+    given = message.get("content")
+    if given is None:
+        given = "\n".join(filter(None, (message.get(name) for name in ("command", "output", "summary"))))
+    blocks = [{"type": "text", "text": given}] if isinstance(given, str) else given
+    parts = [_block_of_pi(block) for block in blocks]
+    row: dict[str, Any] = {"created_at": _moment(message["timestamp"])}
+    if message["role"] == "toolResult":
+        text = _texts(blocks, "text")
+        named = {"id": message["toolCallId"], "name": message["toolName"]}
+        result = {"type": "tool_result", **named, "text": text, "is_error": bool(message.get("isError"))}
+        images = [part for part in parts if part["type"] == "image"]
+        row |= {"role": "tool", "content": text, "parts": [result, *images]}
+    else:
+        role = "assistant" if message["role"] == "assistant" else "user"
+        row |= {"role": role, "content": _texts(parts, "text"), "parts": parts}
+    yield _key_of_pi(message), row
+
+
+def _block_of_pi(block: Row) -> dict[str, Any]:
+    match block["type"]:
+        case "thinking":
+            return {"type": "reasoning", "text": block["thinking"]}
+        case "toolCall":
+            return {"type": "tool_call", "id": block["id"], "name": block["name"], "input": block["arguments"]}
+        case "image":
+            mime = block["mimeType"]
+            return {"type": "image", "mime": mime, "url": f"data:{mime};base64,{block['data']}"}
+    return {"type": "text", "text": block.get("text") or ""}
+
+
+def _key_of_pi(message: Row) -> str:
+    """The hash of what pi knows a message by, written as JavaScript writes it."""
+    known = [_as_javascript(message.get(name)) for name in _KEY_OF_PI]
+    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+    text = _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return f"pi:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+
+
+def _as_javascript(value: Any) -> Any:
+    """The value with numbers that JavaScript writes as whole ones."""
+    if isinstance(value, dict):
+        return {key: _as_javascript(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_javascript(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
+
+
+def _texts(pieces: list[Any], kind: str) -> str:
+    return "\n".join(each.get("text") or "" for each in pieces if each["type"] == kind)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _moment(milliseconds: float) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,264 @@
+"""OpenCode and pi as programs that stay: one process for many turns, spoken to as their own clients do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.clients.live_programs import SECONDS, Lines, own_environment
+from tests.clients.programs import agent_program
+from tests.lcmsite.operating import eventually, free_port
+
+# What pi has for people at a terminal alone: its tree; and a result as long as a tool likes.
+EXTENSION = r"""
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export default function (pi: any) {
+  pi.registerCommand("back", {
+    description: "Leave the newest prompt for another",
+    handler: async (_args: string, ctx: any) => {
+      const asked = ctx.sessionManager.getBranch().filter((each: any) => each.message?.role === "user");
+      await ctx.navigateTree(asked[asked.length - 1].id);
+    },
+  });
+  pi.registerTool({
+    name: "read_all",
+    label: "Read all",
+    description: "Read a file to its end",
+    parameters: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+    execute: async (_id: string, { name }: any, _signal: any, _update: any, ctx: any) => {
+      return { content: [{ type: "text", text: readFileSync(join(ctx.cwd, name), "utf8") }], details: {} };
+    },
+  });
+  pi.registerTool({
+    name: "lcm_grep",
+    label: "Search LCM",
+    description: "Search everything that was said",
+    parameters: { type: "object", properties: { query: { type: "string" } }, required: ["query"] },
+    execute: async (_id: string, given: any) => {
+      const answer = await fetch(process.env.LCM_MCP_URL!, {
+        method: "POST",
+        headers: {
+          Authorization: `Bearer ${process.env.LCM_TOKEN}`,
+          "Content-Type": "application/json",
+          Accept: "application/json, text/event-stream",
+        },
+        body: JSON.stringify({
+          jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "lcm_grep", arguments: given },
+        }),
+      });
+      const text = await answer.text();
+      const data = text.startsWith("{") ? text : text.split("\n").find((line) => line.startsWith("data:"))!.slice(5);
+      return { content: JSON.parse(data).result.content, details: {} };
+    },
+  });
+}
+"""
+
+
+@dataclass
+class OpenCode:
+    """A session of OpenCode, spoken to through its server."""
+
+    home: Path
+    # Of the API, with its version.
+    url: str
+    headers: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    window: int = 200_000
+    session: str = ""
+    asked: list[str] = field(default_factory=list)
+    process: subprocess.Popen[bytes] | None = None
+    port: int = 0
+    under_way: Future[dict[str, Any]] | None = None
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+
+    def start(self) -> None:
+        """Begin a session, or go on with it."""
+        self._configure()
+        project = self.home / "project"
+        project.mkdir(exist_ok=True)
+        self.port = free_port()
+        with (self.home / "opencode.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [agent_program("opencode"), "serve", "--port", str(self.port)],
+                env=own_environment(
+                    self.home,
+                    OPENCODE_DISABLE_MODELS_FETCH="1",
+                    OPENCODE_DISABLE_AUTOUPDATE="1",
+                    OPENCODE_DISABLE_LSP_DOWNLOAD="1",
+                    **self.environment,
+                ),
+                cwd=project,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        eventually(self._is_served, seconds=SECONDS)
+        if not self.session:
+            self.session = self.ask("POST", "session", {})["id"]
+
+    def say(self, text: str, *, seconds: float = SECONDS) -> str:
+        """Say something, and wait for the end of the turn; its last words."""
+        self.begin(text)
+        return self.finish(seconds=seconds)
+
+    def begin(self, text: str) -> None:
+        body = {"parts": [{"type": "text", "text": text}]}
+        self.under_way = self.threads.submit(self.ask, "POST", f"session/{self.session}/message", body)
+
+    def finish(self, *, seconds: float = SECONDS) -> str:
+        assert self.under_way is not None
+        answer = self.under_way.result(timeout=seconds)
+        if parent := answer["info"].get("parentID"):
+            self.asked.append(parent)
+        texts = [part["text"] for part in answer["parts"] if part["type"] == "text"]
+        return texts[-1] if texts else ""
+
+    def interrupt(self) -> None:
+        self.ask("POST", f"session/{self.session}/abort", {})
+
+    def take_back(self) -> None:
+        """Go back to before the newest turn."""
+        self.ask("POST", f"session/{self.session}/revert", {"messageID": self.asked.pop()})
+
+    def restart(self) -> None:
+        self.end()
+        self.start()
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask the server of this session."""
+        url = f"http://127.0.0.1:{self.port}/{path}"
+        answer = httpx2.request(method, url, json=body, timeout=SECONDS, trust_env=False)
+        assert answer.status_code < 300, answer.text[:1000]
+        return answer.json() if answer.content else None
+
+    def _configure(self) -> None:
+        model = {"name": "fake", "limit": {"context": self.window, "output": 4000}}
+        options = {"baseURL": self.url, "apiKey": "x", "headers": self.headers}
+        settings = {
+            "$schema": "https://opencode.ai/config.json",
+            "model": "fake/fake",
+            "permission": {"*": "allow"},
+            "lsp": False,
+            "formatter": False,
+            # Its results are as long as they are.
+            "tool_output": {"max_lines": 100_000, "max_bytes": 1_000_000},
+            "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"fake": model}}},
+            **self.settings,
+        }
+        path = self.home / ".config/opencode/opencode.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(settings))
+
+    def _is_served(self) -> bool:
+        try:
+            return httpx2.get(f"http://127.0.0.1:{self.port}/session", trust_env=False).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+
+@dataclass
+class Pi:
+    """A session of pi, spoken to line by line."""
+
+    home: Path
+    # Of the API, with its version.
+    url: str
+    headers: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    window: int = 200_000
+    session: str = ""
+    lines: Lines | None = None
+    number: int = 0
+
+    def start(self) -> None:
+        """Begin a session, or go on with it."""
+        self._configure()
+        again = ["--session", self.session] if self.session else []
+        self.lines = Lines(
+            [agent_program("pi"), "--mode", "rpc", "--offline", "--provider", "fake", "--model", "fake", *again],
+            env=own_environment(self.home, **self.environment),
+            cwd=self.home / "project",
+        )
+        self.session = self.ask("get_state")["sessionId"]
+
+    def say(self, text: str, *, seconds: float = SECONDS) -> str:
+        """Say something, and wait for the end of the turn; its last words."""
+        self.begin(text)
+        return self.finish(seconds=seconds)
+
+    def begin(self, text: str) -> None:
+        self.ask("prompt", message=text)
+
+    def finish(self, *, seconds: float = SECONDS) -> str:
+        """Wait for the end of the turn; pi tries again by itself where an answer breaks off."""
+        assert self.lines is not None
+        while True:
+            ended = self.lines.until(lambda event: event["type"] == "agent_end", seconds=seconds)
+            answer = ended["messages"][-1]
+            if answer.get("stopReason") != "error":
+                return "".join(each["text"] for each in answer["content"] if each["type"] == "text")
+
+    def interrupt(self) -> None:
+        self.ask("abort")
+
+    def take_back(self) -> None:
+        """Leave the newest turn for another branch of the session's tree."""
+        self.ask("prompt", message="/back")
+
+    def restart(self) -> None:
+        self.end()
+        self.start()
+
+    def end(self) -> None:
+        if self.lines is not None:
+            self.lines.end()
+            self.lines = None
+
+    def ask(self, command: str, **values: Any) -> dict[str, Any]:
+        """Ask pi for something, and wait until it answers; events of a turn stay for who waits for them."""
+        assert self.lines is not None
+        self.number += 1
+        self.lines.write({"type": command, "id": str(self.number), **values})
+        kept = []
+        while True:
+            event = self.lines.until(lambda event: True)
+            if event["type"] == "response" and event.get("id") == str(self.number):
+                break
+            kept.append(event)
+        for each in [*kept, *self.lines.waiting()]:
+            self.lines.events.put(each)
+        assert event["success"], event
+        return dict(event.get("data") or {})
+
+    def _configure(self) -> None:
+        model = {"id": "fake", "contextWindow": self.window, "maxTokens": 4000}
+        fake = {"baseUrl": self.url, "api": "openai-completions", "apiKey": "x", "headers": self.headers}
+        files = {
+            "models.json": json.dumps({"providers": {"fake": {**fake, "models": [model]}}}),
+            "settings.json": json.dumps({"retry": {"baseDelayMs": 200}}),
+            "extensions/at_hand.ts": EXTENSION,
+        }
+        for name, text in files.items():
+            path = self.home / ".pi/agent" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
