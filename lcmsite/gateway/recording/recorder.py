@@ -24,7 +24,7 @@ from conversations.scope import Scope
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.locating import Place, place_of
+from lcmsite.gateway.recording.locating import Place, known_conversation, place_of
 from lcmsite.gateway.recording.prefix_match import Match, Stored, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
@@ -41,6 +41,8 @@ MOST_AT_ONCE = 200
 STATEMENT_TIMEOUT = "5s"
 # What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
 INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
+# What LCM's tools gave the model within answers, each under the seq of the answer that the agent got.
+LOOKUPS = "gateway/lookups"
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,26 @@ class Recorder:
             conversation.pk, conversation.session_id, place.source, side or "", chain, seq, stored, seqs, request
         )
 
+    def known_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
+        """The conversation of a request and the seqs of its messages, by place; nothing is stored.
+
+        Messages that are not stored yet have the seqs that would follow. None if nothing is stored of it.
+        """
+        request = read_request(exchange.surface, parsed_body(exchange.body))
+        conversation_id = known_conversation(exchange, request, self.branches.store)
+        if conversation_id is None:
+            return None
+        conversation = self.scope.conversation(conversation_id)
+        links = list(links_of(message.digest for message in request.messages))
+        stored = self._stored(conversation, request.messages, links, first=len(links)).seqs
+        last = last_known(request.messages, links, stored)
+        if last < 0:
+            return None
+        known = zip(request.messages[: last + 1], links, strict=False)
+        seqs = {message.place: stored[link.key] for message, link in known if link.key in stored}
+        follow = enumerate(request.messages[last + 1 :], start=1)
+        return conversation_id, seqs | {message.place: conversation.next_seq + number for number, message in follow}
+
     def record_answer(self, exchange: Exchange, recorded: Recorded, outcome: Outcome) -> None:
         """Store the answer to a recorded request, once; of an error only its name."""
         answer = outcome.answer
@@ -125,6 +147,9 @@ class Recorder:
                     self._journal_side(conversation, exchange, recorded, answer)
                 elif answer.rows:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
+                    if outcome.lookups is not None and row.answer_seq is not None:
+                        entry = {"uuid": str(row.answer_seq), "type": "lookups", **outcome.lookups}
+                        self._keep(conversation, LOOKUPS, [entry])
             row.save()
 
     # Requests

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +37,8 @@ THREADS = 4
 PATIENCE_SECONDS = 6.0
 # While the database is down, one attempt is made after so long, then after twice as long.
 PAUSES = (0.25, 4.0)
+# A request is sent on before it is read, as both need the interpreter's lock; a slow vendor is not waited for.
+HEAD_START_SECONDS = 0.03
 # Kept in memory where neither database nor disk takes anything.
 MOST_IN_MEMORY = 64 * 1024**2
 SECONDS_TO_FINISH = 8.0
@@ -52,6 +55,9 @@ class Pending:
     exchange: Exchange
     lane: asyncio.Lock
     task: asyncio.Task[Recorded | None]
+    # Set when the client has the beginning of the answer, or waits for the recording.
+    is_forwarded: asyncio.Event = field(default_factory=asyncio.Event)
+    has_begun: bool = False
     # Why it is not recorded yet, as the header says it.
     reason: str = ""
     # Whether no later attempt can record it either.
@@ -92,27 +98,33 @@ class Recordings:
             self.replaying.cancel()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
-    def begin(self, exchange: Exchange, *, lane: str, body: Any, with_seqs: bool = False) -> Pending:
-        """Start to record a request."""
+    def begin(self, exchange: Exchange, *, lane: str, is_awaited: bool) -> Pending:
+        """Start to record a request: at once if that `is_awaited`, else in a moment."""
         lock = self.lanes.get(lane)
         if lock is None:
             lock = self.lanes[lane] = asyncio.Lock()
 
         def record() -> Recorded:
-            return _recorder(exchange).record_request(exchange, body, with_seqs=with_seqs)
+            return _recorder(exchange).record_request(exchange, with_seqs=is_awaited)
 
         async def recorded() -> Recorded | None:
             if self.is_down:
                 pending.reason = "database"
                 return None
             async with lock:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(pending.is_forwarded.wait(), HEAD_START_SECONDS)
+                pending.has_begun = True
                 return await self._attempt(record, pending)
 
         pending = Pending(exchange, lock, self._spawn(recorded()))
+        if is_awaited:
+            pending.is_forwarded.set()
         return pending
 
     def end(self, pending: Pending, outcome: Outcome) -> asyncio.Task[None]:
         """Record what became of a request, or spool the exchange."""
+        pending.is_forwarded.set()
         return self._spawn(self._end(pending, outcome))
 
     async def _end(self, pending: Pending, outcome: Outcome) -> None:
