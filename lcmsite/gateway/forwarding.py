@@ -89,7 +89,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def asked(
+async def open_upstream(
     client: httpx2.AsyncClient,
     *,
     method: str,
@@ -111,7 +111,10 @@ async def asked(
 
 
 def headers_for_client(response: httpx2.Response, *, is_rewritten: bool = False) -> list[Header]:
-    """The upstream's headers without those of the connection; of a rewritten body, without its length and coding."""
+    """The upstream's headers without those of the connection.
+
+    Those of a rewritten body are without its length and coding.
+    """
     left_out = _HOP | _OF_SERVER | (_OF_BODY if is_rewritten else frozenset())
     return [
         (name, value)

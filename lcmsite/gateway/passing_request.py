@@ -16,7 +16,7 @@ import structlog
 
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.gateway.decoding import Decoder, decoded, decoder
-from lcmsite.gateway.forwarding import Header, Watched, asked, forward, headers_for_upstream
+from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream, open_upstream
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
@@ -143,7 +143,7 @@ class PassingRequest:
         return self.assembled.shorter.body
 
     async def _forward(self, body: bytes | AsyncIterator[bytes], watched: Watched, *, is_changed: bool = False) -> None:
-        upstream = self._asked(body, is_changed=is_changed)
+        upstream = self._upstream(body, is_changed=is_changed)
         work = forward(upstream, send=self.send, own_headers=self._own_headers, watched=watched)
         if isinstance(body, bytes):
             await _until_gone(asyncio.create_task(work), self.receive)
@@ -157,17 +157,17 @@ class PassingRequest:
         self.rounds = LookupRounds(
             surface=self.route.surface,
             lookups=Lookups(self.key_hash, room),
-            ask=lambda changed: self._asked(changed, is_changed=True),
+            ask=lambda changed: self._upstream(changed, is_changed=True),
             send=self.send,
             own_headers=self._own_headers,
             watched=watched,
         )
         await _until_gone(asyncio.create_task(self.rounds.answer(body)), self.receive)
 
-    def _asked(
+    def _upstream(
         self, body: bytes | AsyncIterator[bytes], *, is_changed: bool
     ) -> AbstractAsyncContextManager[httpx2.Response]:
-        return asked(
+        return open_upstream(
             self.client,
             method=self.scope["method"],
             url=self.route.url,

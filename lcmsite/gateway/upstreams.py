@@ -34,7 +34,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """A mode, whether a request is refused that cannot be recorded, and who answers lookups."""
+    """A mode, and what goes with it.
+
+    A request that cannot be recorded is refused where the rule `is_closed`.
+    """
 
     mode: Mode = Mode.RECORD
     is_closed: bool = False

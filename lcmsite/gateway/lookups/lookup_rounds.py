@@ -53,7 +53,7 @@ class LookupRounds:
     async def answer(self, body: bytes) -> None:
         """Send the answer to the client; httpx2.HTTPError if the upstream breaks off."""
         shown = shown_answer(self.surface, OFFERED)
-        while (found := await self._asked(body, shown)) is not None:
+        while (found := await self._next_answer(body, shown)) is not None:
             calls = list(calls_in(self.surface, found.rows))
             own = [call for call in calls if call.name not in OFFERED]
             if len(own) == len(calls) or not found.is_complete:
@@ -82,7 +82,7 @@ class LookupRounds:
             shown.go_on(found.tokens_out)
             self.number += 1
 
-    async def _asked(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
+    async def _next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
         """The model's next answer, what may be shown of it sent on.
 
         None for an answer that was passed on as it is, such as an error.
@@ -171,7 +171,7 @@ def _has_hidden(answer: ReadAnswer) -> bool:
 
 
 def _split(data: bytes) -> list[bytes]:
-    """The events in a piece of a stream, each with its blank line; the last is not ended yet."""
+    """The events of a stream, each with its blank line; the last is not ended."""
     found, start = [], 0
     for blank in _BLANK_LINE.finditer(data):
         found.append(data[start : blank.end()])

@@ -1,7 +1,7 @@
-"""One answer for the agent out of several of the model, without calls of LCM's tools. Pure.
+"""Make one answer for the agent out of several of the model. Pure.
 
-Events of a stream pass as they came while nothing has been held back; later ones are numbered on. The end of an answer
-is held until it is known that no other follows.
+Calls of LCM's tools are not in it. Events of a stream pass as they came while nothing has been held back; later ones
+are numbered on. The end of an answer is held until it is known that no other follows.
 """
 
 from __future__ import annotations

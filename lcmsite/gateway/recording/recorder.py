@@ -111,9 +111,10 @@ class Recorder:
         )
 
     def known_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
-        """The conversation of a request and the seqs of its messages, by place; nothing is stored.
+        """The conversation of a request, and its messages' seqs by place.
 
-        Messages that are not stored yet have the seqs that would follow. None if nothing is stored of it.
+        Nothing is stored by this. Messages that are not stored yet have the seqs that would follow. None if none of it
+        is stored.
         """
         request = read_request(exchange.surface, parsed_body(exchange.body))
         conversation_id = known_conversation(exchange, request, self.branches.store)

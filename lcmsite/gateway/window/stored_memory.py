@@ -57,7 +57,7 @@ class StoredMemory:
         )
 
     def looked_up(self) -> dict[int, Any]:
-        """What the gateway looked up for the model, by the seq of the answer that the agent got."""
+        """What the gateway looked up for the model, by the agent's answer's seq."""
         newest = self.conversation.journal_entries.filter(subpath=LOOKUPS, entry__isnull=False).order_by("-position")
         rows = newest.values_list("uuid", "entry")[:_MOST_LOOKUPS]
         return {int(str(seq)): json.loads(str(entry)) for seq, entry in rows}

@@ -1,4 +1,4 @@
-"""Put back what the gateway looked up for the model, which the agent has not seen. Pure.
+"""Put back what the gateway looked up for the model. Pure.
 
 The agent has one answer where the model gave several with calls of LCM's tools between them. The vendor gets these
 again, so that a signed thought is where it was written, and the prefix is the same.
@@ -21,7 +21,7 @@ LookedUp = Mapping[int, Mapping[str, Any]]
 
 
 def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCounter) -> WindowRequest:
-    """The request with the model's own answers in place of what the agent made of them."""
+    """The request with the model's own answers in place of the agent's."""
     if not looked_up:
         return request
     found: list[Entry] = []

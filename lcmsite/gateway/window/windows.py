@@ -105,7 +105,10 @@ async def assemble_recorded(
 
 
 async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembled | None:
-    """Shorten a request that is only counted, as it would be sent; None where that cannot be done."""
+    """Shorten a request that is only counted, as it would be sent.
+
+    None where that cannot be done.
+    """
 
     def assemble(scope: Scope) -> Assembled | None:
         known = Recorder.from_settings(scope).known_seqs(exchange)
