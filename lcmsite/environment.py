@@ -120,7 +120,8 @@ class Deployment:
     gateway_modes: str = checked_text(
         "record",
         "What the gateway does: off, record, dry-run or assemble; after a comma for one upstream, API or key, as in"
-        " `record,anthropic=assemble,key:7=off`. With `+fail_closed` behind it, what cannot be recorded is refused.",
+        " `record,anthropic=assemble,key:7=off`. With `+fail_closed` behind it, what cannot be recorded is"
+        " refused; with `+lookups`, the gateway answers calls of LCM's tools.",
         problem_with=problem_with_modes,
     )
     gateway_spool_bytes: int = knob(

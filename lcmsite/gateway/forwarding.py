@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx2
@@ -30,6 +31,7 @@ _OWN = b"x-lcm-"
 _CREDENTIALS = frozenset((b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"))
 # The server writes its own.
 _OF_SERVER = frozenset((b"date", b"server"))
+_OF_BODY = frozenset((b"content-length", b"content-encoding"))
 
 
 def a_client() -> httpx2.AsyncClient:
@@ -82,8 +84,14 @@ class Watched:
     headers: dict[str, str] = field(default_factory=dict)
     is_whole: bool = False
 
+    def begin(self, response: httpx2.Response) -> None:
+        """Take status and headers."""
+        self.status = response.status_code
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
 
-async def forward(
+
+@asynccontextmanager
+async def open_upstream(
     client: httpx2.AsyncClient,
     *,
     method: str,
@@ -91,33 +99,49 @@ async def forward(
     query: bytes,
     headers: Sequence[Header],
     body: bytes | AsyncIterator[bytes],
-    send: Send,
-    own_headers: Callable[[], Awaitable[Iterable[Header]]],
-    watched: Watched,
-) -> None:
-    """Send the request and stream the answer; httpx2.HTTPError if none came.
-
-    `own_headers` are asked for when the upstream's have come. What breaks after these have been sent ends the answer.
-    """
+) -> AsyncIterator[httpx2.Response]:
+    """The answer of an upstream as it begins; httpx2.HTTPError if none came."""
     address = httpx2.URL(url)
     raw_path = address.raw_path + (b"?" + query if query else b"")
     request = httpx2.Request(method, address.copy_with(raw_path=raw_path), headers=list(headers), content=body)
     response = await client.send(request, stream=True)
     try:
-        watched.status = response.status_code
-        watched.headers = {name.lower(): value for name, value in response.headers.items()}
-        passed = [
-            (name, value)
-            for name, value in response.headers.raw
-            if name.lower() not in _HOP and name.lower() not in _OF_SERVER and not name.lower().startswith(_OWN)
-        ]
-        own = await own_headers()
-        await send({"type": "http.response.start", "status": response.status_code, "headers": [*passed, *own]})
+        yield response
+    finally:
+        # Without this, a vendor goes on for a client that has gone.
+        await asyncio.shield(response.aclose())
+
+
+def headers_for_client(response: httpx2.Response, *, is_rewritten: bool = False) -> list[Header]:
+    """The upstream's headers without those of the connection.
+
+    Those of a rewritten body are without its length and coding.
+    """
+    left_out = _HOP | _OF_SERVER | (_OF_BODY if is_rewritten else frozenset())
+    return [
+        (name, value)
+        for name, value in response.headers.raw
+        if name.lower() not in left_out and not name.lower().startswith(_OWN)
+    ]
+
+
+async def forward(
+    upstream: AbstractAsyncContextManager[httpx2.Response],
+    *,
+    send: Send,
+    own_headers: Callable[[], Awaitable[Iterable[Header]]],
+    watched: Watched,
+) -> None:
+    """Stream an answer to the client; httpx2.HTTPError if none came.
+
+    `own_headers` are asked for when the upstream's have come. What breaks after these have been sent ends the answer.
+    """
+    async with upstream as response:
+        watched.begin(response)
+        headers = [*headers_for_client(response), *await own_headers()]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         async for piece in response.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             watched.taken(piece)
         watched.is_whole = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-    finally:
-        # Without this, a vendor goes on for a client that has gone.
-        await asyncio.shield(response.aclose())

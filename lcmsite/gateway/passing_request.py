@@ -7,6 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -15,7 +16,9 @@ import structlog
 
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.gateway.decoding import Decoder, decoded, decoder, steps
-from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream
+from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream, open_upstream
+from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
+from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.backlog import EXCHANGES
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recordings import Pending, Recordings, unavailable
@@ -24,7 +27,7 @@ from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
 from lcmsite.gateway.window.types import Assembled
-from lcmsite.gateway.window.windows import assemble_recorded, headers_of
+from lcmsite.gateway.window.windows import assemble_counted, assemble_recorded, headers_of
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 
 logger = structlog.get_logger(__name__)
@@ -57,6 +60,7 @@ class PassingRequest:
     status: str = "passed"
     more: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
+    rounds: LookupRounds | None = None
     # Set when the whole body has come.
     received: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -67,6 +71,10 @@ class PassingRequest:
 
     async def pass_on(self) -> None:
         """Forward the request, recorded if it is to be."""
+        is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
+        if is_counted and not self.recordings.is_down:
+            await self._forward_counted(await self._body())
+            return
         if not self.is_recorded:
             EXCHANGES.labels("passed").inc()
             self.status = f"passed; reason={'off' if self.rule.mode is Mode.OFF else 'not-recorded'}"
@@ -76,23 +84,36 @@ class PassingRequest:
         body = await self._body()
         await self._forward_recorded(body)
 
-    async def _forward_recorded(self, body: bytes) -> None:
+    async def _forward_counted(self, body: bytes) -> None:
+        """Have the vendor count what it would get."""
+        EXCHANGES.labels("passed").inc()
+        self.status = "passed; reason=not-recorded"
+        assembled = await assemble_counted(await self._exchange(body), with_lookups=self.rule.has_lookups)
+        if assembled is None or assembled.shorter is None:
+            await self._forward(body, Watched(lambda piece: None))
+            return
+        self.assembled = assembled
+        await self._forward(assembled.shorter.body, Watched(lambda piece: None), is_changed=True)
+
+    async def _exchange(self, body: bytes) -> Exchange:
         assert self.route.surface is not None and self.route.task is not None
-        plain = body
         try:
             if coding := self.headers.get("content-encoding", ""):
-                plain = await asyncio.to_thread(decoded, body, coding, most=MOST_BODY_BYTES)
+                body = await asyncio.to_thread(decoded, body, coding, most=MOST_BODY_BYTES)
         except ValueError as wrong:
             logger.info("gateway_body_not_decoded", reason=str(wrong))
-        exchange = Exchange(
+        return Exchange(
             exchange_key=str(uuid.uuid4()),
             received_at=datetime.now(UTC),
             key_hash=self.key_hash,
             surface=self.route.surface,
             task=self.route.task,
             headers=hints_of(self.headers),
-            body=plain,
+            body=body,
         )
+
+    async def _forward_recorded(self, body: bytes) -> None:
+        exchange = await self._exchange(body)
         waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
         self.pending = self.recordings.begin(exchange, is_awaited=waits)
         answer = _Answer(self, exchange)
@@ -104,7 +125,12 @@ class PassingRequest:
                 raise unavailable(self.pending.reason or "slow")
         try:
             shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
-            await self._forward(body if shorter is None else shorter, watched, is_changed=shorter is not None)
+            if shorter is None:
+                await self._forward(body, watched)
+            elif self.assembled is not None and self.assembled.lookup_room:
+                await self._look_up(shorter, self.assembled.lookup_room, watched)
+            else:
+                await self._forward(shorter, watched, is_changed=True)
         finally:
             self.recordings.end(self.pending, answer.outcome)
 
@@ -112,41 +138,59 @@ class PassingRequest:
         """What the upstream gets in place of the body; None for the body as it came."""
         assert self.pending is not None
         self.assembled = await assemble_recorded(
-            self.pending.exchange, self.pending.recorded, is_trial=self.rule.mode is Mode.DRY_RUN
+            self.pending.exchange,
+            self.pending.recorded,
+            is_trial=self.rule.mode is Mode.DRY_RUN,
+            with_lookups=self.rule.has_lookups,
         )
         if self.assembled is None or self.assembled.shorter is None or self.rule.mode is Mode.DRY_RUN:
             return None
         return self.assembled.shorter.body
 
     async def _forward(self, body: bytes | AsyncIterator[bytes], watched: Watched, *, is_changed: bool = False) -> None:
-        address = httpx2.URL(self.route.url)
-        forwarding = asyncio.create_task(
-            forward(
-                self.client,
-                method=self.scope["method"],
-                url=self.route.url,
-                query=self.scope["query_string"],
-                headers=headers_for_upstream(
-                    self.scope["headers"],
-                    host=address.netloc,
-                    is_read=self.is_recorded,
-                    new_length=len(body) if is_changed and isinstance(body, bytes) else None,
-                ),
-                body=body,
-                send=self.send,
-                own_headers=self._own_headers,
-                watched=watched,
-            )
-        )
+        upstream = self._upstream(body, is_changed=is_changed)
+        work = forward(upstream, send=self.send, own_headers=self._own_headers, watched=watched)
         if isinstance(body, bytes):
             self.received.set()
-        await _until_gone(forwarding, self.receive, self.received)
+        await _until_gone(asyncio.create_task(work), self.receive, self.received)
+
+    async def _look_up(self, body: bytes, room: int, watched: Watched) -> None:
+        """Forward a request with LCM's tools, and answer the calls of these."""
+        assert self.route.surface is not None
+        self.received.set()
+        self.rounds = LookupRounds(
+            surface=self.route.surface,
+            lookups=Lookups(self.key_hash, room),
+            ask=lambda changed: self._upstream(changed, is_changed=True),
+            send=self.send,
+            own_headers=self._own_headers,
+            watched=watched,
+        )
+        await _until_gone(asyncio.create_task(self.rounds.answer(body)), self.receive, self.received)
+
+    def _upstream(
+        self, body: bytes | AsyncIterator[bytes], *, is_changed: bool
+    ) -> AbstractAsyncContextManager[httpx2.Response]:
+        return open_upstream(
+            self.client,
+            method=self.scope["method"],
+            url=self.route.url,
+            query=self.scope["query_string"],
+            headers=headers_for_upstream(
+                self.scope["headers"],
+                host=httpx2.URL(self.route.url).netloc,
+                is_read=self.is_recorded,
+                new_length=len(body) if is_changed and isinstance(body, bytes) else None,
+            ),
+            body=body,
+        )
 
     # What goes out
 
     async def _own_headers(self) -> Iterable[Header]:
         if self.pending is not None:
-            await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
+            if self.pending.has_begun:
+                await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
             self._say(self.pending)
         if self.assembled is not None:
             (_, status), *more = headers_of(self.assembled, is_trial=self.rule.mode is Mode.DRY_RUN)
@@ -212,6 +256,8 @@ class _Answer:
 
     def take(self, piece: bytes) -> None:
         """Read a piece that has been forwarded; what cannot be read is not recorded."""
+        if self.call.pending is not None:
+            self.call.pending.is_forwarded.set()
         if self.has_failed:
             return
         try:
@@ -244,7 +290,8 @@ class _Answer:
             error = _error_in(bytes(self.error_body)) or ("" if watched.status else "no_answer")
             return Outcome(watched.status, milliseconds, error)
         try:
-            return Outcome(watched.status, milliseconds, answer=self.reader.finish())
+            lookups = self.call.rounds.record if self.call.rounds else None
+            return Outcome(watched.status, milliseconds, answer=self.reader.finish(), lookups=lookups)
         except Exception as error:
             # A whole answer that was cut off before its end is none.
             return Outcome(watched.status, milliseconds, f"unreadable: {type(error).__name__}")

@@ -5,12 +5,17 @@ What the agent sent stays as it is: a `WireMessage` has its row, the message tha
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
+
+from cachetools import LRUCache
 
 from conversations.formats.anthropic import from_anthropic
 from conversations.formats.openai_chat import from_openai_chat
@@ -51,6 +56,8 @@ _READERS: Mapping[Surface, Callable[[Row], NewMessage]] = {
 }
 _INSTRUCTING = ("system", "developer")
 _ROLES = {role.value: role for role in Role}
+# Each request of a session has all messages of those before it: what was read of them is cached.
+_CACHED_CHARACTERS = 8 * 1024**2
 _MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -141,13 +148,38 @@ def read_request(surface: Surface, body: Row) -> ReadRequest:
 
 def wire_message(surface: Surface, place: int, row: Any) -> WireMessage:
     """Read one message or item; one that cannot be read is kept as its JSON."""
+    text = json.dumps(row)
+    key = surface, hashlib.blake2b(text.encode(), digest_size=16).digest()
+    with _lock:
+        known = _read.get(key)
+    if known is None:
+        known = _Read(len(text), *_read_row(surface, row))
+        with _lock, suppress(ValueError):
+            # One that is larger than the cache is not kept.
+            _read[key] = known
+    return WireMessage(place, row if isinstance(row, dict) else {"content": row}, known.message, known.digest)
+
+
+class _Read(NamedTuple):
+    """A row as it was read once, and the characters of its JSON."""
+
+    characters: int
+    message: NewMessage
+    digest: Digest
+
+
+_lock = threading.Lock()
+_read: LRUCache[tuple[Surface, bytes], _Read] = LRUCache(_CACHED_CHARACTERS, getsizeof=lambda read: read.characters)
+
+
+def _read_row(surface: Surface, row: Any) -> tuple[NewMessage, Digest]:
     fields: Row = row if isinstance(row, dict) else {"content": row}
     try:
         message = _READERS[surface](fields)
     except ValueError:
         role = _ROLES.get(str(fields.get("role")), Role.USER)
         message = NewMessage(role, content=json.dumps(row, ensure_ascii=False), metadata={"unread": True})
-    return WireMessage(place, fields, message, digest_of(message))
+    return message, digest_of(message)
 
 
 def _lead(surface: Surface, rows: Sequence[Any]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -17,9 +17,10 @@ from lcmsite.gateway.surfaces import Surface, Task, surface_of
 DEFAULT_UPSTREAMS = "anthropic=https://api.anthropic.com,openai=https://api.openai.com"
 # The upstream that an API is at, where there is one of this name.
 _USUAL = {Surface.MESSAGES: "anthropic", Surface.CHAT: "openai", Surface.RESPONSES: "openai"}
+_YES = ("true", "1", "yes")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 _PATH = re.compile(r"(?:/k/(?P<key>[^/]+))?(?:/gw/(?P<upstream>[^/]+))?(?P<rest>/.*|)", re.DOTALL)
-_CLOSED = "+fail_closed"
+_CLOSED, _LOOKUPS = "fail_closed", "lookups"
 
 
 class Mode(StrEnum):
@@ -33,10 +34,15 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """A mode, and whether a request is refused that cannot be recorded."""
+    """A mode, and what goes with it.
+
+    A request that cannot be recorded is refused where the rule `is_closed`.
+    """
 
     mode: Mode = Mode.RECORD
     is_closed: bool = False
+    # In assemble mode: the model gets LCM's tools, and the gateway answers their calls.
+    has_lookups: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,11 +85,12 @@ def rules_in(text: str) -> dict[str, Rule]:
     found: dict[str, Rule] = {"": Rule()}
     for given in filter(None, re.split(r"[,\s]+", text)):
         subject, _, word = given.rpartition("=")
-        is_closed = word.endswith(_CLOSED)
-        try:
-            rule = Rule(Mode(word.removesuffix(_CLOSED)), is_closed)
-        except ValueError:
-            raise ValueError(f"{word[:40]!r} is none of {', '.join(Mode)}, with or without {_CLOSED}") from None
+        mode, *more = word.split("+")
+        if mode not in set(Mode) or not {*more} <= {_CLOSED, _LOOKUPS}:
+            raise ValueError(f"{word[:40]!r} is none of {', '.join(Mode)}, with or without +{_CLOSED}, +{_LOOKUPS}")
+        rule = Rule(Mode(mode), _CLOSED in more, _LOOKUPS in more)
+        if rule.has_lookups and rule.mode is not Mode.ASSEMBLE:
+            raise ValueError(f"+{_LOOKUPS} is for {Mode.ASSEMBLE} alone")
         if subject and not re.fullmatch(r"key:\d+", subject) and not _NAME.fullmatch(subject):
             raise ValueError(f"{subject[:40]!r} is no upstream, no API and no key such as key:7")
         found[subject] = rule
@@ -145,9 +152,11 @@ class Routes:
             return Rule(Mode.OFF)
         mode = headers.get("x-lcm-mode", "")
         if mode in set(Mode):
-            rule = Rule(Mode(mode), rule.is_closed)
-        closed = headers.get("x-lcm-fail-closed", "").lower()
-        return Rule(rule.mode, closed in ("true", "1", "yes")) if closed else rule
+            rule = replace(rule, mode=Mode(mode))
+        closed, lookups = (headers.get(name, "").lower() for name in ("x-lcm-fail-closed", "x-lcm-lookups"))
+        return Rule(
+            rule.mode, closed in _YES if closed else rule.is_closed, lookups in _YES if lookups else rule.has_lookups
+        )
 
     def _strictest(self, usual: Rule) -> Rule:
         """The rule of no known key: refused if one of them is, else unrecorded if one is."""

@@ -75,6 +75,10 @@ class Host:
         """Whether what is in the spool is worth a process now."""
         return True
 
+    def status_line(self, event: Event) -> str:
+        """What the host shows of LCM at its edge; empty if it has no such line."""
+        return ""
+
     def answer(self, event: Event) -> str:
         """What the hook prints; empty for nothing."""
         return ""

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import DatabaseError
+
 from conversations.errors import LcmError
+from conversations.models import Conversation
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, Place
 from lcmsite.hosts.connecting import undoing
 from lcmsite.hosts.rest_client import PATIENT_SECONDS
 
 _VERSION_SECONDS = 10
+# In the name of a transcript, that of its session.
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
 class HostHealth:
-    """What is known of one host; `advice` is empty when all is well."""
+    """What is known of one host; `advice` is empty when all is well.
+
+    `alive` is whether what the host leaves can come to LCM; None for one that is not connected.
+    """
 
     host: str
     found: bool
@@ -32,10 +42,7 @@ class HostHealth:
     pending: int
     last_problem: str
     advice: str
-
-    @property
-    def is_clean(self) -> bool:
-        return not self.advice
+    alive: bool | None = None
 
 
 def examine(host: Host, place: Place) -> HostHealth:
@@ -48,6 +55,8 @@ def examine(host: Host, place: Place) -> HostHealth:
     answers = None if client is None else client.is_ready()
     pending = sum(entry["host"] == host.name for _, entry in spool.entries())
     missing = _missing(host) if connection else []
+    command = connection.get("command", place.command)
+    is_command_there = os.access(command, os.X_OK)
     advice = []
     if found and not connection:
         advice.append(f"Run `lcm connect {host.name}`.")
@@ -59,8 +68,12 @@ def examine(host: Host, place: Place) -> HostHealth:
         advice.append("Run `lcm hook replay`.")
     if connection and "event" not in activity:
         advice.append(host.after_connecting(place) or f"No event has come yet: start a session of {host.title}.")
-    if not os.access(connection.get("command", place.command), os.X_OK):
-        advice.append(f"{connection.get('command')} is gone: run `lcm connect {host.name}` again.")
+    if not is_command_there:
+        advice.append(f"{command} is gone: run `lcm connect {host.name}` again.")
+    if connection and _is_in_gateway(activity):
+        advice.append(
+            "The gateway records the same sessions under names of its own (gateway/...): use it or the hooks, not both."
+        )
     return HostHealth(
         host=host.name,
         found=found,
@@ -72,7 +85,17 @@ def examine(host: Host, place: Place) -> HostHealth:
         pending=pending,
         last_problem=_moment(activity.get("problem")),
         advice=" ".join(advice),
+        alive=(answers is True and not missing and is_command_there) if connection else None,
     )
+
+
+def _is_in_gateway(activity: dict[str, Any]) -> bool:
+    """Whether the gateway has the session of the last import, too."""
+    noted = (activity.get("import") or {}).get("what") or {}
+    session = _SESSION.search(str(noted.get("of", "")).rpartition("/")[2])
+    with suppress(DatabaseError):
+        return session is not None and Conversation.objects.filter(session_id=f"gateway/{session[0]}").exists()
+    return False
 
 
 def _missing(host: Host) -> list[str]:

@@ -46,6 +46,23 @@ class JsonMember:
 
 
 @dataclass(frozen=True)
+class JsonDefault(JsonMember):
+    """A member that is written only where there is none, whatever its value."""
+
+    kind: ClassVar[str] = "default"
+
+    def is_in(self, text: str) -> bool:
+        return json_edits.found_at(json_edits.value_of(text), self.path) is not None
+
+    def apply(self, text: str) -> str:
+        return text if self.is_in(text) else super().apply(text)
+
+    def undo(self, text: str) -> str:
+        is_ours = self.kept < len(self.path) and super().is_in(text)
+        return json_edits.without_member(text, self.path, keep=self.kept) if is_ours else text
+
+
+@dataclass(frozen=True)
 class JsonElement:
     """An item of a list in a JSON file, comments allowed."""
 
@@ -133,9 +150,9 @@ class WholeFile:
         return "" if text == self.text else text
 
 
-Edit = JsonMember | JsonElement | TextBlock | WholeFile
+Edit = JsonMember | JsonDefault | JsonElement | TextBlock | WholeFile
 _KINDS: Mapping[str, Callable[..., Edit]] = {
-    each.kind: each for each in (JsonMember, JsonElement, TextBlock, WholeFile)
+    each.kind: each for each in (JsonMember, JsonDefault, JsonElement, TextBlock, WholeFile)
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, host_named
@@ -18,16 +19,18 @@ from lcmsite.hosts.rest_client import PATIENT_SECONDS
 REPLAY = "replay"
 # Of the process that replays.
 DETACHED = "detached"
+# In place of an event: what the host shows at its edge.
+STATUS_LINE = "statusline"
 # Of an event; Claude Code sends whole prompts.
 _MOST_BYTES = 32 * 1024**2
 
 
-def run(name: str) -> int:
-    """Answer the event on standard input; always 0."""
+def run(name: str, rest: Sequence[str] = ()) -> int:
+    """Answer the event on standard input, or with a status line; always 0."""
     try:
         host = host_named(name)
         event = json.loads(_received())
-        answer = _handled(host, event)
+        answer = host.status_line(event) if rest[:1] == [STATUS_LINE] else _handled(host, event)
         if answer:
             sys.stdout.write(answer)
             sys.stdout.flush()
@@ -90,7 +93,7 @@ def answered(words: list[str]) -> bool:
         return len(words) == 4 and words[1] == DETACHED and not _is_up(words[2])
     if words[0].startswith("-"):
         return False
-    run(words[0])
+    run(words[0], words[1:])
     return True
 
 

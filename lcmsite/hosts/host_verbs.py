@@ -130,7 +130,7 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
 @verb(
     "hook",
     argument("host", metavar="HOST", help="The host whose event is on standard input, or `replay`."),
-    argument("rest", nargs="*", help="What the host adds; not used."),
+    argument("rest", nargs="*", help="`statusline` for one line about LCM; else not used."),
 )
 def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
     """Answer an event of a host; hosts call this.
@@ -140,7 +140,7 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
     if arguments.host == REPLAY:
         # A process that a hook has started is given the lock of the spool.
         return replay(int(arguments.rest[2]) if len(arguments.rest) == 3 else None)
-    run(arguments.host)
+    run(arguments.host, arguments.rest)
     return None
 
 
@@ -148,7 +148,8 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
     """Show whether hosts are connected, alive and imported.
 
-    Of each: the program and its version, the last event, the last import, what waits in the spool, and what to do.
+    Of each: the program and its version, the last event, the last import, what waits in the spool, and what to do. Ends
+    with an exit status of findings where a host is connected and its way to LCM is dead.
     """
     names = [arguments.host] if arguments.host else host_names()
     return [examine(host_named(name), _place(Namespace(), api_key="")) for name in names]

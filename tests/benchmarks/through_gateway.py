@@ -8,7 +8,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psutil
@@ -25,22 +25,20 @@ from tests.lcmsite.gateway.upstream import Upstream, streaming
 from tests.lcmsite.operating import free_port
 
 REQUESTS, STREAMS, TURNS = 150, 50, 20
+# A session of Claude Code: 150 kB, 24 tools, 100 messages, and two more with each request.
+LONG_TURNS, LONG_WORDS, TOOLS = 100, 180, 24
 WARM_UP = 10
+EVENTS = 20
 EVENT = b'data: {"id": "x", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "word "}}]}\n\n'
 
 
 def through_gateway() -> list[Line]:
     """One stream at a time by turns, then fifty at once."""
     with Upstream() as upstream:
-        upstream.reply = streaming(*[EVENT] * 20, b"data: [DONE]\n\n")
+        upstream.reply = streaming(*[EVENT] * EVENTS, b"data: [DONE]\n\n")
         with both(upstream.url) as (bare, ours, key, process):
-            found = Duel()
-            for number in range(REQUESTS + WARM_UP):
-                for port, laps in ((bare, found.floor), (ours, found.ours)):
-                    seconds = first_byte(port, key, number)
-                    if number >= WARM_UP:
-                        laps.seconds.append(seconds)
-                        laps.done.append(1)
+            found = by_turns(bare, ours, key, a_short_session)
+            long = by_turns(bare, ours, key, a_long_session)
             upstream.reply = streaming(*[EVENT] * 40, b"data: [DONE]\n\n", between=lambda _: time.sleep(0.05))
             at_once(ours, key)
             before = process.memory_info().rss
@@ -48,14 +46,10 @@ def through_gateway() -> list[Line]:
             for _ in range(3):
                 at_once(ours, key)
             grown = (process.memory_info().rss - before) / 1024**2
-    floor, own = 1000 * found.floor.median(), 1000 * found.ours.median()
-    added = 1000 * statistics.median(
-        mine - theirs for mine, theirs in zip(found.ours.costs, found.floor.costs, strict=True)
-    )
     many = f"gateway first byte, {STREAMS} streams at once, p50"
     return [
-        Line("21", "gateway first byte, p50; floor: a bare proxy", floor=floor, ours=own, unit="ms"),
-        Line("21", "gateway's own cost before the first byte", ours=added, unit="ms", goal=at_most(10, " ms")),
+        *lines_of("gateway", found),
+        *lines_of("gateway, requests as of Claude Code", long),
         Line("21", many, floor=1000 * bare_at_once, ours=1000 * ours_at_once, unit="ms"),
         Line("21", f"gateway grows over {3 * STREAMS} more streams", ours=grown, unit="MB", goal=at_most(20, " MB")),
     ]
@@ -81,12 +75,54 @@ def both(upstream: str) -> Iterator[tuple[int, int, str, psutil.Process]]:
             stop([running])
 
 
-def first_byte(port: int, key: str, session: int) -> float:
+def by_turns(bare: int, ours: int, key: str, request: Callable[[int], tuple[str, str]]) -> Duel:
+    """One stream at a time, through the bare proxy and through the gateway by turns."""
+    found = Duel()
+    for number in range(REQUESTS + WARM_UP):
+        session, body = request(number)
+        for port, laps in ((bare, found.floor), (ours, found.ours)):
+            seconds = first_byte(port, key, session, body)
+            if number >= WARM_UP:
+                laps.seconds.append(seconds)
+                laps.done.append(1)
+    return found
+
+
+def lines_of(what: str, found: Duel) -> list[Line]:
+    floor, own = 1000 * found.floor.median(), 1000 * found.ours.median()
+    added = 1000 * statistics.median(
+        mine - theirs for mine, theirs in zip(found.ours.costs, found.floor.costs, strict=True)
+    )
+    return [
+        Line("21", f"{what}: first byte, p50; floor: a bare proxy", floor=floor, ours=own, unit="ms"),
+        Line("21", f"{what}: own cost before the first byte", ours=added, unit="ms", goal=at_most(10, " ms")),
+    ]
+
+
+def a_short_session(number: int) -> tuple[str, str]:
+    """The name and the request of a session of its own."""
+    rows = [{"role": ("user", "assistant")[n % 2], "content": f"{number} {n} " + "word " * 200} for n in range(TURNS)]
+    body = {"model": "m", "stream": True, "messages": [*rows, {"role": "user", "content": "And?"}]}
+    return f"bench {number}", json.dumps(body)
+
+
+def a_long_session(number: int) -> tuple[str, str]:
+    """The same session each time, two messages longer."""
+    texts = [f"{n} " + "word " * LONG_WORDS for n in range(LONG_TURNS)] + ["And?", "word " * EVENTS] * number
+    rows = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+    parameters = {"type": "object", "properties": {f"option_{n}": {"type": "string"} for n in range(10)}}
+    tools = [
+        {"type": "function", "function": {"name": f"tool_{n}", "description": "word " * 300, "parameters": parameters}}
+        for n in range(TOOLS)
+    ]
+    body = {"model": "m", "stream": True, "tools": tools, "messages": [*rows, {"role": "user", "content": "And?"}]}
+    return "bench, long", json.dumps(body)
+
+
+def first_byte(port: int, key: str, session: str, body: str) -> float:
     """Seconds to the first byte of one answer, which is read to its end."""
-    rows = [{"role": ("user", "assistant")[n % 2], "content": f"{session} {n} " + "word " * 200} for n in range(TURNS)]
-    body = json.dumps({"model": "m", "stream": True, "messages": [*rows, {"role": "user", "content": "And?"}]})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    headers = {"x-lcm-api-key": key, "x-lcm-session-id": f"bench {session}", "content-type": "application/json"}
+    headers = {"x-lcm-api-key": key, "x-lcm-session-id": session, "content-type": "application/json"}
     started = time.perf_counter()
     connection.request("POST", "/v1/chat/completions", body, headers)
     answer = connection.getresponse()
@@ -101,7 +137,9 @@ def at_once(port: int, key: str) -> float:
     """The median time to the first byte of many streams at once."""
     found: list[float] = []
     threads = [
-        threading.Thread(target=lambda number=number: found.append(first_byte(port, key, 10_000 + number)))
+        threading.Thread(
+            target=lambda number=number: found.append(first_byte(port, key, *a_short_session(10_000 + number)))
+        )
         for number in range(STREAMS)
     ]
     for each in threads:

@@ -198,3 +198,25 @@ def test_with_the_plugin_no_file_of_the_host_is_written(used):
 
 def test_a_host_that_is_not_connected_cannot_be_disconnected(home):
     assert lcm("disconnect", "codex", "--yes").exit_code == 4
+
+
+def test_what_the_person_has_already_is_not_written(used):
+    (used / ".cursor").mkdir()
+    own = {
+        ".claude/settings.json": '{"statusLine": {"type": "command", "command": "mine"}}',
+        ".cursor/hooks.json": '{"version": 2, "hooks": {}}',
+    }
+    for name, text in own.items():
+        (used / name).write_text(text)
+
+    for host in ("claude-code", "cursor"):
+        connected(host)
+    settings, hooks = (json.loads((used / name).read_text()) for name in own)
+    for host in ("claude-code", "cursor"):
+        (used / list(own)[host == "cursor"]).open("a").write("\n")
+        assert lcm("disconnect", host, "--yes").exit_code == 0
+
+    assert settings["statusLine"]["command"] == "mine" and "Stop" in settings["hooks"]
+    assert hooks["version"] == 2 and "afterAgentResponse" in hooks["hooks"]
+    for name, text in own.items():
+        assert json.loads((used / name).read_text()) == json.loads(text)

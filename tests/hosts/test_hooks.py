@@ -200,7 +200,7 @@ def served(committed_db: None, home: Path) -> Iterator[str]:
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     key = an_api_key()
-    for host in ("claude-code", "codex"):
+    for host in ("claude-code", "codex", "cursor"):
         connect_to(host, url, key)
     # The first request loads what the others need.
     assert RestClient(url, key, timeout=60).get("conversations/") is not None
@@ -277,9 +277,71 @@ def test_doctor_says_what_is_alive_and_what_to_do(served):
     spool.add({"host": "codex", "do": "import", "file": "/t.jsonl"})
     host_state.note("claude-code", event="Stop")
 
-    found = {each["host"]: each for each in lcm("--json", "doctor").json["items"]}
+    shown = lcm("--json", "doctor")
+    found = {each["host"]: each for each in shown.json["items"]}
 
+    assert (shown.exit_code, found["codex"]["alive"], found["pi"].get("alive")) == (1, False, None)
     assert found["claude-code"]["connected"] and found["claude-code"]["lcm_answers"]
     assert found["claude-code"]["last_event"].endswith("Stop")
     assert (found["codex"]["lcm_answers"], found["codex"]["pending"]) == (False, 1)
     assert "lcm up" in found["codex"]["advice"] and "/hooks" in found["codex"]["advice"]
+
+
+def test_doctor_warns_where_the_gateway_records_the_same_session(served):
+    session = "0b3f2c1d-aaaa-bbbb-cccc-0123456789ab"
+    imported = {"of": f"/home/ada/.claude/projects/boats/{session}.jsonl", "created": 2}
+    host_state.note("claude-code", **{"import": imported})
+    before = lcm("--json", "doctor", "claude-code").json["items"][0]["advice"]
+
+    a_conversation("Hello", session_id=f"gateway/{session}")
+
+    [health] = lcm("--json", "doctor", "claude-code").json["items"]
+    assert "The gateway records" in health["advice"] and "The gateway records" not in before
+
+
+def test_the_status_line_says_what_is_stored_and_what_waits(served, monkeypatch, capsys):
+    a_conversation("Which port?", "5433.", session_id="cc-1")
+    spool.add({"host": "claude-code", "do": "import", "file": "/t.jsonl"})
+    monkeypatch.setattr(hook, "_received", lambda: b'{"session_id": "cc-1", "model": {"id": "x"}}')
+
+    hook.run("claude-code", ["statusline"])
+    connect_to("claude-code")
+    hook.run("claude-code", ["statusline"])
+
+    assert capsys.readouterr().out == "LCM holds 2 messages, 1 to importLCM does not answer, 1 to import"
+    assert "event" not in host_state.read("claude-code", "activity.json")
+
+
+def of_cursor(kind: str, **values: Any) -> dict[str, Any]:
+    common = {"conversation_id": "c-1", "generation_id": "g-1", "workspace_roots": ["/home/ada/boats"]}
+    return {"hook_event_name": kind, **common, **values}
+
+
+def test_events_of_cursor_become_messages_once(served):
+    cursor = host_named("cursor")
+    events = [
+        of_cursor("beforeSubmitPrompt", prompt="Which port?", attachments=[]),
+        of_cursor("afterShellExecution", command="grep port a.conf", output="port = 5433", duration=4),
+        of_cursor("afterMCPExecution", tool_name="search", tool_input='{"q": 1}', result_json="[]", duration=1),
+        of_cursor("afterFileEdit", file_path="a.conf", edits=[{"old_string": "5432", "new_string": "5433"}]),
+        of_cursor("afterAgentResponse", text="It is 5433."),
+        of_cursor("stop", status="completed"),
+    ]
+    # One of them came twice, as the same command can.
+    left = [entry for each in [*events, events[1]] for entry in cursor.entries(each)]
+    for _ in range(2):
+        for entry in left:
+            spool.add({"host": "cursor", **entry})
+        report = replay()
+        assert report.refused == []
+
+    found = Conversation.objects.get(session_id="cursor:c-1")
+    assert [message.role for message in found.messages.order_by("seq")] == [
+        *["user", "tool", "tool", "tool", "assistant", "tool"]
+    ]
+    content = found.messages.get(seq=2).content
+    assert "grep port a.conf" in content and "port = 5433" in content
+    assert [cursor.replays(each) for each in events] == [False] * 4 + [True] * 2
+    given = cursor.answer(of_cursor("sessionStart", conversation_id="c-2"))
+    assert "c-1" in json.loads(given)["additional_context"]
+    assert [entry["do"] for entry in cursor.entries(of_cursor("preCompact"))] == ["flush"]

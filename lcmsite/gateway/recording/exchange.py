@@ -44,6 +44,8 @@ class Outcome:
     milliseconds: int
     error: str = ""
     answer: ReadAnswer | None = None
+    # What the gateway looked up for it: the model's own rows, and how many of them the agent has.
+    lookups: Mapping[str, Any] | None = None
 
 
 def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
@@ -59,6 +61,7 @@ def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
         "milliseconds": outcome.milliseconds,
         "error": outcome.error,
         "answer": None if outcome.answer is None else outcome.answer.as_json(),
+        "lookups": outcome.lookups,
     }
     return json.dumps(head).encode() + b"\n" + exchange.body
 
@@ -80,6 +83,6 @@ def parsed(data: bytes) -> tuple[Exchange, Outcome]:
             headers=head["headers"],
             body=body,
         )
-        return exchange, Outcome(head["status"], head["milliseconds"], head["error"], answer)
+        return exchange, Outcome(head["status"], head["milliseconds"], head["error"], answer, head.get("lookups"))
     except (KeyError, TypeError) as wrong:
         raise ValueError("This is no exchange.") from wrong

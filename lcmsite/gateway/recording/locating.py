@@ -58,6 +58,15 @@ def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore,
     return Place(conversation_id, source, is_foreign=source == OWN_HEADER and _is_foreign(conversation_id))
 
 
+def known_conversation(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
+    """The conversation of a request, if there is one; none is opened."""
+    session = session_of(exchange.headers, request.body)
+    if session is None:
+        return _by_prefix(exchange, request, store)
+    found = store.scope.narrow(Conversation.objects.filter(session_id=session.name))
+    return found.values_list("pk", flat=True).first()
+
+
 def _behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Place:
     """The place behind the newest answer of a conversation."""
     answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)

@@ -24,7 +24,7 @@ from conversations.scope import Scope
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.locating import Place, place_of
+from lcmsite.gateway.recording.locating import Place, known_conversation, place_of
 from lcmsite.gateway.recording.prefix_match import Match, Stored, is_begun_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
@@ -43,6 +43,8 @@ STATEMENT_TIMEOUT = "5s"
 INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
 # Further choices, where a request wanted more than one answer.
 ALTERNATIVES = "gateway/alternatives"
+# What LCM's tools gave the model within answers, each under the seq of the answer that the agent got.
+LOOKUPS = "gateway/lookups"
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,27 @@ class Recorder:
             conversation.pk, conversation.session_id, place.source, side or "", chain, seq, stored, seqs, request
         )
 
+    def known_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
+        """The conversation of a request, and its messages' seqs by place.
+
+        Nothing is stored by this. Messages that are not stored yet have the seqs that would follow. None if none of it
+        is stored.
+        """
+        request = read_request(exchange.surface, parsed_body(exchange.body))
+        conversation_id = known_conversation(exchange, request, self.branches.store)
+        if conversation_id is None:
+            return None
+        conversation = self.scope.conversation(conversation_id)
+        links = list(links_of(message.digest for message in request.messages))
+        stored = self._stored(conversation, request.messages, links, first=len(links)).seqs
+        last = last_known(request.messages, links, stored)
+        if last < 0:
+            return None
+        known = zip(request.messages[: last + 1], links, strict=False)
+        seqs = {message.place: stored[link.key] for message, link in known if link.key in stored}
+        follow = enumerate(request.messages[last + 1 :], start=1)
+        return conversation_id, seqs | {message.place: conversation.next_seq + number for number, message in follow}
+
     def record_answer(self, exchange: Exchange, recorded: Recorded, outcome: Outcome) -> None:
         """Store the answer to a recorded request, once; of an error only its name."""
         answer = outcome.answer
@@ -126,6 +149,9 @@ class Recorder:
                 row.tokens_in, row.tokens_out = answer.tokens_in, answer.tokens_out
                 if answer.rows and not recorded.side:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
+                    if outcome.lookups is not None and row.answer_seq is not None:
+                        entry = {"uuid": str(row.answer_seq), "type": "lookups", **outcome.lookups}
+                        self._keep(conversation, LOOKUPS, [entry])
                 if answer.alternatives:
                     entry = {"uuid": exchange.exchange_key, "answer_seq": row.answer_seq}
                     self._keep(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])

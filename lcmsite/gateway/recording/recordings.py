@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -34,6 +35,8 @@ THREADS = 4
 PATIENCE_SECONDS = 6.0
 # While the database is down, one attempt is made after so long, then after twice as long.
 PAUSES = (0.25, 4.0)
+# A request is sent on before it is read, as both need the interpreter's lock; a slow vendor is not waited for.
+HEAD_START_SECONDS = 0.03
 SECONDS_TO_FINISH = 8.0
 
 
@@ -45,6 +48,9 @@ class Pending:
     lane: str
     lock: asyncio.Lock
     task: asyncio.Task[Recorded | None]
+    # Set when the client has the beginning of the answer, or waits for the recording.
+    is_forwarded: asyncio.Event = field(default_factory=asyncio.Event)
+    has_begun: bool = False
     # Why it is not recorded yet, as the header says it.
     reason: str = ""
     # Whether no later attempt can record it either.
@@ -98,9 +104,9 @@ class Recordings:
         self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, exchange: Exchange, *, is_awaited: bool = False) -> Pending:
-        """Start to record a request.
+        """Start to record a request: at once if that `is_awaited`, else in a moment.
 
-        One that `is_awaited` has the seqs of all its messages, and does not stay behind what its lane waits for.
+        An awaited one has the seqs of all its messages, and does not stay behind what its lane waits for.
         """
         lane = exchange.lane
         lock = self.lanes.get(lane)
@@ -115,16 +121,22 @@ class Recordings:
                 pending.reason = "database"
                 return None
             async with lock:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(pending.is_forwarded.wait(), HEAD_START_SECONDS)
+                pending.has_begun = True
                 if self.backlog.waiting[lane] and not is_awaited:
                     pending.reason = "slow"
                     return None
                 return await self._attempt(record, pending)
 
         pending = Pending(exchange, lane, lock, self._spawn(recorded()))
+        if is_awaited:
+            pending.is_forwarded.set()
         return pending
 
     def end(self, pending: Pending, ended: Callable[[], Outcome]) -> asyncio.Task[None]:
         """Record what became of a request, or keep the exchange for later."""
+        pending.is_forwarded.set()
         task = self._spawn(self._end(pending, ended))
         self.ending[task] = (pending, ended)
         task.add_done_callback(lambda done: self.ending.pop(done, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import Span, elements, members
 from lcmsite.gateway.window.types import Entry, Kind, Untouched, WindowRequest
 
-_LIST = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
+LIST = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
 # What a model reads of a request beside its entries.
 _HEAD = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
 # With one of these, the request continues what the vendor keeps.
@@ -34,7 +35,7 @@ def read_request(
         found = members(text)
     except (ValueError, UnicodeDecodeError):
         return Untouched.UNREADABLE
-    listed = found.get(_LIST[surface])
+    listed = found.get(LIST[surface])
     if any(found[key].value is not None for key in _DELTA if key in found) or _type_of(found, "thread") == "continue":
         return Untouched.DELTA
     if listed is None or not isinstance(listed.value, list):
@@ -74,6 +75,12 @@ def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
         if given[place] is None:
             given[place] = given[place - 1]
     return given
+
+
+def made_entry(surface: Surface, value: Any, seq: int | None, counter: RequestCounter) -> Entry:
+    """The entry of a message or item that the client has not sent."""
+    text = json.dumps(value)
+    return _entry(surface, text, Span(0, len(text), value), seq, counter)
 
 
 def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: RequestCounter) -> Entry:

@@ -6,6 +6,7 @@ called for it as for any other host's.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from compaction.rendering import render_summary
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
-from lcmsite.gateway.recording.recorder import bound_time
+from lcmsite.gateway.recording.recorder import LOOKUPS, bound_time
 from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import withheld_ids
@@ -35,6 +36,8 @@ _BUSY_SECONDS = 0.1
 # How many cuts back a request may lie, as after a rewind.
 _MOST_KEPT = 20
 _KEY = "gateway_window"
+# The newest lookups are put back; those before them are left out by then.
+_MOST_LOOKUPS = 200
 
 
 @contextmanager
@@ -62,6 +65,13 @@ class StoredMemory:
             for values, last_seq in found
             if isinstance(values, dict) and values.get("window") == window
         )
+
+    def looked_up(self) -> dict[int, Any]:
+        """What the gateway looked up for the model, by the agent's answer's seq."""
+        newest = self.conversation.journal_entries.filter(subpath=LOOKUPS, entry__isnull=False).order_by("-position")
+        with bounded():
+            rows = list(newest.values_list("uuid", "entry")[:_MOST_LOOKUPS])
+        return {int(str(seq)): json.loads(str(entry)) for seq, entry in rows}
 
     def keep(self, kept: KeptCut) -> None:
         """Record a cut as a boundary; one that another request has just recorded holds."""

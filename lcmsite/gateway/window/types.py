@@ -133,6 +133,8 @@ class Assembled:
     is_over: bool = False
     # Whether the cut is a new one, so that the prefix has changed.
     is_new_cut: bool = False
+    # The tokens that were kept free for lookups of the model; 0 where it has not got LCM's tools.
+    lookup_room: int = 0
 
     @property
     def tokens_out(self) -> int:

@@ -23,6 +23,7 @@ from lcmsite.gateway.window.types import (
     Untouched,
     WindowRequest,
 )
+from lcmsite.gateway.window.unfolding import LookedUp, unfolded
 
 
 class WindowMemory(Protocol):
@@ -59,19 +60,23 @@ class WindowAssembler:
         seqs: Sequence[int | None],
         window: int,
         is_trial: bool = False,
+        kept_free: int = 0,
+        looked_up: LookedUp | None = None,
     ) -> Assembled:
         """Shorten a request of which `seqs` are the entries' places in the conversation.
 
-        A trial keeps nothing and compacts nothing.
+        A trial keeps nothing and compacts nothing. So many tokens are `kept_free` for what the model looks up, and what
+        it has `looked_up` before is put back.
         """
         request = read_request(surface, body, counter=self.assembling.counter, seqs=seqs)
         if isinstance(request, Untouched):
             return Assembled(window, untouched=request)
-        limit = limit_of(window, request.answer_tokens)
+        limit = limit_of(window, request.answer_tokens) - kept_free
         if request.tokens <= limit:
             return Assembled(window, request.tokens, untouched=Untouched.FITS)
         if any(entry.seq is None for entry in request.entries if entry.kind is not Kind.SYSTEM):
             return Assembled(window, request.tokens, untouched=Untouched.NOT_STORED)
+        request = unfolded(request, looked_up or {}, counter=self.assembling.counter)
         for kept in self.memory.kept(window):
             again = self._again(request, kept, limit=limit, is_trial=is_trial)
             if again is not None:

@@ -6,9 +6,9 @@ docs/gateway-assemble.md says what that is; `window_assembler.py` has the steps.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import structlog
@@ -18,8 +18,9 @@ from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.injected import marked
 from lcmsite.access.keys import caller_of_hash
+from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
-from lcmsite.gateway.recording.recorder import Recorded
+from lcmsite.gateway.recording.recorder import Recorded, Recorder
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window.assembling import Assembling
 from lcmsite.gateway.window.counting import RequestCounter
@@ -31,6 +32,8 @@ logger = structlog.get_logger(__name__)
 
 Header = tuple[bytes, bytes]
 
+# Of the window, what is kept free where the model has LCM's tools.
+_LOOKUPS_PART = 4
 # A request waits no longer for being shortened; then it goes through as it came.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
 # Their own, so that what hangs here holds up nothing else.
@@ -58,47 +61,87 @@ class Windows:
         body: bytes,
         seqs: Mapping[int, int],
         is_trial: bool = False,
+        with_lookups: bool = False,
     ) -> Assembled:
         """Shorten a request over its window; `seqs` are by place in its list.
 
-        A trial says what would be done, and changes nothing. Raises NotFound.
+        A trial says what would be done, and changes nothing. `with_lookups` gives the model LCM's tools, where they are
+        for this request. Raises NotFound.
         """
         with bounded():
             conversation = self.engine.store.scope.conversation(conversation_id)
         assembling = Assembling(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
-        assembled = WindowAssembler(assembling, StoredMemory(conversation, self.engine)).assemble(
+        memory = StoredMemory(conversation, self.engine)
+        window = self.engine.policy.overridden(conversation.overrides).model_token_budget
+        offered = with_tools(surface, body) if with_lookups else None
+        kept_free = window // _LOOKUPS_PART if offered else 0
+        assembled = WindowAssembler(assembling, memory).assemble(
             surface=surface,
-            body=body,
+            body=offered or body,
             seqs=[seqs.get(place) for place in range(max(seqs, default=-1) + 1)],
-            window=self.engine.policy.overridden(conversation.overrides).model_token_budget,
+            window=window,
             is_trial=is_trial,
+            kept_free=kept_free,
+            looked_up=memory.looked_up() if offered else None,
         )
+        assembled = replace(assembled, lookup_room=kept_free)
         _log(conversation_id, assembled, is_trial=is_trial)
         return assembled
 
 
-async def assemble_recorded(exchange: Exchange, recorded: Recorded | None, *, is_trial: bool) -> Assembled | None:
+async def assemble_recorded(
+    exchange: Exchange, recorded: Recorded | None, *, is_trial: bool, with_lookups: bool
+) -> Assembled | None:
     """Shorten a recorded request; None where that cannot be done."""
     if recorded is None or recorded.side or exchange.task is not Task.GENERATE:
         return None
+    return await _in_thread(
+        lambda scope: Windows.from_settings(scope).assemble(
+            conversation_id=recorded.conversation_id,
+            surface=exchange.surface,
+            body=exchange.body,
+            seqs=recorded.seqs,
+            is_trial=is_trial,
+            with_lookups=with_lookups,
+        ),
+        exchange,
+    )
 
-    def assemble() -> Assembled:
+
+async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembled | None:
+    """Shorten a request that is only counted, as it would be sent.
+
+    None where that cannot be done.
+    """
+
+    def assemble(scope: Scope) -> Assembled | None:
+        known = Recorder.from_settings(scope).known_seqs(exchange)
+        if known is None:
+            return None
+        return Windows.from_settings(scope).assemble(
+            conversation_id=known[0],
+            surface=exchange.surface,
+            body=exchange.body,
+            seqs=known[1],
+            is_trial=True,
+            with_lookups=with_lookups,
+        )
+
+    return await _in_thread(assemble, exchange)
+
+
+async def _in_thread(assemble: Callable[[Scope], Assembled | None], exchange: Exchange) -> Assembled | None:
+    def work() -> Assembled | None:
         try:
-            return Windows.from_settings(caller_of_hash(exchange.key_hash).scope).assemble(
-                conversation_id=recorded.conversation_id,
-                surface=exchange.surface,
-                body=exchange.body,
-                seqs=recorded.seqs,
-                is_trial=is_trial,
-            )
+            return assemble(caller_of_hash(exchange.key_hash).scope)
         finally:
             connections.close_all()
 
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            return await asyncio.get_running_loop().run_in_executor(_THREADS, assemble)
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
     except Exception as error:
-        logger.warning("gateway_not_assembled", conversation_id=recorded.conversation_id, exc_info=error)
+        logger.warning("gateway_not_assembled", exchange=exchange.exchange_key, exc_info=error)
         return None
 
 

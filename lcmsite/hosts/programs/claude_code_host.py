@@ -11,14 +11,17 @@ import os
 import shlex
 from typing import Any
 
+from lcmsite.hosts import spool
 from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
-from lcmsite.hosts.rest_client import COMPACTED_SECONDS, recalled
+from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
 # Claude Code moves longer texts to a file.
 MOST_CHARACTERS = 9900
 RECALLED_TOKENS = 2000
 # Of earlier sessions, when one begins.
 OPENING_TOKENS = 1000
+# The line is drawn again and again.
+STATUS_SECONDS = 0.5
 
 # By event, the seconds after which Claude Code stops waiting.
 EVENTS = {
@@ -53,10 +56,13 @@ class ClaudeCode(Host):
 
     def files(self, place: Place) -> list[FilePlan]:
         # Hooks do not load this.
-        from lcmsite.hosts.file_edits import JsonElement, JsonMember, TextBlock
+        from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember, TextBlock
 
         folder = self.folder(place, "CLAUDE_CONFIG_DIR", ".claude")
-        groups = hook_groups(f"{shlex.quote(place.command)} hook {self.name}")
+        command = f"{shlex.quote(place.command)} hook {self.name}"
+        groups = hook_groups(command)
+        # Only where there is none.
+        status_line = JsonDefault(("statusLine",), {"type": "command", "command": f"{command} statusline"})
         server = {
             "type": "http",
             "url": place.mcp_url,
@@ -65,7 +71,7 @@ class ClaudeCode(Host):
         plans = [
             FilePlan(
                 folder / "settings.json",
-                [JsonElement(("hooks", event), group) for event, group in groups.items()],
+                [*(JsonElement(("hooks", event), group) for event, group in groups.items()), status_line],
             ),
             FilePlan(
                 self.folder(place, "CLAUDE_CONFIG_DIR") / ".claude.json", [JsonMember(("mcpServers", "lcm"), server)]
@@ -78,7 +84,23 @@ class ClaudeCode(Host):
     def is_here(self, place: Place) -> bool:
         return self.folder(place, "CLAUDE_CONFIG_DIR", ".claude").is_dir()
 
+    def status_line(self, event: Event) -> str:
+        lcm = self.lcm(STATUS_SECONDS)
+        if lcm is None:
+            return "LCM: not connected"
+        pending, _ = spool.pending()
+        waiting = f", {pending} to import" if pending else ""
+        try:
+            found = lcm.get("conversations/find/", session_id=event.get("session_id") or "")
+        except Unreachable:
+            return f"LCM does not answer{waiting}"
+        count = found["counters"]["message_count"] if found else 0
+        return f"LCM holds {count:,} message{'' if count == 1 else 's'}{waiting}"
+
     def entries(self, event: Event) -> list[dict[str, Any]]:
+        if "CURSOR_VERSION" in os.environ:
+            # Cursor runs hooks of Claude Code, too, and has its own.
+            return []
         found: list[dict[str, Any]] = []
         if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
             found.append({"do": "import", "file": event["transcript_path"]})

@@ -75,6 +75,6 @@ def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):
     gateway.ask(PATH, body, x_claude_code_session_id="", x_session_id="of-a-kill")
 
     eventually(lambda: not list(gateway.spool.glob("*.exchange")), seconds=60)
+    recorded(gateway, 2)
     found = [words(each) for each in type(mine(gateway)).objects.filter(workspace=mine(gateway).workspace)]
     assert sorted(found) == [["One", "Good morning to you."], ["Zero", "Spooled."]]
-    assert recorded(gateway, 2)

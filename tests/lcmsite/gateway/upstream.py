@@ -30,6 +30,8 @@ class Upstream:
 
         class Taking(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Else a piece waits for the acknowledgement of the one before, which the other side delays.
+            disable_nagle_algorithm = True
 
             def _take(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))

@@ -1,0 +1,1 @@
+"""LCM's tools for the model of a shortened conversation, answered by the gateway."""

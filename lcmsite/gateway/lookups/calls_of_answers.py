@@ -1,0 +1,69 @@
+"""Calls in the answers of the three APIs, and the rows that answer them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lcmsite.gateway.surfaces import Row, Surface
+
+
+class Call(NamedTuple):
+    """One call of a tool by the model."""
+
+    call_id: str
+    name: str
+    arguments: Any
+
+
+def calls_in(surface: Surface, rows: Sequence[Row]) -> Iterator[Call]:
+    """The calls of an answer that an agent has to answer, in order."""
+    for row in rows:
+        match surface:
+            case Surface.MESSAGES:
+                for block in _objects(row.get("content")):
+                    if block.get("type") == "tool_use":
+                        yield Call(str(block.get("id")), str(block.get("name")), block.get("input"))
+            case Surface.CHAT:
+                for call in _objects(row.get("tool_calls")):
+                    function = call.get("function") or {}
+                    yield Call(str(call.get("id")), str(function.get("name")), _parsed(function.get("arguments")))
+            case Surface.RESPONSES:
+                if row.get("type") in ("function_call", "custom_tool_call"):
+                    yield Call(str(row.get("call_id")), str(row.get("name")), _parsed(row.get("arguments")))
+
+
+def results_of(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[dict[str, Any]]:
+    """The rows that give the results of calls."""
+    match surface:
+        case Surface.MESSAGES:
+            return [{"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": call.call_id, "content": text} for call, text in results
+            ]}]  # fmt: skip
+        case Surface.CHAT:
+            return [{"role": "tool", "tool_call_id": call.call_id, "content": text} for call, text in results]
+        case Surface.RESPONSES:
+            return [{"type": "function_call_output", "call_id": call.call_id, "output": text} for call, text in results]
+
+
+def sendable(surface: Surface, rows: Sequence[Row]) -> list[Row]:
+    """The rows of an answer as a request may have them: no vendor takes empty texts."""
+    if surface is not Surface.MESSAGES:
+        return list(rows)
+    return [
+        {**row, "content": [block for block in row["content"] if block.get("type") != "text" or block.get("text")]}
+        for row in rows
+    ]
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return json.loads(text) if isinstance(text, str) and text else {}
+    except ValueError:
+        return {}

@@ -1,0 +1,204 @@
+"""Answer the model's calls of LCM's tools, so that the agent sees one answer.
+
+A call of the agent's own ends the answer: what LCM's tools gave beside it is kept, and is in the agent's next request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import structlog
+
+from lcmsite.gateway.decoding import decoder
+from lcmsite.gateway.forwarding import Header, Watched, headers_for_client
+from lcmsite.gateway.lookups.calls_of_answers import calls_in, results_of, sendable
+from lcmsite.gateway.lookups.offering import OFFERED, Lookups
+from lcmsite.gateway.lookups.shown_answers import ShownAnswer, shown_answer
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
+from lcmsite.gateway.window.json_spans import members
+from lcmsite.gateway.window.request_entries import LIST
+from lcmsite.server.incoming import Send
+
+logger = structlog.get_logger(__name__)
+
+MOST_ROUNDS = 6
+_ENOUGH = "Enough was looked up for one answer: go on with what you have."
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+@dataclass
+class LookupRounds:
+    """One request with LCM's tools, and as many more as the model looks something up."""
+
+    surface: Surface
+    lookups: Lookups
+    ask: Callable[[bytes], AbstractAsyncContextManager[httpx2.Response]]
+    send: Send
+    own_headers: Callable[[], Awaitable[Iterable[Header]]]
+    watched: Watched
+    # What the journal keeps of them; None if nothing was looked up.
+    record: dict[str, Any] | None = None
+    number: int = 0
+    rows: list[Any] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    has_begun: bool = False
+
+    async def answer(self, body: bytes) -> None:
+        """Send the answer to the client; httpx2.HTTPError if the upstream breaks off."""
+        shown = shown_answer(self.surface, OFFERED)
+        while (found := await self._next_answer(body, shown)) is not None:
+            calls = list(calls_in(self.surface, found.rows))
+            own = [call for call in calls if call.name not in OFFERED]
+            if len(own) == len(calls) or not found.is_complete:
+                await self._end(shown, found, is_only_hidden=False)
+                return
+            if not own and self.number == MOST_ROUNDS:
+                await self._end(shown, found, is_only_hidden=True)
+                return
+            rows = sendable(self.surface, found.rows)
+            for row in rows:
+                self.lookups.spend(row)
+            results = []
+            for call in calls:
+                if call.name in OFFERED:
+                    is_last = self.number + 1 == MOST_ROUNDS
+                    text = _ENOUGH if is_last else await self.lookups.result(call, share=len(calls) - len(own))
+                    results.append((call, text))
+            answers = results_of(self.surface, results)
+            for row in answers:
+                self.lookups.spend(row)
+            if own:
+                await self._end(shown, found, is_only_hidden=False, results=answers)
+                return
+            self.rows += [*rows, *answers]
+            body = _with_rows(self.surface, body, [*rows, *answers])
+            shown.go_on(found.tokens_out)
+            self.number += 1
+
+    async def _next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
+        """The model's next answer, what may be shown of it sent on.
+
+        None for an answer that was passed on as it is, such as an error.
+        """
+        async with self.ask(body) as response:
+            is_good = 200 <= response.status_code < 300
+            if self.number and not is_good:
+                raise httpx2.RemoteProtocolError(f"The upstream answered {response.status_code} within an answer.")
+            is_stream = is_good and response.headers.get("content-type", "").startswith("text/event-stream")
+            unpacking = decoder(response.headers.get("content-encoding", ""))
+            if not self.number:
+                self.watched.begin(response)
+                self.watched.headers.pop("content-encoding", None)
+            if is_stream:
+                await self._begin(response)
+            pieces: list[bytes] = []
+            rest = b""
+            async for piece in response.aiter_raw():
+                pieces.append(unpacking.decompress(piece))
+                if is_stream:
+                    *events, rest = _split(rest + pieces[-1])
+                    await self._send(b"".join(_shown(shown, each) for each in events))
+            if is_stream:
+                await self._send(_shown(shown, rest) if rest.strip() else b"")
+            found = _read(self.surface, pieces, is_stream=is_stream) if is_good else None
+            if is_stream and found is None:
+                await self._send(shown.finish(is_only_hidden=False))
+            elif not is_stream:
+                await self._begin(response)
+                if found is None or not (self.bodies or _has_hidden(found)):
+                    await self._send(b"".join(pieces))
+                    found = None
+                else:
+                    self.bodies.append(json.loads(b"".join(pieces)))
+            if found is None:
+                await self._finish()
+            return found
+
+    async def _end(
+        self, shown: ShownAnswer, found: ReadAnswer, *, is_only_hidden: bool, results: list[Any] | None = None
+    ) -> None:
+        if self.bodies:
+            whole = shown.whole(self.bodies, is_only_hidden=is_only_hidden)
+            visible = len(whole["output"]) if self.surface is Surface.RESPONSES else 1
+            await self._send(json.dumps(whole).encode())
+        else:
+            await self._send(shown.finish(is_only_hidden=is_only_hidden))
+            visible = shown.shown if self.surface is Surface.RESPONSES else 1
+        if found.is_complete and not is_only_hidden and (self.rows or results):
+            rows = [*self.rows, *sendable(self.surface, found.rows)]
+            self.record = {"visible": visible, "rows": rows, "results": results or []}
+        if self.rows or results:
+            logger.info("gateway_looked_up", surface=self.surface.value, rounds=self.number)
+        await self._finish()
+
+    async def _begin(self, response: httpx2.Response) -> None:
+        if not self.has_begun:
+            self.has_begun = True
+            headers = [*headers_for_client(response, is_rewritten=True), *await self.own_headers()]
+            await self.send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+
+    async def _send(self, data: bytes) -> None:
+        if data:
+            await self.send({"type": "http.response.body", "body": data, "more_body": True})
+            self.watched.taken(data)
+
+    async def _finish(self) -> None:
+        self.watched.is_whole = True
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _read(surface: Surface, pieces: list[bytes], *, is_stream: bool) -> ReadAnswer | None:
+    """The answer in these pieces; None for one that cannot be read."""
+    reader = AnswerReader(surface, is_stream)
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+        return reader.finish()
+    except Exception as error:
+        logger.warning("gateway_answer_not_read", reason=type(error).__name__)
+        return None
+
+
+def _has_hidden(answer: ReadAnswer) -> bool:
+    return any(call.name in OFFERED for call in calls_in(answer.surface, answer.rows))
+
+
+def _split(data: bytes) -> list[bytes]:
+    """The events of a stream, each with its blank line; the last is not ended."""
+    found, start = [], 0
+    for blank in _BLANK_LINE.finditer(data):
+        found.append(data[start : blank.end()])
+        start = blank.end()
+    return [*found, data[start:]]
+
+
+def _shown(shown: ShownAnswer, raw: bytes) -> bytes:
+    """What the client gets of an event now."""
+    lines = raw.splitlines()
+    data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+    if data == b"[DONE]":
+        shown.is_done = True
+        return b""
+    try:
+        event = json.loads(data)
+    except ValueError:
+        return raw
+    try:
+        return shown.take(event, raw) if isinstance(event, dict) else raw
+    except (KeyError, TypeError, ValueError, AttributeError):
+        # Of a form that is not known: it goes on as it came.
+        return raw
+
+
+def _with_rows(surface: Surface, body: bytes, rows: Iterable[Any]) -> bytes:
+    """The request with these behind its messages or items."""
+    text = body.decode()
+    end = members(text)[LIST[surface]].end - 1
+    return f"{text[:end]}, {json.dumps(list(rows))[1:-1]}{text[end:]}".encode()

@@ -1,0 +1,115 @@
+"""Offer LCM's tools in a request, and run what the model calls of them.
+
+Names, schemas and texts are those of the MCP server. A call acts for the holder of the key that the request came with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from mcp_types import TextContent
+
+from lcmsite.access.keys import caller_of_hash
+from lcmsite.gateway.lookups.calls_of_answers import Call
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.json_spans import members
+from lcmsite.mcp.calls import CallRunner
+from lcmsite.mcp.tool_list import TOOLS, tools
+
+OFFERED = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_range")
+# With another choice of tools, the model is not free to look something up.
+_FREE_CHOICES = (None, "auto", "any", "required")
+_LEAST_TOKENS = 200
+_NO_ROOM = "The window has no room for another lookup now: go on with what you have."
+
+
+@cache
+def _as_json(surface: Surface) -> str:
+    """The tools in the form of an API, without brackets."""
+    return json.dumps([_row(surface, each) for each in tools(is_structured=False) if each.name in OFFERED])[1:-1]
+
+
+def _row(surface: Surface, tool: Any) -> dict[str, Any]:
+    named = {"name": tool.name, "description": tool.description}
+    match surface:
+        case Surface.MESSAGES:
+            return {**named, "input_schema": tool.input_schema}
+        case Surface.CHAT:
+            return {"type": "function", "function": {**named, "parameters": tool.input_schema}}
+        case Surface.RESPONSES:
+            return {"type": "function", **named, "parameters": tool.input_schema, "strict": False}
+
+
+def with_tools(surface: Surface, body: bytes) -> bytes | None:
+    """The request with LCM's tools behind its own; None where they are not for it."""
+    try:
+        text = body.decode()
+        found = members(text)
+    except ValueError:
+        return None
+    values = {name: span.value for name, span in found.items()}
+    choice = values.get("tool_choice")
+    choice = choice.get("type") if isinstance(choice, dict) else choice
+    own = values.get("tools")
+    own = [] if own is None else own
+    if choice not in _FREE_CHOICES or values.get("n") not in (None, 1) or not isinstance(own, list):
+        return None
+    if any(_name(row).endswith("lcm_grep") for row in own):
+        # The host has them by MCP.
+        return None
+    if "tools" not in found:
+        end = text.rindex("}")
+        return f'{text[:end]}, "tools": [{_as_json(surface)}]{text[end:]}'.encode()
+    span = found["tools"]
+    listed = f"{text[span.start : span.end - 1]}, " if own else "["
+    return f"{text[: span.start]}{listed}{_as_json(surface)}]{text[span.end :]}".encode()
+
+
+def _name(row: Any) -> str:
+    function = row.get("function", row) if isinstance(row, dict) else {}
+    return str(function.get("name") or "") if isinstance(function, dict) else ""
+
+
+@cache
+def _runner() -> CallRunner:
+    return CallRunner()
+
+
+@dataclass
+class Lookups:
+    """Runs the calls of one answer within the tokens that the window has left."""
+
+    key_hash: bytes
+    room: int
+    counter: RequestCounter = field(default_factory=RequestCounter)
+    runner: CallRunner = field(default_factory=_runner)
+
+    async def result(self, call: Call, *, share: int) -> str:
+        """What a call gives, as text for the model; `share` calls share the room."""
+        most = self.room // 2 // share
+        if most < _LEAST_TOKENS:
+            return _NO_ROOM
+        given: Mapping[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
+        found = await self.runner.answer(
+            TOOLS[call.name], given, caller=lambda: caller_of_hash(self.key_hash), is_structured=False
+        )
+        text = "\n".join(each.text for each in found.content if isinstance(each, TextContent))
+        return self._bounded(text, most)
+
+    def spend(self, value: Any) -> None:
+        """Take what was added to the request off the room."""
+        self.room -= self.counter.entry_tokens(value)
+
+    def _bounded(self, text: str, most: int) -> str:
+        tokens = self.counter.tokens(text)
+        kept = len(text)
+        while kept and tokens > most:
+            kept = kept * most // tokens * 9 // 10
+            note = f"[LCM left out the other {len(text) - kept} characters of this answer: ask for less at once.]"
+            tokens = self.counter.tokens(short := f"{text[:kept]}\n{note}")
+        return text if kept == len(text) else short if kept else _NO_ROOM

@@ -1,0 +1,235 @@
+"""Make one answer for the agent out of several of the model. Pure.
+
+Calls of LCM's tools are not in it. Events of a stream pass as they came while nothing has been held back; later ones
+are numbered on. The end of an answer is held until it is known that no other follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lcmsite.gateway.surfaces import Surface
+
+Event = dict[str, Any]
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass
+class ShownAnswer:
+    """The answer of one API as the agent sees it; a subclass for each API."""
+
+    hidden_names: Collection[str]
+    # Of this answer of the model, by its own numbers: what is held back, and where the rest is shown.
+    hidden: set[int] = field(default_factory=set)
+    places: dict[int, int] = field(default_factory=dict)
+    shown: int = 0
+    number: int = 0
+    spent_tokens: int = 0
+    end: list[Event] = field(default_factory=list)
+    is_done: bool = False
+
+    def take(self, event: Event, raw: bytes) -> bytes:
+        """What the agent gets of an event now."""
+        raise NotImplementedError
+
+    def go_on(self, tokens_out: int | None) -> None:
+        """Another answer of the model follows."""
+        self.number += 1
+        self.spent_tokens += tokens_out or 0
+        self.hidden.clear()
+        self.places.clear()
+        self.end.clear()
+
+    def finish(self, *, is_only_hidden: bool) -> bytes:
+        """The end of the answer; its last calls may have been hidden ones only."""
+        raise NotImplementedError
+
+    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+        """One body out of those of the model's answers."""
+        raise NotImplementedError
+
+    def place(self, number: int) -> int:
+        """Where the agent sees what has this number in the model's answer."""
+        if number not in self.places:
+            self.places[number] = self.shown
+            self.shown += 1
+        return self.places[number]
+
+    def with_spent(self, usage: Any, *names: str) -> Any:
+        """The usage with the tokens of the answers before this one."""
+        if not isinstance(usage, dict):
+            return usage
+        more = {name: usage[name] + self.spent_tokens for name in names if isinstance(usage.get(name), int)}
+        return {**usage, **more}
+
+
+class _Messages(ShownAnswer):
+    def take(self, event: Event, raw: bytes) -> bytes:
+        match event.get("type"):
+            case "message_start":
+                return b"" if self.number else raw
+            case "message_delta" | "message_stop":
+                self.end.append(event)
+                return b""
+            case "content_block_start" if self._is_hidden(event["content_block"]):
+                self.hidden.add(event["index"])
+                return b""
+            case "content_block_start" | "content_block_delta" | "content_block_stop":
+                if event["index"] in self.hidden:
+                    return b""
+                place = self.place(event["index"])
+                return raw if place == event["index"] else _named({**event, "index": place})
+        return raw
+
+    def _is_hidden(self, block: Mapping[str, Any]) -> bool:
+        return block.get("type") == "tool_use" and block.get("name") in self.hidden_names
+
+    def finish(self, *, is_only_hidden: bool) -> bytes:
+        found = []
+        for event in self.end:
+            if event["type"] == "message_delta":
+                event = {**event, "usage": self.with_spent(event.get("usage"), "output_tokens")}
+                if is_only_hidden:
+                    event["delta"] = {**(event.get("delta") or {}), "stop_reason": "end_turn"}
+            found.append(_named(event))
+        return b"".join(found)
+
+    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+        blocks = [block for body in bodies for block in body.get("content") or () if not self._is_hidden(block)]
+        usage = self.with_spent(bodies[-1].get("usage"), "output_tokens")
+        ended = {"stop_reason": "end_turn"} if is_only_hidden else {}
+        return {**bodies[-1], "content": blocks, "usage": usage, **ended}
+
+
+@dataclass
+class _Chat(ShownAnswer):
+    first_id: Any = None
+
+    def take(self, event: Event, raw: bytes) -> bytes:
+        self.first_id = self.first_id or event.get("id")
+        choices = event.get("choices")
+        if not choices:
+            self.end.append(event)
+            return b""
+        [choice, *_] = choices
+        delta = choice.get("delta") or {}
+        kept = self._kept(delta)
+        if choice.get("finish_reason"):
+            self.end.append({**event, "choices": [{**choice, "delta": {}}]})
+            choice = {**choice, "finish_reason": None}
+            event = {name: value for name, value in event.items() if name != "usage"}
+        elif kept == delta and not self.number:
+            return raw
+        if not any(value for name, value in kept.items() if name != "role" or not self.number):
+            return b""
+        return _plain({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
+
+    def _kept(self, delta: Mapping[str, Any]) -> dict[str, Any]:
+        """A delta without hidden calls, the others numbered on."""
+        if not delta.get("tool_calls"):
+            return dict(delta)
+        calls = []
+        for call in delta["tool_calls"]:
+            index = call.get("index", 0)
+            if (call.get("function") or {}).get("name") in self.hidden_names:
+                self.hidden.add(index)
+            if index not in self.hidden:
+                calls.append({**call, "index": self.place(index)})
+        rest = {name: value for name, value in delta.items() if name != "tool_calls"}
+        return {**rest, "tool_calls": calls} if calls else {name: value for name, value in rest.items() if value}
+
+    def finish(self, *, is_only_hidden: bool) -> bytes:
+        found = []
+        for event in self.end:
+            event = {**event, "id": self.first_id}
+            if event.get("usage"):
+                event["usage"] = self.with_spent(event["usage"], "completion_tokens", "total_tokens")
+            if is_only_hidden and event.get("choices"):
+                event["choices"] = [{**each, "finish_reason": "stop"} for each in event["choices"]]
+            found.append(_plain(event))
+        return b"".join([*found, DONE if self.is_done else b""])
+
+    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+        messages = [body["choices"][0].get("message") or {} for body in bodies]
+        texts = {
+            name: "".join(each.get(name) or "" for each in messages) or messages[-1].get(name)
+            for name in ("content", "reasoning_content", "reasoning")
+            if any(name in each for each in messages)
+        }
+        calls = [
+            call
+            for each in messages[-1:]
+            for call in each.get("tool_calls") or ()
+            if (call.get("function") or {}).get("name") not in self.hidden_names
+        ]
+        message = {name: value for name, value in messages[-1].items() if name != "tool_calls"} | texts
+        choice = {**bodies[-1]["choices"][0], "message": message | ({"tool_calls": calls} if calls else {})}
+        if is_only_hidden:
+            choice["finish_reason"] = "stop"
+        usage = self.with_spent(bodies[-1].get("usage"), "completion_tokens", "total_tokens")
+        return {**bodies[-1], "choices": [choice], "usage": usage}
+
+
+@dataclass
+class _Responses(ShownAnswer):
+    sequence: int = 0
+    # The items that the agent has.
+    output: list[Event] = field(default_factory=list)
+
+    def take(self, event: Event, raw: bytes) -> bytes:
+        kind = str(event.get("type"))
+        if kind in ("response.completed", "response.incomplete", "response.failed"):
+            self.end.append(event)
+            return b""
+        if self.number and kind in ("response.created", "response.in_progress", "response.queued"):
+            return b""
+        changed = dict(event)
+        if "output_index" in event:
+            if kind == "response.output_item.added" and self._is_hidden(event["item"]):
+                self.hidden.add(event["output_index"])
+            if event["output_index"] in self.hidden:
+                return b""
+            changed["output_index"] = self.place(event["output_index"])
+            if kind == "response.output_item.done":
+                self.output.append(event["item"])
+        return self._numbered(changed, event, raw)
+
+    def _numbered(self, changed: Event, event: Event, raw: bytes) -> bytes:
+        if "sequence_number" in event:
+            changed["sequence_number"] = self.sequence
+            self.sequence += 1
+        return raw if changed == event else _named(changed)
+
+    def _is_hidden(self, item: Mapping[str, Any]) -> bool:
+        return item.get("type") == "function_call" and item.get("name") in self.hidden_names
+
+    def finish(self, *, is_only_hidden: bool) -> bytes:
+        found = []
+        for event in self.end:
+            response = event.get("response") or {}
+            usage = self.with_spent(response.get("usage"), "output_tokens", "total_tokens")
+            changed = {**event, "response": {**response, "output": self.output, "usage": usage}}
+            found.append(self._numbered(changed, event, b"") or _named(event))
+        return b"".join(found)
+
+    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+        output = [item for body in bodies for item in body.get("output") or () if not self._is_hidden(item)]
+        usage = self.with_spent(bodies[-1].get("usage"), "output_tokens", "total_tokens")
+        return {**bodies[-1], "output": output, "usage": usage}
+
+
+def shown_answer(surface: Surface, hidden_names: Collection[str]) -> ShownAnswer:
+    """An answer of this API, of which no event has come."""
+    kinds = {Surface.MESSAGES: _Messages, Surface.CHAT: _Chat, Surface.RESPONSES: _Responses}
+    return kinds[surface](hidden_names)
+
+
+def _plain(event: Event) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def _named(event: Event) -> bytes:
+    return b"event: " + str(event["type"]).encode() + b"\n" + _plain(event)

@@ -1,0 +1,58 @@
+"""Put back what the gateway looked up for the model. Pure.
+
+The agent has one answer where the model gave several with calls of LCM's tools between them. The vendor gets these
+again, so that a signed thought is where it was written, and the prefix is the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.request_entries import made_entry
+from lcmsite.gateway.window.types import Entry, Kind, WindowRequest
+
+# What was looked up for the answer at a seq: its rows, and how many of these the agent has.
+LookedUp = Mapping[int, Mapping[str, Any]]
+
+
+def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCounter) -> WindowRequest:
+    """The request with the model's own answers in place of the agent's."""
+    if not looked_up:
+        return request
+    found: list[Entry] = []
+    results: Sequence[Any] = ()
+    for place, entry in enumerate(request.entries):
+        if results:
+            entry, results = _with_results(entry, results, counter), ()
+        found.append(entry)
+        below = request.entries[place + 1 :][:1]
+        known = looked_up.get(entry.seq or 0)
+        if known is None or (below and below[0].seq == entry.seq):
+            continue
+        shown = found[-int(known["visible"]) :]
+        is_in_messages = request.surface is Surface.MESSAGES and bool(known["results"])
+        if any(each.kind is not Kind.MODEL for each in shown) or (is_in_messages and not _takes_results(below)):
+            continue
+        del found[-len(shown) :]
+        rows = known["rows"] if is_in_messages else [*known["rows"], *known["results"]]
+        found += [made_entry(request.surface, row, entry.seq, counter) for row in rows]
+        if is_in_messages:
+            results = known["results"][0]["content"]
+    return replace(request, entries=tuple(found))
+
+
+def _takes_results(below: Sequence[Entry]) -> bool:
+    return bool(below) and below[0].kind is Kind.RESULT and isinstance(below[0].value.get("content"), list)
+
+
+def _with_results(entry: Entry, results: Sequence[Any], counter: RequestCounter) -> Entry:
+    """The results of the agent's own calls, with those of LCM's before them."""
+    value = {**entry.value, "content": [*results, *entry.value["content"]]}
+    ids = tuple(str(each["tool_use_id"]) for each in results)
+    tokens = counter.entry_tokens(value)
+    return replace(entry, value=value, text=json.dumps(value), tokens=tokens, answers=(*ids, *entry.answers))

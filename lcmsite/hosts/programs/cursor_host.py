@@ -1,0 +1,112 @@
+"""Cursor: hooks in `hooks.json`, LCM's tools in `mcp.json`.
+
+Its transcripts are its own affair, so each event leaves its messages. Cursor shows a model nothing of LCM's but at the
+beginning of a session; it refuses answers that are not JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import Any
+
+from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
+from lcmsite.hosts.rest_client import recalled
+
+# Cursor moves longer texts to a file.
+MOST_CHARACTERS = 9900
+OPENING_TOKENS = 1000
+
+EVENTS = (
+    "sessionStart",
+    "beforeSubmitPrompt",
+    "afterAgentResponse",
+    "afterShellExecution",
+    "afterMCPExecution",
+    "afterFileEdit",
+    "preCompact",
+    "stop",
+    "sessionEnd",
+)
+
+
+class Cursor(Host):
+    name = "cursor"
+    title = "Cursor"
+    program = "cursor"
+
+    def files(self, place: Place) -> list[FilePlan]:
+        # Hooks do not load this.
+        from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember
+
+        folder = place.home / ".cursor"
+        command = {"command": f"{shlex.quote(place.command)} hook {self.name}"}
+        server = {"url": place.mcp_url, "headers": {"Authorization": f"Bearer {place.api_key}"}}
+        return [
+            FilePlan(
+                folder / "hooks.json",
+                [JsonDefault(("version",), 1), *(JsonElement(("hooks", event), command) for event in EVENTS)],
+            ),
+            FilePlan(folder / "mcp.json", [JsonMember(("mcpServers", "lcm"), server)]),
+        ]
+
+    def entries(self, event: Event) -> list[dict[str, Any]]:
+        session = str(event.get("conversation_id") or "")
+        if not session:
+            return []
+        if event.get("hook_event_name") == "preCompact":
+            return [{"do": "flush", "session": _name(session), "reference": f"{session}:{event.get('generation_id')}"}]
+        message = _message(event)
+        if message is None:
+            return []
+        # An event comes once; what it leaves may be tried again.
+        key = f"cursor:{event.get('generation_id')}:{os.urandom(12).hex()}"
+        return [{
+            "do": "append", "session": _name(session), "project": _project(event),
+            "messages": [{**message, "idempotency_key": key}],
+        }]  # fmt: skip
+
+    def replays(self, event: Event) -> bool:
+        # What tools did comes with the answer, or with the end of the turn.
+        return event.get("hook_event_name") in ("afterAgentResponse", "preCompact", "stop", "sessionEnd")
+
+    def answer(self, event: Event) -> str:
+        lcm = self.lcm() if event.get("hook_event_name") == "sessionStart" else None
+        if lcm is None:
+            return ""
+        text = recalled(lcm, session="", project=_project(event), tokens=OPENING_TOKENS, characters=MOST_CHARACTERS)
+        return json.dumps({"additional_context": text}) if text else ""
+
+
+def _name(session: str) -> str:
+    return f"cursor:{session}"
+
+
+def _project(event: Event) -> str:
+    roots = event.get("workspace_roots")
+    return str(roots[0]) if isinstance(roots, list) and roots else ""
+
+
+def _message(event: Event) -> dict[str, Any] | None:
+    """The message of an event, in LCM's own form."""
+    match event.get("hook_event_name"):
+        case "beforeSubmitPrompt" if event.get("prompt"):
+            return {"role": "user", "content": event["prompt"]}
+        case "afterAgentResponse" if event.get("text"):
+            return {"role": "assistant", "content": event["text"]}
+        case "afterShellExecution":
+            return _of_tool("shell", {"command": event.get("command")}, event.get("output"))
+        case "afterMCPExecution":
+            return _of_tool(str(event.get("tool_name")), event.get("tool_input"), event.get("result_json"))
+        case "afterFileEdit":
+            return _of_tool("edit", {"file_path": event.get("file_path"), "edits": event.get("edits")}, "")
+    return None
+
+
+def _of_tool(name: str, given: Any, output: Any) -> dict[str, Any]:
+    part = {"part_type": "tool", "tool_name": name, "tool_input": given, "tool_output": output}
+    return {"role": "tool", "parts": [part]}
+
+
+HOST = Cursor()
