@@ -6,11 +6,10 @@ another form, stores nothing twice. Synchronous: it runs in threads, beside the 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 import structlog
@@ -24,6 +23,7 @@ from conversations.scope import Scope
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
 from lcmsite.gateway.recording.locating import Place, known_conversation, place_of
 from lcmsite.gateway.recording.prefix_match import Match, Stored, is_begun_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
@@ -39,12 +39,6 @@ LOOKED_UP_FIRST = 64
 MOST_OF_PATH = 5_000
 MOST_AT_ONCE = 200
 STATEMENT_TIMEOUT = "5s"
-# What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
-INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
-# Further choices, where a request wanted more than one answer.
-ALTERNATIVES = "gateway/alternatives"
-# What LCM's tools gave the model within answers, each under the seq of the answer that the agent got.
-LOOKUPS = "gateway/lookups"
 
 
 @dataclass(frozen=True)
@@ -69,11 +63,11 @@ class Recorder:
 
     scope: Scope
     branches: Branches
-    journal: Journal
+    journal: ExchangeJournal
 
     @classmethod
     def from_settings(cls, scope: Scope) -> Self:
-        return cls(scope, Branches.from_settings(scope), Journal.from_settings(scope))
+        return cls(scope, Branches.from_settings(scope), ExchangeJournal(Journal.from_settings(scope)))
 
     def record_request(self, exchange: Exchange, *, with_seqs: bool = False) -> Recorded:
         """Store what is new in a request; LcmError if that cannot be done now.
@@ -93,7 +87,7 @@ class Recorder:
                 seq, stored, seqs = self._store_request(
                     conversation, exchange, place, request.messages, links, first=first
                 )
-                self._journal_instructions(conversation, request)
+                self.journal.keep_instructions(conversation, request)
             else:
                 seq, stored, seqs = conversation.head_seq, 0, {}
             GatewayExchange.objects.get_or_create(
@@ -151,12 +145,12 @@ class Recorder:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
                     if outcome.lookups is not None and row.answer_seq is not None:
                         entry = {"uuid": str(row.answer_seq), "type": "lookups", **outcome.lookups}
-                        self._keep(conversation, LOOKUPS, [entry])
+                        self.journal.keep(conversation, LOOKUPS, [entry])
                 if answer.alternatives:
                     entry = {"uuid": exchange.exchange_key, "answer_seq": row.answer_seq}
-                    self._keep(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])
+                    self.journal.keep(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])
             if recorded.side:
-                self._journal_side(conversation, exchange, recorded, answer)
+                self._keep_side(conversation, exchange, recorded, answer)
             row.save()
 
     # Requests
@@ -178,7 +172,7 @@ class Recorder:
         known = ((messages[at].place, stored.seqs.get(link.key)) for at, link in enumerate(links))
         seqs = {at: seq for at, seq in known if seq}
         if found.altered:
-            self._journal_altered(conversation, [(links[at].key, messages[at]) for at in found.altered])
+            self.journal.keep_altered(conversation, [(links[at].key, messages[at]) for at in found.altered])
         if not found.new:
             return found.seq, 0, seqs
         if found.is_boundary:
@@ -322,53 +316,15 @@ class Recorder:
                     last = seqs[place] = next(stored).seq
         return last, seqs
 
-    # The journal
-
-    def _journal_instructions(self, conversation: Conversation, request: ReadRequest) -> None:
-        entries = []
-        for row in request.instructions:
-            words = without_injected(json.dumps({**row, "cache_control": None}, sort_keys=True))
-            if not str(row.get("text", "")).startswith("x-anthropic-billing-header:"):
-                entries.append({"uuid": _name("system", words), "type": "system", "row": row})
-        if request.tools:
-            words = json.dumps(request.tools, sort_keys=True)
-            entries.append({"uuid": _name("tools", words), "type": "tools", "tools": list(request.tools)})
-        self._keep(conversation, INSTRUCTIONS, entries)
-
-    def _journal_altered(self, conversation: Conversation, messages: Sequence[tuple[str, WireMessage]]) -> None:
-        self._keep(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
-
-    def _journal_side(
+    def _keep_side(
         self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer | None
     ) -> None:
-        """Keep a request of the host's own, without the messages that are stored anyway."""
         messages = recorded.request.messages
         links = list(links_of(message.digest for message in messages))
         known = last_known(messages, links, self._stored(conversation, messages, links).seqs) + 1
-        entry = {
-            "uuid": exchange.exchange_key,
-            "type": recorded.side,
-            "instructions": list(recorded.request.instructions),
-            "known_messages": known,
-            "messages": [message.row for message in messages[known:]],
-            "answer": [] if answer is None else list(answer.rows),
-        }
-        self._keep(conversation, SIDE, [entry])
-
-    def _keep(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Keep entries that are not kept yet; what no journal takes is left out."""
-        known = set(
-            conversation.journal_entries.filter(
-                subpath=subpath, uuid__in=[entry["uuid"] for entry in entries]
-            ).values_list("uuid", flat=True)
+        self.journal.keep_side(
+            conversation, recorded.request, key=exchange.exchange_key, side=recorded.side, known=known, answer=answer
         )
-        fresh = list({entry["uuid"]: entry for entry in entries if entry["uuid"] not in known}.values())
-        if not fresh:
-            return
-        try:
-            self.journal.append_entries(conversation_id=conversation.pk, entries=fresh, subpath=subpath)
-        except Invalid as refusal:
-            logger.warning("gateway_journal_refused", conversation_id=conversation.pk, code=refusal.code)
 
 
 def parsed_body(body: bytes) -> Row:
@@ -409,10 +365,6 @@ def _with_facts(message: NewMessage, answer: ReadAnswer, *, is_last: bool) -> Ne
     }
     noted = {name: value for name, value in facts.items() if value not in (None, "")}
     return replace(message, metadata={**message.metadata, "gateway": noted})
-
-
-def _name(kind: str, words: str) -> str:
-    return f"{kind}-{hashlib.sha256(words.encode()).hexdigest()[:32]}"
 
 
 def _storable(text: str) -> str:

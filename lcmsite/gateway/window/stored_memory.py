@@ -23,7 +23,8 @@ from compaction.rendering import render_summary
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
-from lcmsite.gateway.recording.recorder import LOOKUPS, bound_time
+from lcmsite.gateway.recording.exchange_journal import LOOKUPS
+from lcmsite.gateway.recording.recorder import bound_time
 from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import withheld_ids

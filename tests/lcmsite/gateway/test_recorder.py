@@ -16,7 +16,7 @@ from conversations.store.journal import Journal
 from conversations.store.paths import branches_of
 from conversations.types import NewMessage, ParentLink, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.recorder import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
+from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall

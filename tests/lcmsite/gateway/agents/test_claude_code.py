@@ -10,7 +10,7 @@ import pytest
 
 from conversations.models import Conversation
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.gateway.recording.recorder import SIDE
+from lcmsite.gateway.recording.exchange_journal import SIDE
 from lcmsite.gateway.surfaces import Surface
 from tests.clients.forty_turns import (
     FACT,

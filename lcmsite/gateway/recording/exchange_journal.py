@@ -1,0 +1,88 @@
+"""Keep in the journal what an exchange has beside its messages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from conversations.errors import Invalid
+from conversations.models import Conversation
+from conversations.store.journal import Journal
+from lcmsite.gateway.surfaces import ReadRequest, WireMessage
+from lcmsite.gateway.surfaces_answer import ReadAnswer
+from lcmsite.gateway.surfaces_digest import without_injected
+
+logger = structlog.get_logger(__name__)
+
+# What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
+INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
+# Further choices, where a request wanted more than one answer.
+ALTERNATIVES = "gateway/alternatives"
+# What LCM's tools gave the model within answers, each under the seq of the answer that the agent got.
+LOOKUPS = "gateway/lookups"
+
+
+@dataclass(frozen=True)
+class ExchangeJournal:
+    """Entries under `gateway/...` in the journal of a conversation."""
+
+    journal: Journal
+
+    def keep_instructions(self, conversation: Conversation, request: ReadRequest) -> None:
+        entries = []
+        for row in request.instructions:
+            words = without_injected(json.dumps({**row, "cache_control": None}, sort_keys=True))
+            if not str(row.get("text", "")).startswith("x-anthropic-billing-header:"):
+                entries.append({"uuid": _name("system", words), "type": "system", "row": row})
+        if request.tools:
+            words = json.dumps(request.tools, sort_keys=True)
+            entries.append({"uuid": _name("tools", words), "type": "tools", "tools": list(request.tools)})
+        self.keep(conversation, INSTRUCTIONS, entries)
+
+    def keep_altered(self, conversation: Conversation, messages: Sequence[tuple[str, WireMessage]]) -> None:
+        self.keep(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
+
+    def keep_side(
+        self,
+        conversation: Conversation,
+        request: ReadRequest,
+        *,
+        key: str,
+        side: str,
+        known: int,
+        answer: ReadAnswer | None,
+    ) -> None:
+        """Keep a request of the host's own, without the `known` messages, which are stored anyway."""
+        entry = {
+            "uuid": key,
+            "type": side,
+            "instructions": list(request.instructions),
+            "known_messages": known,
+            "messages": [message.row for message in request.messages[known:]],
+            "answer": [] if answer is None else list(answer.rows),
+        }
+        self.keep(conversation, SIDE, [entry])
+
+    def keep(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Keep entries that are not kept yet; what no journal takes is left out."""
+        known = set(
+            conversation.journal_entries.filter(
+                subpath=subpath, uuid__in=[entry["uuid"] for entry in entries]
+            ).values_list("uuid", flat=True)
+        )
+        fresh = list({entry["uuid"]: entry for entry in entries if entry["uuid"] not in known}.values())
+        if not fresh:
+            return
+        try:
+            self.journal.append_entries(conversation_id=conversation.pk, entries=fresh, subpath=subpath)
+        except Invalid as refusal:
+            logger.warning("gateway_journal_refused", conversation_id=conversation.pk, code=refusal.code)
+
+
+def _name(kind: str, words: str) -> str:
+    return f"{kind}-{hashlib.sha256(words.encode()).hexdigest()[:32]}"
