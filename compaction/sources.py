@@ -112,6 +112,16 @@ def withheld_items(conversation_id: int) -> frozenset[str]:
     return frozenset(id for (id,) in sql.rows(_QUARANTINES["withheld_items"], {"id": conversation_id}))
 
 
+def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
+    """The same for several conversations.
+
+    Each reader of texts asks this, and gives those items without a text, marked as `quarantined`.
+    """
+    wanted = {id for id in conversation_ids if id is not None}
+    affected = sql.rows(_QUARANTINES["with_quarantines"], [sql.array(wanted)]) if wanted else []
+    return frozenset[str]().union(*(withheld_items(id) for (id,) in affected))
+
+
 def outdated_summaries(conversation_id: int) -> frozenset[str]:
     """The summaries of a conversation that a quarantine or a release has overtaken."""
     found = sql.rows(_QUARANTINES["outdated_summaries"], {"id": conversation_id})

@@ -1,6 +1,10 @@
 -- What quarantines keep from models: a summary carries the words of what it was made from. Of a summary that a run made, it
 -- counts when that run began, as it reads its sources before a model is called.
 
+-- name: with_quarantines
+-- Those of some conversations that have something quarantined.
+SELECT conversation_id FROM conversations WHERE conversation_id = ANY(%s) AND quarantined > 0
+
 -- name: withheld_items
 -- The quarantined messages and summaries of a conversation, and the summaries that were made from them before; a message
 -- is withheld with any of its parts.

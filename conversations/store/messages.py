@@ -205,25 +205,22 @@ class MessageStore:
     def get_message(self, *, message_id: int, whole: bool = False) -> MessageRecord:
         """One message with its parts; NotFound if there is none.
 
-        `whole` puts back, byte for byte, what was too long for it and became a file; Unavailable if that cannot be had.
-        One that is quarantined comes without its texts.
+        `whole` puts back, byte for byte, what became a file; Unavailable if that cannot be had. One that is quarantined
+        comes without its texts.
         """
         self.scope.message(message_id)
         [message] = readable(messages_of([message_id]))
-        if message.quarantined or not whole:
-            return message
-        return put_together(message, files=LargeFileService.from_settings(self.scope))
+        is_put_together = whole and not message.quarantined
+        return put_together(message, files=LargeFileService.from_settings(self.scope)) if is_put_together else message
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """List messages with their parts, oldest first.
 
         A page has 8 MiB at most, or one message, and may hold fewer messages than `limit` because of that.
-        Their seqs follow each other without a gap, also where a message was erased: a seq that is left out is a message
-        whose row is gone from the database, which `lcm check` reports. What is quarantined comes without its texts.
-        NotFound if there is no such conversation.
+        Their seqs have no gap, also where a message was erased: a seq that is left out is a row that is gone from the
+        database, which `lcm check` reports. What is quarantined comes without its texts. Raises NotFound.
         """
-        page = {"conversation_id": conversation_id, "after_seq": after_seq, "limit": limit}
-        fit, more = fitting("messages_that_fit", **page)
+        fit, more = fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
         found = messages_after(
             conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=min(limit, fit)
         )
@@ -262,8 +259,7 @@ class Draft:
 
     @property
     def token_count(self) -> int:
-        count: int = self.row["token_count"]
-        return count
+        return int(self.row["token_count"])
 
     @property
     def may_need_files(self) -> bool:

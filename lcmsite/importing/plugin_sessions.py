@@ -1,4 +1,4 @@
-"""The messages that LCM's plugins for OpenCode and pi make of a session, made of the host's own file.
+"""Messages of a file of OpenCode or pi as LCM's plugins make them.
 
 A plugin stores a session under a name and with keys of its own. A file of the same session goes on where the plugin
 ended, so nothing is stored twice. The same is written in `clients/plugins/opencode/lcm.js` and

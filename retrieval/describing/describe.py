@@ -8,6 +8,7 @@ from typing import Any
 
 from compaction.llm.embeddings import EmbedderPolicy
 from compaction.models import CompactionRun
+from compaction.sources import withheld_in
 from conversations.content.lossless_values import is_storable
 from conversations.errors import NotFound
 from conversations.models import Conversation, LargeFile, Message, Summary
@@ -19,12 +20,12 @@ from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline,
 from retrieval.ids import Named, named, names_in
 from retrieval.semantic.embedders import PROGRESS
 from retrieval.types import Description, ItemKind, MessageSpan
-from retrieval.withheld import REASON, withheld_in
 
 MOST_IN_MANIFEST = 50
 MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
-
+# What is shown of a summary that carries the words of a quarantined message, and of a message with such a part.
+_WITHHELD = "It says what was quarantined after it was made, or a part of it is quarantined."
 
 # What a description says in the words of the row.
 _OF_SUMMARY = (
@@ -43,7 +44,7 @@ def describe(id: str, *, scope: Scope) -> Description:
     if described.id not in withheld_in([described.conversation_id]):
         return described
     withheld: dict[str, Any] = dict.fromkeys(("content", "author", "file_name", "exploration_summary"))
-    return replace(described, **withheld, quarantined=described.quarantined or REASON)
+    return replace(described, **withheld, quarantined=described.quarantined or _WITHHELD)
 
 
 def _found(id: str, scope: Scope) -> Description:

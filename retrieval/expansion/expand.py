@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from compaction.sources import withheld_items
+from compaction.sources import withheld_in, withheld_items
 from conversations.content.tokens import TokenEstimator
 from conversations.humanize import counted
 from conversations.models import Conversation, Summary
@@ -23,7 +23,6 @@ from retrieval.expansion.outline import Entry, Key, Outline, below, messages_wit
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
-from retrieval.withheld import withheld_in
 
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from compaction.history.types import HistoryKind
+from compaction.sources import withheld_in
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope, unseen
@@ -19,7 +20,6 @@ from retrieval.history.timelines import quarantined_in
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import ExpandedItem, ItemKind
-from retrieval.withheld import withheld_in
 
 _SQL = load("retrieval/history/expansion.sql")
 _KINDS = tuple(HistoryKind)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from compaction.sources import withheld_in
 from conversations.sql import array, load, rows, texts
 from conversations.store.cursors import read_cursor, write_cursor
 from conversations.types import Role
 from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.types import GrepSort, ItemKind, Match, Snippet
-from retrieval.withheld import withheld_in
 
 # What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8

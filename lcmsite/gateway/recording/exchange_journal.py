@@ -57,7 +57,10 @@ class ExchangeJournal:
         known: int,
         answer: ReadAnswer | None,
     ) -> None:
-        """Keep a request of the host's own, without the `known` messages, which are stored anyway."""
+        """Keep a request of the host's own, without the `known` messages.
+
+        These are stored anyway.
+        """
         entry = {
             "uuid": key,
             "type": side,

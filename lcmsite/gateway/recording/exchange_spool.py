@@ -45,7 +45,10 @@ class Spool:
                 self.reject(path)
 
     def add(self, data: bytes, *, lane: str, received_at: datetime) -> None:
-        """Keep an exchange of a lane, durably, in the order of the requests; OSError if there is no room."""
+        """Keep an exchange of a lane, durably; OSError if there is no room.
+
+        It has its place by the time of its request.
+        """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size() + len(data) > self.most_bytes:
             raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")

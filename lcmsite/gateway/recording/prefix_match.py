@@ -108,7 +108,10 @@ def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | 
 
 
 def is_begun_alike(message: WireMessage, text: str) -> bool:
-    """Whether one is the beginning of the other: agents keep as much of an answer as they got."""
+    """Whether one is the beginning of the other.
+
+    Agents keep as much of an answer as they got.
+    """
     one, other = _bare(message), "".join(text.split())
     return bool(one) and (other.startswith(one) or one.startswith(other))
 

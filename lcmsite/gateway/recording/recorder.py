@@ -242,7 +242,10 @@ class Recorder:
         )
 
     def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
-        """Whether a later request of the conversation was recorded before, as after an outage."""
+        """Whether a later request of the conversation is recorded already.
+
+        It is so after an outage.
+        """
         rows = GatewayExchange.objects.filter(workspace_id=conversation.workspace_id, conversation=conversation)
         return rows.filter(side="", received_at__gt=exchange.received_at).exists()
 
@@ -282,7 +285,10 @@ class Recorder:
         return chain, seq
 
     def _kept_of(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
-        """The seq of what the agent kept of an answer that was cut off, if its next request was recorded first."""
+        """The seq of what the agent kept of an answer that was cut off.
+
+        It is there where the agent's next request was recorded first.
+        """
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()
         is_kept = found is not None and found[1] == Role.ASSISTANT and is_begun_alike(answer, found[2] or "")
