@@ -151,9 +151,12 @@ class Filling(Generic[E]):
             if items and read_ahead is None and room < cap / 2:
                 return items, Position(entry.key)
             whole = read_ahead or self.read([entry])[0]
+            # Behind one that was not read ahead, no other comes.
+            if items and whole.tokens <= cap and (read_ahead is None or whole.tokens > room):
+                return items, Position(entry.key)
             if whole.tokens <= room and entry.key != begun:
                 items.append(whole)
-            elif items and (whole.tokens <= cap or room < cap / 2):
+            elif items and room < cap / 2:
                 return items, Position(entry.key)
             else:
                 begins = position if entry.key == begun else Position(entry.key)

@@ -85,10 +85,11 @@ def test_what_a_plugin_of_opencode_missed_is_added_to_its_conversation(tmp_path)
     assert [each["created"] for each in again["conversations"]] == [0]
     assert not any(each.created for each in later.messages)
     assert list(Conversation.objects.values_list("session_id", flat=True)) == ["opencode:ses_1"]
-    roles = ["user", "assistant", "tool"]
-    assert active("opencode:ses_1") == list(
-        zip(roles, ["Which port?\n[file a.py]", "It is 5433.", "PORT = 5433"], strict=True)
-    )
+    assert active("opencode:ses_1") == [
+        ("user", "Which port?\n[file a.py]"),
+        ("assistant", 'It is 5433.\n[tool_call read] {"filePath": "a.py"}'),
+        ("tool", "PORT = 5433"),
+    ]
 
 
 def test_a_subagent_is_the_child_of_the_session_that_the_plugin_recorded(tmp_path):
