@@ -118,12 +118,13 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
     if not _agreed(changes, arguments, secret=connection.get("api_key", "")):
         return _report(host, changes, made=False)
     unmake(host, changes)
-    if connection.get("api_key_id"):
+    if connection.get("api_key"):
         try:
-            keys.revoke(OPERATOR, key=str(connection["api_key_id"]))
+            # By the key itself: in another database its number may be that of another key.
+            keys.revoke(OPERATOR, key=str(keys.caller_of(connection["api_key"]).api_key_id))
         except LcmError as refusal:
             # Of another database, or removed with it.
-            host_state.log(f"{host.name}: the key {connection['api_key_id']} was not revoked: {refusal.detail}")
+            host_state.log(f"{host.name}: the key {connection.get('api_key_id')} was not revoked: {refusal.detail}")
     return _report(host, changes, made=True)
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lcmsite.access import keys
+from lcmsite.hosts import host_state
 from lcmsite.hosts.agent_host import host_names
 from lcmsite.hosts.programs.claude_code_host import hook_groups
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
-from tests.lcmsite.callers import lcm
+from tests.lcmsite.callers import an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
 PLUGIN = Path(__file__).parents[2] / "clients/plugins/claude-code"
@@ -198,6 +200,18 @@ def test_with_the_plugin_no_file_of_the_host_is_written(used):
 
 def test_a_host_that_is_not_connected_cannot_be_disconnected(home):
     assert lcm("disconnect", "codex", "--yes").exit_code == 4
+
+
+def test_only_the_key_of_the_host_is_revoked(used):
+    connected("codex")
+    connection = host_state.read("codex", "connection.json")
+    # The number that the key of the host has in another database.
+    of_another = ApiKey.objects.get(key_hash=keys.hash_of_key(an_api_key()))
+    host_state.write("codex", "connection.json", {**connection, "api_key_id": of_another.pk})
+
+    lcm("disconnect", "codex", "--yes")
+
+    assert ApiKey.objects.get(revoked_at=None) == of_another
 
 
 def test_what_the_person_has_already_is_not_written(used):
