@@ -91,7 +91,6 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
         key = issued.key
         connection = {"api_key": key, "api_key_id": issued.record.api_key_id}
         place = place._replace(api_key=key)
-        changes = [] if arguments.plugin else changes_for(host, place)
     connection |= {
         "api_url": arguments.url or connection.get("api_url") or _url(settings.DEPLOYMENT.port),
         "command": place.command,
@@ -100,6 +99,8 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     }
     connection["environment"].pop("LCM_API_KEY", None)
     host_state.write(host.name, "connection.json", connection)
+    # With the key, and on what the host has written while the person read the change.
+    changes = [] if arguments.plugin else changes_for(host, place)
     make(host, changes)
     return _report(host, changes, made=True, next=host.after_connecting(place))
 
@@ -117,6 +118,8 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
         raise Conflict(f"{host.title} is not connected.", code="not_connected")
     if not _agreed(changes, arguments, secret=connection.get("api_key", "")):
         return _report(host, changes, made=False)
+    # The host may have written its files while the person read the change.
+    changes = undoing(host)
     unmake(host, changes)
     if connection.get("api_key"):
         try:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from conversations.errors import Conflict
 from lcmsite.access import keys
-from lcmsite.hosts import host_state
-from lcmsite.hosts.agent_host import host_names
+from lcmsite.hosts import host_state, host_verbs
+from lcmsite.hosts.agent_host import host_named, host_names
+from lcmsite.hosts.connecting import FileChange, make, unmake
 from lcmsite.hosts.programs.claude_code_host import hook_groups
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
@@ -148,6 +150,36 @@ def test_what_others_change_meanwhile_stays(used):
     assert tomllib.loads(config.read_text()) == {"model": "o9", "projects": {"boats": {"trust_level": "trusted"}}}
     assert memory.read_text() == "# Mine\nMore of mine.\n"
     assert (used / ".claude/settings.json").read_text() == SETTINGS
+
+
+@pytest.mark.parametrize("verb", ["connect", "disconnect"])
+def test_what_the_host_writes_while_the_person_reads_stays(used, monkeypatch, verb):
+    connected("claude-code")
+    server = used / ".claude.json"
+
+    def agreed(*_, **__):
+        server.write_text(json.dumps({**json.loads(server.read_text()), "numStartups": 4}, indent=2))
+        return True
+
+    monkeypatch.setattr(host_verbs, "_agreed", agreed)
+    if verb == "connect":
+        server.write_text(OWN[".claude.json"])
+    done = lcm(verb, "claude-code")
+
+    found = json.loads(server.read_text())
+    assert (done.exit_code, found.pop("numStartups")) == (0, 4)
+    assert ("lcm" in found["mcpServers"]) == (verb == "connect") and "other" in found["mcpServers"]
+
+
+@pytest.mark.parametrize("write", [make, unmake])
+def test_a_file_that_is_not_as_it_was_read_is_not_written(used, write):
+    server = used / ".claude.json"
+    change = FileChange(str(server), b"as it was read", b"with LCM")
+
+    with pytest.raises(Conflict, match="claude.json"):
+        write(host_named("claude-code"), [change])
+
+    assert server.read_text() == OWN[".claude.json"]
 
 
 def test_what_was_taken_out_is_written_again(used):
