@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError
 from rich.console import Console
 from rich.prompt import Confirm
 from rich.syntax import Syntax
 
-from conversations.errors import Conflict, Invalid, LcmError
+from conversations.errors import Conflict, Invalid, LcmError, Unauthenticated
 from conversations.models import Workspace
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR, Session
@@ -67,18 +68,19 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     """Connect a host of agents: write its hooks and its entry for LCM's tools.
 
     The change is shown first. What was there stays as it is, byte for byte, and `lcm disconnect` undoes the change. The
-    host gets a key of its own, with the scope write. A second run changes nothing.
+    host gets a key of its own, with the scope write. A second run changes nothing, unless that key is no longer good.
     """
     host = host_named(arguments.host)
     connection = host_state.read(host.name, "connection.json")
-    key = connection.get("api_key", "")
+    recorded = connection.get("api_key", "")
+    key = recorded if _is_good(recorded) else ""
     place = _place(arguments, api_key=key or _NO_KEY_YET)
     if arguments.plugin and not host.has_plugin:
         raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
     changes = [] if arguments.plugin else changes_for(host, place)
     if key and not any(change.is_change for change in changes):
         return _report(host, changes, made=False)
-    if not _agreed(changes, arguments, secret=key):
+    if not _agreed(changes, arguments, secret=recorded):
         return _report(host, changes, made=False)
     caller = session.caller_with(KeyScope.ADMIN, founding=True)
     if not key:
@@ -169,6 +171,17 @@ def _place(arguments: Namespace, *, api_key: str) -> Place:
         api_key=api_key,
         is_mentioned=getattr(arguments, "mention", False),
     )
+
+
+def _is_good(key: str) -> bool:
+    """Whether a host can store with this key."""
+    try:
+        return keys.caller_of(key).may(KeyScope.WRITE)
+    except Unauthenticated:
+        return False
+    except DatabaseError:
+        # Who knows: it is kept.
+        return True
 
 
 def _url(port: int) -> str:

@@ -19,7 +19,11 @@ from lcmsite.cli.cli_session import Session
 from lcmsite.hosts import host_state, spool
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import Importer
+from lcmsite.importing.resume_check import HistoryChanged
 from lcmsite.types import KeyScope
+
+# Neither time nor another key makes it possible; all else stays in the spool.
+_HOPELESS = (Invalid, NotFound, HistoryChanged)
 
 
 @dataclass
@@ -65,7 +69,7 @@ def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
         problem = problem_of(error)
         host_state.log(f"{host}: {entry['do']} {entry.get('file', entry.get('session'))}: {problem.detail}")
         host_state.note(host, problem=f"{entry['do']}: {problem.detail}")
-        if problem.retryable:
+        if not isinstance(error, _HOPELESS):
             return
         report.refused.append(f"{entry.get('file', entry.get('session'))}: {problem.detail}")
     else:

@@ -17,10 +17,13 @@ from django.db import connections
 from compaction.models import CompactionBoundary
 from conversations.models import Conversation, Message
 from conversations.types import ParentLink
+from lcmsite.access import keys
+from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.hosts import hook, host_state, spool
 from lcmsite.hosts.agent_host import host_named
 from lcmsite.hosts.replay import replay
 from lcmsite.hosts.rest_client import RestClient
+from lcmsite.models import ApiKey
 from lcmsite.wsgi import application
 from tests.committed import committed_db
 from tests.factories import a_conversation, a_workspace
@@ -169,6 +172,33 @@ def test_what_cannot_be_imported_is_noted_and_stops_nothing_else(home):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("refused", ["lcm_none", "revoked", "read"])
+def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_again(home, refused):
+    a_workspace()
+    assert lcm("connect", "codex", "--yes").exit_code == 0
+    connection = host_state.read("codex", "connection.json")
+    match refused:
+        case "revoked":
+            keys.revoke(OPERATOR, key=connection["api_key"])
+        case "read":
+            ApiKey.objects.update(scopes=["read"])
+            keys.forget_callers()
+        case _:
+            host_state.write("codex", "connection.json", {**connection, "api_key": refused})
+    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    spool.add({"host": "codex", "do": "import", "file": path})
+
+    with_it = replay()
+    again = lcm("--json", "connect", "codex", "--yes")
+    after = replay()
+
+    assert (with_it.done, with_it.waiting, with_it.refused) == (0, 1, [])
+    assert again.json["made"] and host_state.read("codex", "connection.json")["api_key"] != connection["api_key"]
+    assert (after.done, after.waiting) == (1, 0)
+    assert Conversation.objects.get().session_id == "cc-1"
+
+
+@pytest.mark.django_db
 def test_a_host_without_transcripts_leaves_messages(home):
     a_workspace()
     message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
@@ -285,6 +315,21 @@ def test_doctor_says_what_is_alive_and_what_to_do(served):
     assert found["claude-code"]["last_event"].endswith("Stop")
     assert (found["codex"]["lcm_answers"], found["codex"]["pending"]) == (False, 1)
     assert "lcm up" in found["codex"]["advice"] and "/hooks" in found["codex"]["advice"]
+
+
+def test_doctor_says_that_the_key_is_refused_and_what_failed_last(served):
+    connect_to("codex", served)
+    host_state.note("codex", problem="import: The file is empty.")
+    host_state.note("claude-code", problem="import: The file is empty.")
+    host_state.note("claude-code", **{"import": {"of": "/t.jsonl", "created": 2}})
+
+    shown = lcm("--json", "doctor")
+    found = {each["host"]: each for each in shown.json["items"]}
+
+    assert (found["codex"]["lcm_answers"], found["codex"]["alive"]) == (True, False)
+    assert "key" in found["codex"]["advice"] and "lcm connect codex" in found["codex"]["advice"]
+    assert "The file is empty." in found["codex"]["advice"]
+    assert "key" not in found["claude-code"]["advice"] and "empty" not in found["claude-code"]["advice"]
 
 
 def test_doctor_warns_where_the_gateway_records_the_same_session(served):
