@@ -113,11 +113,15 @@ def _undo(row: dict[str, Any]) -> FileChange:
 
 
 def make(host: Host, changes: Sequence[FileChange]) -> None:
-    """Write the files, each whole or not at all, and record what was written."""
+    """Write the files, each whole or not at all, and record what was written.
+
+    Conflict if a file is not as it was when the change was planned.
+    """
     written = Written.of(host)
     for change in changes:
         if not change.is_change:
             continue
+        _require_unchanged(change)
         assert change.after is not None
         row = {
             "path": change.path,
@@ -134,11 +138,15 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
 
 
 def unmake(host: Host, changes: Sequence[FileChange]) -> None:
-    """Write the files as they are without LCM, and forget the host."""
+    """Write the files as they are without LCM, and forget the host.
+
+    Conflict as `make`; the host is not forgotten then.
+    """
     written = Written.of(host)
     for change in changes:
         if not change.is_change:
             continue
+        _require_unchanged(change)
         if change.after is not None:
             _replace(change.path, change.after)
         else:
@@ -149,6 +157,12 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
             folder.rmdir()
     for name in ("written.json", "connection.json", "activity.json"):
         host_state.forget(host.name, name)
+
+
+def _require_unchanged(change: FileChange) -> None:
+    # A host that runs writes its files, too.
+    if _bytes_of(change.path) != change.before:
+        raise Conflict(f"{change.path} was changed at this moment: try again.")
 
 
 def _undone(text: str, edits: Sequence[Edit]) -> str:

@@ -53,6 +53,7 @@ def examine(host: Host, place: Place) -> HostHealth:
     activity = host_state.read(host.name, "activity.json")
     client = host.lcm(PATIENT_SECONDS)
     answers = None if client is None else client.is_ready()
+    is_refused = client is not None and client.refuses_key()
     pending = sum(entry["host"] == host.name for _, entry in spool.entries())
     missing = _missing(host) if connection else []
     command = connection.get("command", place.command)
@@ -64,7 +65,11 @@ def examine(host: Host, place: Place) -> HostHealth:
         advice.append(f"{', '.join(missing)} lacks what LCM wrote: run `lcm connect {host.name}` again.")
     if connection and answers is False:
         advice.append(f"LCM does not answer at {connection['api_url']}: start `lcm up`.")
-    if connection and pending and answers:
+    if is_refused:
+        advice.append(f"LCM does not take the key of {host.title}: run `lcm connect {host.name}` again.")
+    if _has_failed(activity):
+        advice.append(f"Since the last import this has failed: {activity['problem']['what']}")
+    if connection and pending and answers and not is_refused:
         advice.append("Run `lcm hook replay`.")
     if connection and "event" not in activity:
         advice.append(host.after_connecting(place) or f"No event has come yet: start a session of {host.title}.")
@@ -85,8 +90,16 @@ def examine(host: Host, place: Place) -> HostHealth:
         pending=pending,
         last_problem=_moment(activity.get("problem")),
         advice=" ".join(advice),
-        alive=(answers is True and not missing and is_command_there) if connection else None,
+        alive=(answers is True and not is_refused and not missing and is_command_there) if connection else None,
     )
+
+
+def _has_failed(activity: dict[str, Any]) -> bool:
+    """Whether nothing has been stored since the last problem."""
+    if "problem" not in activity:
+        return False
+    stored = (activity[name]["at"] for name in ("import", "append") if name in activity)
+    return bool(activity["problem"]["at"] > max(stored, default=0.0))
 
 
 def _is_in_gateway(activity: dict[str, Any]) -> bool:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError
 from rich.console import Console
 from rich.prompt import Confirm
 from rich.syntax import Syntax
 
-from conversations.errors import Conflict, Invalid, LcmError
+from conversations.errors import Conflict, Invalid, LcmError, Unauthenticated
 from conversations.models import Workspace
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR, Session
@@ -67,18 +68,19 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     """Connect a host of agents: write its hooks and its entry for LCM's tools.
 
     The change is shown first. What was there stays as it is, byte for byte, and `lcm disconnect` undoes the change. The
-    host gets a key of its own, with the scope write. A second run changes nothing.
+    host gets a key of its own, with the scope write. A second run changes nothing, unless that key is no longer good.
     """
     host = host_named(arguments.host)
     connection = host_state.read(host.name, "connection.json")
-    key = connection.get("api_key", "")
+    recorded = connection.get("api_key", "")
+    key = recorded if _is_good(recorded) else ""
     place = _place(arguments, api_key=key or _NO_KEY_YET)
     if arguments.plugin and not host.has_plugin:
         raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
     changes = [] if arguments.plugin else changes_for(host, place)
     if key and not any(change.is_change for change in changes):
         return _report(host, changes, made=False)
-    if not _agreed(changes, arguments, secret=key):
+    if not _agreed(changes, arguments, secret=recorded):
         return _report(host, changes, made=False)
     caller = session.caller_with(KeyScope.ADMIN, founding=True)
     if not key:
@@ -91,7 +93,6 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
         key = issued.key
         connection = {"api_key": key, "api_key_id": issued.record.api_key_id}
         place = place._replace(api_key=key)
-        changes = [] if arguments.plugin else changes_for(host, place)
     connection |= {
         "api_url": arguments.url or connection.get("api_url") or _url(settings.DEPLOYMENT.port),
         "command": place.command,
@@ -100,6 +101,8 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     }
     connection["environment"].pop("LCM_API_KEY", None)
     host_state.write(host.name, "connection.json", connection)
+    # With the key, and on what the host has written while the person read the change.
+    changes = [] if arguments.plugin else changes_for(host, place)
     make(host, changes)
     return _report(host, changes, made=True, next=host.after_connecting(place))
 
@@ -117,13 +120,16 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
         raise Conflict(f"{host.title} is not connected.", code="not_connected")
     if not _agreed(changes, arguments, secret=connection.get("api_key", "")):
         return _report(host, changes, made=False)
+    # The host may have written its files while the person read the change.
+    changes = undoing(host)
     unmake(host, changes)
-    if connection.get("api_key_id"):
+    if connection.get("api_key"):
         try:
-            keys.revoke(OPERATOR, key=str(connection["api_key_id"]))
+            # By the key itself: in another database its number may be that of another key.
+            keys.revoke(OPERATOR, key=str(keys.caller_of(connection["api_key"]).api_key_id))
         except LcmError as refusal:
             # Of another database, or removed with it.
-            host_state.log(f"{host.name}: the key {connection['api_key_id']} was not revoked: {refusal.detail}")
+            host_state.log(f"{host.name}: the key {connection.get('api_key_id')} was not revoked: {refusal.detail}")
     return _report(host, changes, made=True)
 
 
@@ -165,6 +171,17 @@ def _place(arguments: Namespace, *, api_key: str) -> Place:
         api_key=api_key,
         is_mentioned=getattr(arguments, "mention", False),
     )
+
+
+def _is_good(key: str) -> bool:
+    """Whether a host can store with this key."""
+    try:
+        return keys.caller_of(key).may(KeyScope.WRITE)
+    except Unauthenticated:
+        return False
+    except DatabaseError:
+        # Who knows: it is kept.
+        return True
 
 
 def _url(port: int) -> str:

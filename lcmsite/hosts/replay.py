@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from django.db import Error as DatabaseError
-
 from compaction.hosts.host_service import HostCompaction
-from conversations.errors import Invalid, LcmError, NotFound
+from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.formats import from_native
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
-from lcmsite.catalogue.problems import problem_of
+from lcmsite.catalogue.problems import INTERNAL, problem_of
 from lcmsite.cli.cli_session import Session
 from lcmsite.hosts import host_state, spool
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import Importer
+from lcmsite.importing.resume_check import HistoryChanged
 from lcmsite.types import KeyScope
+
+# What fails unexpectedly so often is tried by hand alone.
+MOST_ATTEMPTS = 5
+# Neither time nor another key makes it possible; all else stays in the spool.
+_HOPELESS = (Invalid, NotFound, HistoryChanged)
 
 
 @dataclass
@@ -35,13 +41,19 @@ class ReplayReport:
 def replay(lock: int | None = None) -> ReplayReport:
     """Do what is in the spool, until nothing new is; one process at a time.
 
-    `lock`: that of the spool, if whoever started this process has taken it.
+    `lock`: that of the spool, if whoever started this process has taken it, as hooks do. What has failed unexpectedly
+    too often is passed over then.
     """
+    most_attempts = math.inf if lock is None else MOST_ATTEMPTS
     report = ReplayReport()
     tried: set[tuple[str, float]] = set()
     while True:
         # Once more without the lock: what was left meanwhile, nobody else has taken up.
-        fresh = [each for each in spool.entries() if (each[0], each[1]["at"]) not in tried]
+        fresh = [
+            (name, entry)
+            for name, entry in spool.entries()
+            if (name, entry["at"]) not in tried and entry.get("attempts", 0) < most_attempts
+        ]
         if lock is None and fresh:
             lock = spool.hold()
         if lock is None:
@@ -59,20 +71,33 @@ def replay(lock: int | None = None) -> ReplayReport:
 
 def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
     host = str(entry["host"])
+    of = entry.get("file", entry.get("session"))
     try:
         created = _do(entry, _scope_of(host))
-    except (LcmError, DatabaseError) as error:
+    except Exception as error:
+        # Whatever it is, the other entries wait for their turn.
         problem = problem_of(error)
-        host_state.log(f"{host}: {entry['do']} {entry.get('file', entry.get('session'))}: {problem.detail}")
-        host_state.note(host, problem=f"{entry['do']}: {problem.detail}")
+        detail = _place_of(error) if problem is INTERNAL else problem.detail
+        host_state.log(f"{host}: {entry['do']} {of}: {detail}")
+        host_state.note(host, problem=f"{entry['do']}: {detail}")
         if problem.retryable:
             return
-        report.refused.append(f"{entry.get('file', entry.get('session'))}: {problem.detail}")
+        report.refused.append(f"{of}: {detail}")
+        if not isinstance(error, _HOPELESS):
+            if not isinstance(error, Unauthenticated | Forbidden):
+                spool.count_attempt(name, entry)
+            return
     else:
         report.created += created
-        host_state.note(host, **{str(entry["do"]): {"of": entry.get("file", entry.get("session")), "created": created}})
+        host_state.note(host, **{str(entry["do"]): {"of": of, "created": created}})
     spool.done(name, entry)
     report.done += 1
+
+
+def _place_of(error: Exception) -> str:
+    """What kind of error, and where; not its text, which may be of a message."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}."
 
 
 def _scope_of(host: str) -> Scope:

@@ -49,6 +49,13 @@ class RestClient:
         except Unreachable:
             return False
 
+    def refuses_key(self) -> bool:
+        """Whether LCM serves, but not the holder of this key."""
+        try:
+            return self._request("/api/v1/conversations/?limit=1")[0] in (401, 403)
+        except Unreachable:
+            return False
+
     def _request(self, path: str) -> tuple[int, bytes]:
         # Only events that ask LCM wait for it.
         import http.client

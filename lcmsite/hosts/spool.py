@@ -84,9 +84,22 @@ def hold() -> int | None:
 
 def done(name: str, entry: dict[str, Any]) -> None:
     """Remove an entry, unless it has been left anew since it was read."""
-    path = folder() / name
+    if _is_as_read(name, entry):
+        with suppress(OSError):
+            (folder() / name).unlink()
+
+
+def count_attempt(name: str, entry: dict[str, Any]) -> None:
+    """Add to the attempts at an entry, unless it has been left anew."""
+    if _is_as_read(name, entry):
+        attempts = entry.get("attempts", 0) + 1
+        # A full disk counts nothing, and stops no other entry.
+        with suppress(OSError):
+            host_state.write_text(folder() / name, json.dumps({**entry, "attempts": attempts}))
+
+
+def _is_as_read(name: str, entry: dict[str, Any]) -> bool:
     try:
-        if json.loads(path.read_text("utf-8"))["at"] == entry["at"]:
-            path.unlink()
+        return bool(json.loads((folder() / name).read_text("utf-8"))["at"] == entry["at"])
     except (OSError, ValueError):
-        return
+        return False

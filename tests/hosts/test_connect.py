@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from lcmsite.hosts.agent_host import host_names
+from conversations.errors import Conflict
+from lcmsite.access import keys
+from lcmsite.hosts import host_state, host_verbs
+from lcmsite.hosts.agent_host import host_named, host_names
+from lcmsite.hosts.connecting import FileChange, make, unmake
 from lcmsite.hosts.programs.claude_code_host import hook_groups
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
-from tests.lcmsite.callers import lcm
+from tests.lcmsite.callers import an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
 PLUGIN = Path(__file__).parents[2] / "clients/plugins/claude-code"
@@ -148,6 +152,36 @@ def test_what_others_change_meanwhile_stays(used):
     assert (used / ".claude/settings.json").read_text() == SETTINGS
 
 
+@pytest.mark.parametrize("verb", ["connect", "disconnect"])
+def test_what_the_host_writes_while_the_person_reads_stays(used, monkeypatch, verb):
+    connected("claude-code")
+    server = used / ".claude.json"
+
+    def agreed(*_, **__):
+        server.write_text(json.dumps({**json.loads(server.read_text()), "numStartups": 4}, indent=2))
+        return True
+
+    monkeypatch.setattr(host_verbs, "_agreed", agreed)
+    if verb == "connect":
+        server.write_text(OWN[".claude.json"])
+    done = lcm(verb, "claude-code")
+
+    found = json.loads(server.read_text())
+    assert (done.exit_code, found.pop("numStartups")) == (0, 4)
+    assert ("lcm" in found["mcpServers"]) == (verb == "connect") and "other" in found["mcpServers"]
+
+
+@pytest.mark.parametrize("write", [make, unmake])
+def test_a_file_that_is_not_as_it_was_read_is_not_written(used, write):
+    server = used / ".claude.json"
+    change = FileChange(str(server), b"as it was read", b"with LCM")
+
+    with pytest.raises(Conflict, match="claude.json"):
+        write(host_named("claude-code"), [change])
+
+    assert server.read_text() == OWN[".claude.json"]
+
+
 def test_what_was_taken_out_is_written_again(used):
     connected("claude-code")
     (used / ".claude/settings.json").write_text(SETTINGS)
@@ -198,6 +232,18 @@ def test_with_the_plugin_no_file_of_the_host_is_written(used):
 
 def test_a_host_that_is_not_connected_cannot_be_disconnected(home):
     assert lcm("disconnect", "codex", "--yes").exit_code == 4
+
+
+def test_only_the_key_of_the_host_is_revoked(used):
+    connected("codex")
+    connection = host_state.read("codex", "connection.json")
+    # The number that the key of the host has in another database.
+    of_another = ApiKey.objects.get(key_hash=keys.hash_of_key(an_api_key()))
+    host_state.write("codex", "connection.json", {**connection, "api_key_id": of_another.pk})
+
+    lcm("disconnect", "codex", "--yes")
+
+    assert ApiKey.objects.get(revoked_at=None) == of_another
 
 
 def test_what_the_person_has_already_is_not_written(used):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -17,10 +18,13 @@ from django.db import connections
 from compaction.models import CompactionBoundary
 from conversations.models import Conversation, Message
 from conversations.types import ParentLink
+from lcmsite.access import keys
+from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.hosts import hook, host_state, spool
 from lcmsite.hosts.agent_host import host_named
-from lcmsite.hosts.replay import replay
+from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
 from lcmsite.hosts.rest_client import RestClient
+from lcmsite.models import ApiKey
 from lcmsite.wsgi import application
 from tests.committed import committed_db
 from tests.factories import a_conversation, a_workspace
@@ -169,6 +173,57 @@ def test_what_cannot_be_imported_is_noted_and_stops_nothing_else(home):
 
 
 @pytest.mark.django_db
+def test_what_fails_unexpectedly_stops_nothing_else_and_is_left_to_a_person_in_the_end(home):
+    a_workspace()
+    # As no hook leaves it, and as a full disk leaves what a host compresses.
+    spool.add({"host": "pi", "do": "append", "messages": []})
+    (home / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}")[:12])
+    (home / "cut.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd\xff\xff\xff")
+    for name in ("cut.jsonl.gz", "cut.jsonl.zst"):
+        spool.add({"host": "codex", "do": "import", "file": str(home / name)})
+    message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
+    spool.add({"host": "codex", "do": "append", "session": "cur-1", "messages": [message]})
+
+    in_background = [replay(spool.hold()) for _ in range(MOST_ATTEMPTS + 1)]
+    by_hand = replay()
+
+    assert (in_background[0].created, Message.objects.count()) == (1, 1)
+    [kept] = [entry for _, entry in spool.entries() if entry["host"] == "pi"]
+    assert kept["attempts"] == MOST_ATTEMPTS + 1
+    assert [len(each.refused) > 0 for each in in_background] == [True] * MOST_ATTEMPTS + [False]
+    assert by_hand.refused and by_hand.waiting == in_background[0].waiting
+    assert "KeyError" in host_state.read("pi", "activity.json")["problem"]["what"]
+    assert "KeyError" in (host_state.folder() / "hooks.log").read_text()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("refused", ["lcm_none", "revoked", "read"])
+def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_again(home, refused):
+    a_workspace()
+    assert lcm("connect", "codex", "--yes").exit_code == 0
+    connection = host_state.read("codex", "connection.json")
+    match refused:
+        case "revoked":
+            keys.revoke(OPERATOR, key=connection["api_key"])
+        case "read":
+            ApiKey.objects.update(scopes=["read"])
+            keys.forget_callers()
+        case _:
+            host_state.write("codex", "connection.json", {**connection, "api_key": refused})
+    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    spool.add({"host": "codex", "do": "import", "file": path})
+
+    with_it = replay()
+    again = lcm("--json", "connect", "codex", "--yes")
+    after = replay()
+
+    assert (with_it.done, with_it.waiting, len(with_it.refused)) == (0, 1, 1)
+    assert again.json["made"] and host_state.read("codex", "connection.json")["api_key"] != connection["api_key"]
+    assert (after.done, after.waiting) == (1, 0)
+    assert Conversation.objects.get().session_id == "cc-1"
+
+
+@pytest.mark.django_db
 def test_a_host_without_transcripts_leaves_messages(home):
     a_workspace()
     message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
@@ -285,6 +340,21 @@ def test_doctor_says_what_is_alive_and_what_to_do(served):
     assert found["claude-code"]["last_event"].endswith("Stop")
     assert (found["codex"]["lcm_answers"], found["codex"]["pending"]) == (False, 1)
     assert "lcm up" in found["codex"]["advice"] and "/hooks" in found["codex"]["advice"]
+
+
+def test_doctor_says_that_the_key_is_refused_and_what_failed_last(served):
+    connect_to("codex", served)
+    host_state.note("codex", problem="import: The file is empty.")
+    host_state.note("claude-code", problem="import: The file is empty.")
+    host_state.note("claude-code", **{"import": {"of": "/t.jsonl", "created": 2}})
+
+    shown = lcm("--json", "doctor")
+    found = {each["host"]: each for each in shown.json["items"]}
+
+    assert (found["codex"]["lcm_answers"], found["codex"]["alive"]) == (True, False)
+    assert "key" in found["codex"]["advice"] and "lcm connect codex" in found["codex"]["advice"]
+    assert "The file is empty." in found["codex"]["advice"]
+    assert "key" not in found["claude-code"]["advice"] and "empty" not in found["claude-code"]["advice"]
 
 
 def test_doctor_warns_where_the_gateway_records_the_same_session(served):
