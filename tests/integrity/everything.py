@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test import override_settings
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
@@ -29,6 +31,7 @@ from retrieval.delegation.grants import Grants
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.histories import a_session, go_on, summarize
 from tests.integrity.breaking import a_compacted_conversation, breaking
 from tests.integrity.erasing import a_secret_conversation, erased
 from tests.integrity.repairing import ADMIN, a_plan, applied
@@ -48,6 +51,7 @@ def make_everything() -> None:
     said = _a_conversation_with_everything_said()
     _use(said, scope)
     _map(said, scope)
+    _history()
     for secret, first, last in ((a_secret_conversation(), 20, 22), (a_secret_conversation(compacted=False), 5, 21)):
         erased(Erasures.from_settings(scope), secret, from_seq=first, to_seq=last)
         CompactionEngine.from_settings().compact(conversation_id=secret)
@@ -142,6 +146,17 @@ def _map(conversation_id: int, scope: Scope) -> None:
     claims.complete(item_id=first.item_id, fence=first.fence, output={"label": "a boat"})
     claims.complete(item_id=second.item_id, fence=second.fence, error="It is too dark.")
     MapOperator(scope).pause(run_id=run.pk)
+
+
+def _history() -> None:
+    """An epoch of two arcs, one of them renewed as a session went on, and a session that is in no arc."""
+    sizes = {"sessions_per_arc": 2, "arcs_per_epoch": 2, "leaf_chunk_tokens": 400, "leaf_target_tokens": 64}
+    with override_settings(LCM={**settings.LCM, **sizes}):
+        sessions = [a_session(number, length=20) for number in range(5)]
+        CompactionEngine.from_settings().compact(conversation_id=sessions[0].conversation_id)
+        summarize(sessions)
+        go_on(sessions[2])
+        summarize([sessions[2]])
 
 
 def _repair(*conversation_ids: int) -> None:
