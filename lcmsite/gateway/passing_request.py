@@ -19,7 +19,6 @@ from lcmsite.gateway.decoding import Decoder, decoded, decoder, steps
 from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream, open_upstream
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
-from lcmsite.gateway.recording.backlog import EXCHANGES
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recordings import Pending, Recordings, unavailable
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
@@ -28,6 +27,7 @@ from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
 from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.windows import assemble_counted, assemble_recorded, headers_of
+from lcmsite.ops.metrics.counters import EXCHANGES
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 
 logger = structlog.get_logger(__name__)

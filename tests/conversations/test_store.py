@@ -90,7 +90,7 @@ def test_reading_a_page_costs_the_same_whatever_it_holds(django_assert_num_queri
     for conversation_id, count in ((small, 2), (large, 100)):
         # To find a workspace is a query of the test's own.
         for store in (ConversationStore.from_settings(), a_store()):
-            with django_assert_num_queries(3):
+            with django_assert_num_queries(4):
                 assert len(store.list_messages(conversation_id=conversation_id)) == count
 
 

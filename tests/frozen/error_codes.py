@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from conversations.errors import LcmError
 from lcmsite.catalogue.problems import INTERNAL, KINDS
 from lcmsite.cli.program import verbs
+from lcmsite.gateway.gateway_app import UpstreamFailed
 from tests.architecture.house.sources import trees
 
 
@@ -26,7 +27,7 @@ class Refusal:
 def refusals() -> list[Refusal]:
     """The codes of errors themselves, and those given where one is raised."""
     # What is only imported when it is needed has errors, too.
-    assert verbs()
+    assert verbs() and issubclass(UpstreamFailed, LcmError)
     found = {Refusal(INTERNAL.code, INTERNAL.status, INTERNAL.exit_code, INTERNAL.retryable)}
     errors = {each.__name__: each for each in _below(LcmError)}
     for error in errors.values():

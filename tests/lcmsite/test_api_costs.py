@@ -56,7 +56,7 @@ STATEMENTS = {
     "lcm_find": 2,
     "lcm_show": 2,
     "lcm_messages": 5,
-    "lcm_message": 3,
+    "lcm_message": 4,
     "lcm_items": 3,
     "lcm_append": 2,
     "lcm_evaluate": 3,

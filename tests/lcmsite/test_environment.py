@@ -123,6 +123,7 @@ def test_only_the_settings_read_the_environment():
         "lcmsite/hosts/hook.py",
         "lcmsite/hosts/host_state.py",
         "lcmsite/hosts/host_verbs.py",
+        "lcmsite/hosts/programs/claude_code_host.py",
     }
     readers = {
         str(file.relative_to(PROJECT))

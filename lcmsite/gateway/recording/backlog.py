@@ -20,13 +20,13 @@ from typing import TypeVar
 
 import structlog
 from django.db import connections
-from prometheus_client import Counter
 
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.gateway.recording.exchange import Exchange, parsed
 from lcmsite.gateway.recording.exchange_spool import Spool, lane_in
 from lcmsite.gateway.recording.recorder import Recorder
+from lcmsite.ops.metrics.counters import EXCHANGES
 from lcmsite.ops.outages import is_outage
 from lcmsite.types import KeyScope
 
@@ -38,10 +38,6 @@ MOST_IN_MEMORY = 64 * 1024**2
 # What took too long is tried again after so long, each time after twice as long, so often at most.
 PUT_OFF_SECONDS = (4.0, 300.0)
 MOST_ATTEMPTS = 10
-
-EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by what became of them.", ["outcome"])
-for _outcome in ("recorded", "spooled", "replayed", "rejected", "lost", "passed"):
-    EXCHANGES.labels(_outcome)
 
 
 @dataclass

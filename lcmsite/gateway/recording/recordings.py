@@ -21,10 +21,11 @@ from django.db import OperationalError, connection
 
 from conversations.errors import Forbidden, Invalid, Unauthenticated, Unavailable
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.gateway.recording.backlog import EXCHANGES, Backlog, recorder_of
+from lcmsite.gateway.recording.backlog import Backlog, recorder_of
 from lcmsite.gateway.recording.exchange import Exchange, Outcome, serialized
 from lcmsite.gateway.recording.exchange_spool import Spool
 from lcmsite.gateway.recording.recorder import Recorded
+from lcmsite.ops.metrics.counters import EXCHANGES
 from lcmsite.ops.outages import is_outage
 
 logger = structlog.get_logger(__name__)

@@ -1,4 +1,4 @@
-"""Counters of the servers: calls of agents, and requests that a server ended."""
+"""Counters of the servers: calls, exchanges, and requests that a server ended."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ CLIENT_LIMITS = Counter(
     "Requests and connections that the server ended or refused to protect itself, by reason.",
     ["reason"],
 )
+EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by what became of them.", ["outcome"])
 
 # Shown from the start: no rate can be computed for a series that begins with its first event.
 for _reason in (
     "header_timeout", "headers_too_large", "body_timeout", "response_timeout", "connections", "busy", "streams",
 ):  # fmt: skip
     CLIENT_LIMITS.labels(_reason)
+for _outcome in ("recorded", "spooled", "replayed", "rejected", "lost", "passed"):
+    EXCHANGES.labels(_outcome)

@@ -24,8 +24,11 @@ from tests.statements import counted_statements
 
 MOST = 8
 # The picture of a lineage: snapshot, conversation, and one statement each for summaries, raw messages, messages, runs
-# and boundaries. The transcript shows it, too; for an earlier run, two more statements find when that was.
-MOST_OF_A_LINEAGE = 12
+# and boundaries. The transcript shows it, too, with what of it is quarantined; for an earlier run, two more statements
+# find when that was.
+MOST_OF_A_LINEAGE = 13
+# What is quarantined is looked up for the description, and again for the lines.
+MOST_OF_A_FILE = MOST + 1
 # A search without a match: session, person, snapshot, timeouts, extent, lexeme statistics (cached until the next
 # ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a query sends
 # as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
@@ -84,6 +87,8 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
             return MOST_OF_A_SEARCH
         if "/about/?" in address:
             return MOST_OF_ABOUT
+        if "/files/file_" in address:
+            return MOST_OF_A_FILE
         # A session is opened down to its summaries and messages, with their parts.
         if re.search(r"/lineage/|/projects/summaries/|/conversations/\d+/(messages/)?(\?|$)", address):
             return max(most, MOST_OF_A_LINEAGE + most - MOST)
