@@ -77,9 +77,26 @@ def pytest_configure(config: pytest.Config) -> None:
         EmbeddedPostgres(data_dir, durable=False).hold()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _leave_most_cases(items)
     # First, as pytest-django has it, what leaves the database as it was.
     items.sort(key=lambda item: 0 if _is_undone(item) else 1 if item.nodeid.startswith(LONG) else 2)
+
+
+def _leave_most_cases(items: list[pytest.Item]) -> None:
+    """Leave to `make thorough` most cases of a test that is marked `sampled`."""
+    cases_of: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("thorough"):
+            cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in cases_of.values():
+        [count] = cases[0].get_closest_marker("sampled").args
+        # Evenly chosen, so that neighbours, which are alike, are not taken twice.
+        kept = {len(cases) * number // count for number in range(count)}
+        for number, item in enumerate(cases):
+            if number not in kept:
+                item.add_marker(pytest.mark.thorough)
 
 
 def _is_undone(item: pytest.Item) -> bool:

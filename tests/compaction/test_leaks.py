@@ -85,6 +85,7 @@ def _echo(form: str) -> Behaviour:
     return behave
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize("model", ["chat", "anthropic"])
 @pytest.mark.parametrize("secret", ["LCM_CHAT_KEY", "LCM_METRICS_TOKEN", "LCM_DATABASE_URL"])

@@ -37,6 +37,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize("count", COUNTERS.values(), ids=COUNTERS)
 @given(sources=any_sources, target=st.integers(0, 300))

@@ -25,6 +25,7 @@ def explored(content, name="", mime_type="", **options):
         return explore(seen, **options)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_file_is_told_by_its_shape(kind):
     name, content, told = KINDS[kind]
@@ -36,6 +37,7 @@ def test_every_kind_of_file_is_told_by_its_shape(kind):
     assert "is called" not in summary
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"YAML", "Python", "JavaScript", "TSV", "empty"}))
 def test_most_files_are_known_without_a_name(kind):
     _, content, told = KINDS[kind]
@@ -43,6 +45,7 @@ def test_most_files_are_known_without_a_name(kind):
     assert explored(content).startswith(told[0])
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_file_made_to_hurt_is_told_in_a_few_lines_and_in_time(kind):

@@ -83,6 +83,7 @@ def everything() -> list[list[dict[str, object]]]:
     return [list(model.objects.order_by("pk").values()) for model in RECORDS]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("statement", FORBIDDEN)
 def test_no_row_is_changed_or_taken_away_by_any_statement(conversation_id, statement):
     before = everything()
@@ -155,6 +156,7 @@ SEALS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("act", ANNOUNCED)
 @pytest.mark.parametrize("statement", TEXTS)
 def test_a_text_leaves_its_row_only_when_the_same_transaction_says_so(conversation_id, statement, act):
@@ -164,6 +166,7 @@ def test_a_text_leaves_its_row_only_when_the_same_transaction_says_so(conversati
     run(statement)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("statement", SEALS)
 def test_what_identifies_and_seals_a_row_never_changes(conversation_id, statement):
     for act in ANNOUNCED:

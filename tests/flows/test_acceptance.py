@@ -44,6 +44,7 @@ def every_conversation() -> Iterator[Any]:
         yield pytest.param(file, id=file.name.split(".")[0], marks=[] if is_for_all else pytest.mark.thorough)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("file", [*every_conversation()])
 def test_a_real_conversation_is_compacted_and_every_byte_of_it_comes_back(file: Path):
     rows = list(rows_of(file))

@@ -52,7 +52,7 @@ def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(
 
 
 @pytest.mark.parametrize(
-    "kills", [1, pytest.param(4, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.slow)]
+    "kills", [pytest.param(4, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.slow)]
 )
 @pytest.mark.timeout(600)
 def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committed_db, settings, kills):

@@ -195,6 +195,7 @@ def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by
     assert_sound()
 
 
+@pytest.mark.thorough
 def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):
     there = site(does.resets)
     there.compact(0)
@@ -224,6 +225,7 @@ def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):
     assert_sound()
 
 
+@pytest.mark.thorough
 def test_calls_stop_at_the_limit_and_go_on_when_the_window_is_over(site):
     there = site(good, spend_max_calls=2, spend_window_seconds=600)
 

@@ -162,6 +162,7 @@ def test_every_real_session_comes_back_line_by_line(path):
     assert found == lines_in(path)
 
 
+@pytest.mark.thorough
 def test_a_file_is_found_among_more_than_a_page_of_others():
     conversation_id = a_conversation(session_id="s1").conversation_id
     journal, kept = Journal(), JournalFiles()

@@ -39,6 +39,7 @@ def applied(plan: RepairPlanRecord) -> RepairPlanRecord:
     return repairs.apply_plan(repair_id=plan.repair_id)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("place", "statement"),
     [

@@ -96,6 +96,7 @@ BREAKS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_change_past_the_triggers_is_found(name):
     run = completed(a_map_run(items=3))
@@ -130,6 +131,7 @@ def delegated() -> MapRun:
     return a_map_run(kind="agentic", items=1, **terms)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("column", TERMS)
 def test_the_terms_of_a_run_cannot_be_changed_and_a_change_past_the_triggers_is_found(delegated, column):
     statement = f"UPDATE map_runs SET {column} = {TERMS[column]}"

@@ -130,6 +130,7 @@ CORRUPTIONS = [
 WHOLE = f"See <file name='a.log'>{LOG}</file> \x00"
 
 
+@pytest.mark.thorough
 def test_every_altered_record_reference_and_file_is_found_and_nothing_wrong_is_read(sealed):
     assert checked() == {}
     for statement, whose, codes in CORRUPTIONS:
@@ -263,6 +264,7 @@ def test_of_messages_from_before_what_references_say_is_checked(sealed):
 QUOTATION = st.tuples(st.integers(0, 4), st.text(max_size=5), st.booleans())
 
 
+@pytest.mark.thorough
 @settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )

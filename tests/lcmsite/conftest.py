@@ -129,7 +129,7 @@ def http(url: str) -> Iterator[Any]:
         yield agents
 
 
-@pytest.fixture(params=["http", "stdio"])
+@pytest.fixture(params=["http", pytest.param("stdio", marks=pytest.mark.thorough)])
 def agents(request: pytest.FixtureRequest) -> Any:
     """Agents, over either transport; who is asked with the same key is the same agent."""
     return request.getfixturevalue(request.param)

@@ -70,6 +70,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("tool", STATEMENTS)
 def test_an_operation_sends_no_more_statements_than_it_needs(tool):
     api = Api(an_api_key())

@@ -34,6 +34,7 @@ def test_good_settings_pass_and_the_names_of_the_command_line_are_known(tmp_path
     assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.thorough
 def test_each_problem_is_an_error_with_an_id_and_a_hint(tmp_path):
     checked = manage_check(
         tmp_path, LCM_FRESH_TAIL_CUONT="4", LCM_PORT="none", LCM_DATABASE_URL="mysql://me:hunter2@host/d"

@@ -35,6 +35,7 @@ def test_every_tool_of_other_memories_has_a_line():
     }  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("there", "tool", "params"), equivalents())
 def test_the_equivalent_takes_its_params_and_answers(harbour, http, key, there, tool, params):
     values = {**harbour, "ids": [harbour["summary_id"]], **MORE}

@@ -111,6 +111,7 @@ def test_what_is_stored_is_verified_too(conversation_id):
     assert altered.json["by_code"] == {"content_hash_mismatch": 1}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

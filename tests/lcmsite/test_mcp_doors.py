@@ -55,6 +55,7 @@ def bad_key(request, harbour):
             return key, "key_expired"
 
 
+@pytest.mark.sampled(1)
 def test_no_tool_answers_a_bad_key_over_http(harbour, url, bad_key):
     key, code = bad_key
 
@@ -192,6 +193,7 @@ def test_what_rest_would_not_let_in_is_not_let_in(harbour, url, key, body, heade
     assert (reply.status_code, reply.json()["status"]) == (status, status)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "body", [b"[]", b"7", b"{}", b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', b'"\\ud800"']
 )

@@ -44,6 +44,7 @@ def test_each_form_is_stored_as_the_same_exchange_and_once(form):
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", Format)
 def test_each_form_is_valid_by_the_openapi_document(client, form):
     document = client.get("/api/v1/schema/").json()

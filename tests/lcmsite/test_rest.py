@@ -113,6 +113,7 @@ def test_five_megabytes_of_distinct_words_are_stored(api, conversation):
     assert api.get(f"messages/{message_id}/", whole="true").body["content"] == words
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(("body", "code", "words"), BAD_APPENDS, ids=lambda value: str(value)[:40])
 def test_a_bad_append_is_refused_with_the_place_and_nothing_is_stored(api, conversation, body, code, words):
     reply = api.post(f"conversations/{conversation.conversation_id}/messages/", body)
@@ -152,6 +153,7 @@ NO_NUMBERS_IN_PATHS = ("{}.0", "%20{}", "{}%20", "+{}", "0{}", "{}_0", "{}e0", "
 NO_NUMBERS_IN_QUERIES = ("1.0", "+1", " 1", "1_0", "01", "\u0661", "1" * 2000, "many", "0", "-5", ["1", "2"])
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(
     ("path", "query", "status", "words"),
     [

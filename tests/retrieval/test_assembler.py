@@ -149,6 +149,7 @@ def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(ass
     assert {line.reason for line in context.receipt if line.included} == {AssemblyReason.FRESH_TAIL}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("budget", range(60, 1400, 110))
 @pytest.mark.parametrize("query", [None, "kumquat"])
 def test_a_tool_call_is_never_shown_without_its_result(assembler, store, budget, query):

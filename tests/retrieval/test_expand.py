@@ -170,6 +170,7 @@ def histories(draw):
     return texts, cuts, stragglers
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(), st.integers(20, 900), st.booleans())
 def test_expanding_all_roots_gives_every_message_below_exactly_once_in_order(history, cap, include_all):

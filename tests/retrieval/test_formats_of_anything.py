@@ -56,6 +56,7 @@ _messages = st.builds(
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("format", CHECKS)
 @given(messages=st.lists(_messages, max_size=12))
 def test_whatever_was_stored_the_vendor_takes_it(format, messages):
@@ -92,6 +93,7 @@ def assembled_by_all(messages: Sequence[NewMessage]) -> None:
         CompactionEngine.from_settings().compact(conversation_id=conversation_id)
 
 
+@pytest.mark.sampled(1)
 @needs_data
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", FEW)
@@ -104,6 +106,7 @@ def test_the_vendors_take_a_few_real_conversations(name):
     assert files
 
 
+@pytest.mark.sampled(1)
 @needs_data
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["claude_code_ccl__7acd37a8", "codex_agentcmd__rollout-2025-09-25", "pi__large"])

@@ -60,6 +60,7 @@ def talk() -> int:
     return number
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("narrowed", "messages", "summaries"),

@@ -66,6 +66,7 @@ def _changed(name: str, value: Any) -> Callable[[Lines], Lines]:
     return lambda lines: [*lines[:3], {**lines[3], name: value}, *lines[4:]]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("change", "codes"),
     [
@@ -100,6 +101,7 @@ def test_removed_newest_events_are_found_by_a_hash_that_was_kept(record):
     assert verified(shorter, expected=[head]).by_code == {"expected_missing": 1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "value"),
     [

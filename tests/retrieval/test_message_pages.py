@@ -36,6 +36,7 @@ def talk() -> int:
     return conversation_id
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_cold", [False, True])
 @pytest.mark.parametrize("cap", [7, 100, 4000])
 def test_a_message_that_was_found_is_read_to_the_last_byte_and_no_page_is_above_its_cap(talk, cap, is_cold):

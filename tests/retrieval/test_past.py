@@ -66,6 +66,7 @@ def grow(conversation_id: int, first: int, last: int) -> None:
     a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
+@pytest.mark.thorough
 def test_each_past_moment_is_shown_as_it_was(committed_db, assembler):
     conversation_id = a_conversation(overrides=OVERRIDES).conversation_id
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.SYSTEM, "Be careful.")])
@@ -183,6 +184,7 @@ def test_a_run_of_another_conversation_is_not_found(committed_db, assembler):
             assembler.assemble(conversation_id=conversation_id, as_of=unknown)
 
 
+@pytest.mark.thorough
 def test_a_past_moment_costs_few_statements_however_much_was_said(committed_db, assembler):
     conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 801))).conversation_id
     for first in range(1, 700, 7):

@@ -40,6 +40,7 @@ def is_matched(found: Pattern, text: str) -> bool:
 
 
 # What Python may one day read otherwise, it reads today as PostgreSQL does.
+@pytest.mark.sampled(15)
 @pytest.mark.filterwarnings("ignore:Possible nested set:FutureWarning")
 @pytest.mark.django_db
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -50,6 +50,7 @@ def test_how_many_of_the_newest_are_told_in_leaves_is_a_setting_of_the_conversat
     assert section.summary_ids == tuple(each.summary_id for each in expected)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("budget", [200, 700, 1500, 2500, 4000, 10_000])
 @pytest.mark.parametrize("share", [0.05, 0.15, 1])
 def test_the_section_keeps_within_its_share_and_names_what_had_no_room(assembler, budget, share):

@@ -156,6 +156,7 @@ def found(query: str, conversation_id: int, **asked: Any) -> list[int]:
     return [match.first_seq - 20 for match in result.matches]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("query", "answers"), QUESTIONS)
 def test_the_answers_are_among_the_first_five(query, answers, conversation_id):
     assert answers <= set(found(query, conversation_id))

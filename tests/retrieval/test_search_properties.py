@@ -144,6 +144,7 @@ WAYS = [ask_for_words, ask_for_a_pattern, ask_by_relevance, ask_for_one_word]
 of_each_way = pytest.mark.parametrize("ask", WAYS, ids=lambda way: way.__name__)
 
 
+@pytest.mark.sampled(2)
 @in_short_and_at_length
 @of_each_way
 def test_a_search_of_small_conversations_finds_what_is_there(ask, examples):

@@ -184,6 +184,7 @@ ALL_READABLE = {"neutral": _neutral_rows(), "chat": _chat_rows(), "anthropic": _
 SOME_READABLE = {"responses": _response_items(), "pi": _lines_of_pi()}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", [*ALL_READABLE, *SOME_READABLE])
 def test_whatever_is_read_comes_back_key_for_key(form):
     @given((ALL_READABLE | SOME_READABLE)[form])
@@ -253,6 +254,7 @@ def test_every_line_of_a_real_session_is_known_and_comes_back_key_for_key(agent)
         assert WRITE[agent](as_stored(message)) == line
 
 
+@pytest.mark.sampled(6)
 @needs_data
 @pytest.mark.parametrize("file", conversation_files(), ids=lambda file: file.name.split(".")[0])
 def test_every_real_neutral_row_comes_back_key_for_key(file: Path):

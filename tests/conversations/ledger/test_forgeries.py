@@ -140,6 +140,7 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
 OURS_ALONE = {"malformed_line"}
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(objects, forgery):
     forge, code = FORGERIES[forgery]
@@ -153,6 +154,7 @@ def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(objec
     assert code in OURS_ALONE or not accepts(bytes_of(objects))
 
 
+@pytest.mark.thorough
 def test_what_a_ledger_cannot_say_is_refused_by_its_code_and_nothing_is_written(db, full_objects, tmp_path):
     another_database()
     before = Conversation.objects.count(), Message.objects.count()

@@ -41,6 +41,7 @@ def conversation_id(db) -> int:
     return a_full_conversation()
 
 
+@pytest.mark.thorough
 def test_wherever_it_broke_off_it_becomes_whole(conversation_id):
     whole = exported(conversation_id)
 
@@ -87,6 +88,7 @@ def erase_a_message(conversation_id: int) -> None:
     Message.objects.filter(conversation_id=conversation_id, seq=3).update(content="", erased_by=act)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "meanwhile", "error", "sentence"),
     [

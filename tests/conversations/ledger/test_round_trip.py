@@ -300,6 +300,7 @@ def the_real(name: str, directory: Path) -> tuple[bytes, bytes]:
     return through_a_ledger(directory, conversation.conversation_id)
 
 
+@pytest.mark.sampled(2)
 @needs_data
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(

@@ -200,6 +200,7 @@ def test_the_admin_is_sound():
     call_command("check", "admin", "conversations", "compaction", "retrieval", "integrity", "lcmsite")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("each", TABLES, ids=named)
 def test_a_list_opens_and_asks_no_more_for_more_rows(root, each, django_assert_max_num_queries):
     model, _ = each
@@ -217,6 +218,7 @@ def test_a_list_opens_and_asks_no_more_for_more_rows(root, each, django_assert_m
         assert root.get(address(model, "changelist"), {"q": words}).status_code == 200
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("each", TABLES, ids=named)
 def test_a_page_opens(root, each):
     model, _ = each
@@ -289,6 +291,7 @@ def test_a_long_context_is_shown_page_by_page(root, django_assert_max_num_querie
     assert link not in first and link in second
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("each", [each for each in ROWS if callable(each[1].view_on_site)], ids=named)
 def test_view_on_site_opens_the_page_of_the_row(root, each):
     model, table = each
@@ -348,6 +351,7 @@ def test_words_are_found_where_a_search_would_find_them(root):
     assert [row.pk for row in by_id] == [found[0].pk]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("each", ROWS, ids=named)
 def test_nobody_adds_changes_or_removes_a_row(root, each):
     model, _ = each

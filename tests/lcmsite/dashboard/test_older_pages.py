@@ -88,6 +88,7 @@ PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("path", "another", "most"), PAGES, ids=[path for path, _, _ in PAGES])
 def test_an_older_page_is_what_the_newer_one_left_out(admin, conversation_id, path, another, most):
     address = f"/w/default/{path.format(conversation_id)}"

@@ -143,6 +143,7 @@ def test_a_check_is_asked_for_carried_out_by_a_worker_and_read(reader, damaged):
     assert "contents_match_their_hashes" in page_of(reader, link)
 
 
+@pytest.mark.thorough
 def test_how_far_a_check_is_can_be_seen(reader, damaged):
     a_conversation("another")
     reader.post(f"{INTEGRITY}scans/")

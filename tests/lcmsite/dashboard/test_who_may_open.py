@@ -126,6 +126,7 @@ def rungs(role: Role | None) -> int:
     return LADDER.index(role) if role in LADDER else len(LADDER)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("verb", "name", "needed"), ROWS, ids=[f"{verb} {name}" for verb, name, _ in ROWS])
 def test_who_may(browsers, verb, name, needed):
     address = address_of(name)
@@ -173,6 +174,7 @@ def _admin_addresses() -> Iterator[str]:
         yield path.replace("<path:object_id>", "1").replace("<id>", "1").replace("<path:content_type_id>", "1")
 
 
+@pytest.mark.thorough
 def test_the_admin_is_for_staff_alone(browsers):
     """Every address of it: who is an admin of a workspace, and no more, is asked to log in as somebody else."""
     addresses = [each for each in _admin_addresses() if "<" not in each and "^" not in each]

@@ -150,6 +150,7 @@ def test_every_reference_in_the_document_leads_somewhere(document):
     assert {"Problem", "NewMessage", "MessageRecord"} <= referred
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
 def test_answers_and_requests_are_as_the_document_says(world, document, operation):
     told = document["paths"][f"/api/v1/{operation.path}"][operation.verb.lower()]

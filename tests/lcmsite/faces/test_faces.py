@@ -37,6 +37,7 @@ def _exit_code_of(answer):
     return FINDINGS_EXIT_CODE if isinstance(answer, dict) and answer.get("is_clean") is False else 0
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.tool)
 def test_service_rest_and_command_line_give_one_answer(world, operation):
     api = Api(an_api_key(None, operation.scope))
@@ -55,6 +56,7 @@ def test_service_rest_and_command_line_give_one_answer(world, operation):
         assert _lasting(shown.json) == expected
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.tool)
 def test_every_answer_can_be_read_on_a_terminal(world, operation):
     for given in questions(operation, world):

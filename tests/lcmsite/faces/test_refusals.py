@@ -13,6 +13,7 @@ from tests.lcmsite.faces.questions import WRITES, questions
 ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path) and not operation.of_the_site]
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("operation", ABOUT_ONE_THING, ids=lambda operation: operation.tool)
 def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
     stranger = an_api_key(a_workspace("elsewhere"), "admin")
@@ -32,6 +33,7 @@ def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
 OF_A_CONVERSATION = [operation for operation in CATALOGUE if "conversation_id" in placeholders(operation.path)]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("operation", OF_A_CONVERSATION, ids=lambda operation: operation.tool)
 def test_a_number_that_no_row_could_have_is_as_unknown_as_any_other(world, operation):
     given = next(iter(questions(operation, world))) | {"conversation_id": 10**21}
@@ -105,6 +107,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(("tool", "wrong", "status", "code"), REFUSALS, ids=lambda value: str(value)[:40])
 def test_what_cannot_be_answered_is_refused_alike_everywhere(world, tool, wrong, status, code):
     operation = next(each for each in CATALOGUE if each.tool == tool)

@@ -109,6 +109,7 @@ def suffices(held: str, needed: str) -> bool:
     return needed != OPERATOR and LADDER.index(held) >= LADDER.index(needed)
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
 def test_who_may_perform_it(world, nobody_at_all, strangers, our_own, operation):
     needed = ROWS[operation.tool]

@@ -300,6 +300,7 @@ def test_an_upstream_that_is_away_is_told_in_the_shape_of_the_api(gateway, monke
     assert recorded(gateway, 1) == ["Hello 😀"]
 
 
+@pytest.mark.thorough
 def test_requests_of_one_session_at_once_are_all_recorded(gateway):
     gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT])
     bodies = [body_of(Surface.CHAT, [user("Hello"), user(f"Number {n}")]) for n in range(8)]

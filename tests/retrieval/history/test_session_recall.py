@@ -44,6 +44,7 @@ def test_the_newest_sessions_come_in_detail_and_arcs_and_epochs_for_the_rest(ass
     assert "session-of-5" in short.text and "no summary yet" in short.text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("budget", [1, 40, 100, 150, 200, 300, 500, 2000])
 def test_a_section_keeps_to_its_budget(assembler, past, budget):
     section = assembler.recall(project="harbour", budget=budget, share=1, query="port 5430")
@@ -88,6 +89,7 @@ def test_what_came_before_is_cut_to_its_first_sentences_where_it_has_no_room(ass
     assert section.tokens > 1700
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("query", [None, "Who moved buoy 7 on day 3?"])
 @pytest.mark.parametrize("budget", [80, 170, 260, 400, 700, 1100, 1500, 3000, 9000])
 def test_a_long_past_keeps_to_its_budget(assembler, long_past, budget, query):

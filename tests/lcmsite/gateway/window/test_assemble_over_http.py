@@ -176,6 +176,7 @@ def test_a_dry_run_sends_the_original_and_says_what_it_would_do(gateway: Running
     assert not CompactionBoundary.objects.filter(conversation_id=response.headers["x-lcm-conversation"]).exists()
 
 
+@pytest.mark.thorough
 def test_a_packed_request_that_fits_goes_through_and_one_that_does_not_goes_unpacked(gateway: Running) -> None:
     agent = Agent(gateway, Surface.MESSAGES)
     agent.wire.ask("Hello")

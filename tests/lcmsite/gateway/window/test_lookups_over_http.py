@@ -146,6 +146,7 @@ def test_count_tokens_counts_what_the_vendor_would_get(gateway: Running) -> None
     eventually(lambda: _mine(gateway).messages.count() == 20 * 2 + 2)
 
 
+@pytest.mark.thorough
 def test_a_model_that_only_looks_up_is_stopped(gateway: Running) -> None:
     agent = Agent(gateway, Surface.MESSAGES, is_streamed=True)
     agent.wire.ask("What is the retry ceiling?")

@@ -21,6 +21,7 @@ WINDOW = 3_000
 surfaces = pytest.mark.parametrize("surface", list(Surface))
 
 
+@pytest.mark.sampled(1)
 @surfaces
 @given(turns=histories)
 def test_every_request_fits_is_valid_and_keeps_the_turn(surface: Surface, turns: list[AgentTurn]) -> None:
@@ -41,6 +42,7 @@ def test_every_request_fits_is_valid_and_keeps_the_turn(surface: Surface, turns:
         assert twice.untouched is Untouched.FITS
 
 
+@pytest.mark.sampled(1)
 @surfaces
 @given(turns=histories)
 def test_the_prefix_stays_the_same_from_cut_to_cut_and_after_a_restart(
