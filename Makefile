@@ -34,7 +34,7 @@ test: $(INSTALLED) ## run the tests (choose some with ARGS="tests/lcmsite -k emb
 	$(TEST) -m "not slow and not thorough" $(ARGS)
 
 thorough: $(INSTALLED) ## run the long forms of tests, which `make test` leaves out
-	$(TEST) -m "thorough and not slow" $(ARGS)
+	$(TEST) --timeout 600 -m "thorough and not slow" $(ARGS)
 
 test-all: test thorough ## both
 
