@@ -86,7 +86,7 @@ class Host:
     def folder(self, place: Place, variable: str, *default: str) -> Path:
         """A folder of the host: what its variable says, or the usual one."""
         given = place.environ.get(variable)
-        return Path(given) if given else place.home.joinpath(*default)
+        return Path(given).absolute() if given else place.home.joinpath(*default)
 
     def lcm(self, timeout: float = TIMEOUT_SECONDS) -> RestClient | None:
         """The LCM that this host is connected to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,35 @@ def test_connecting_again_changes_nothing(used, host):
     assert again.json["changed"] == [] and not again.json["made"]
     assert files_in(used) == before
     assert ApiKey.objects.count() == 1
+
+
+@pytest.mark.parametrize(("host", "more"), [("codex", ()), ("claude-code", ("--plugin",))])
+def test_connecting_again_records_where_lcm_is_now(used, settings, host, more):
+    def api_url() -> str:
+        return host_state.read(host, "connection.json")["api_url"]
+
+    connected(host, *more)
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, port=9)
+    moved = connected(host, *more)
+    assert (moved.json["made"], api_url()) == (True, "http://127.0.0.1:9")
+
+    given = connected(host, *more, "--url", "http://here")
+
+    assert (given.json["made"], api_url(), ApiKey.objects.count()) == (True, "http://here", 1)
+
+
+def test_hooks_find_what_the_settings_name_from_any_directory(used, monkeypatch):
+    monkeypatch.chdir(used)
+    monkeypatch.setenv("LCM_DATA_DIR", "./data")
+    monkeypatch.setenv("LCM_CHAT_KEY_FILE", "~/key")
+    monkeypatch.setenv("CODEX_HOME", "elsewhere")
+
+    report = connected("codex").json
+
+    environment = host_state.read("codex", "connection.json")["environment"]
+    assert environment["LCM_DATA_DIR"] == str(used / "data")
+    assert environment["LCM_CHAT_KEY_FILE"] == str(used / "key")
+    assert report["changed"][0] == str(used / "elsewhere/hooks.json")
 
 
 @pytest.mark.parametrize("host", host_names())
