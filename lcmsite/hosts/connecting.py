@@ -30,6 +30,8 @@ class FileChange:
     edits: tuple[Edit, ...] = ()
     original: bytes | None = None
     is_original_known: bool = True
+    # What disconnecting leaves, because somebody has changed it since.
+    left: tuple[str, ...] = ()
 
     @property
     def is_change(self) -> bool:
@@ -71,18 +73,20 @@ def _change(path: str, planned: Sequence[Edit], written: Written) -> FileChange:
     text = _text(path, before)
     recorded = _recorded(row)
     try:
-        if before is not None and all(edit.is_in(text) for edit in planned):
-            return FileChange(path, before, before, recorded or tuple(planned))
-        bare = _undone(text, recorded)
-        edits, after = [], bare
+        if recorded and before is not None and all(edit.is_in(text) for edit in planned):
+            return FileChange(path, before, before, recorded)
+        after = _undone(text, recorded)
+        edits: list[Edit] = []
         for edit in planned:
             edits.append(edit.placed(after))
-            after = edits[-1].apply(after)
+            # What is there already, from a connection of which the record is lost, is recorded anew.
+            after = after if edit.is_in(after) else edits[-1].apply(after)
     except Taken as wrong:
         raise Conflict(f"{path} is left as it is: {wrong}.", code="entry_exists") from wrong
     except ValueError as wrong:
         raise Invalid(f"{path} cannot be changed: {wrong}.", code="unreadable_file") from wrong
-    original, is_known = before, True
+    is_known = _undone(text, edits) == text
+    original = before if is_known else None
     if row:
         is_known = before is not None and _digest(before) == row["sha256"] and row["is_original_known"]
         original = base64.b64decode(row["original"]) if row["original"] is not None else None
@@ -102,14 +106,16 @@ def _undo(row: dict[str, Any]) -> FileChange:
     if row["is_original_known"] and _digest(before) == row["sha256"]:
         return FileChange(row["path"], before, original)
     try:
-        after = _undone(_text(row["path"], before), _recorded(row))
+        edits = _recorded(row)
+        after = _undone(_text(row["path"], before), edits)
+        left = tuple(name for name in (edit.left_in(after) for edit in edits) if name)
     except ValueError as wrong:
         raise Invalid(
             f"{row['path']} cannot be changed: {wrong}. Remove by hand what `lcm connect` wrote there.",
             code="unreadable_file",
         ) from wrong
     is_gone = original is None and is_empty(after)
-    return FileChange(row["path"], before, None if is_gone else after.encode())
+    return FileChange(row["path"], before, None if is_gone else after.encode(), left=left)
 
 
 def make(host: Host, changes: Sequence[FileChange]) -> None:
@@ -119,7 +125,7 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
     """
     written = Written.of(host)
     for change in changes:
-        if not change.is_change:
+        if not change.is_change and written.row(change.path):
             continue
         _require_unchanged(change)
         assert change.after is not None
@@ -134,13 +140,14 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
         written.files = [each for each in written.files if each["path"] != change.path] + [row]
         # Recorded first: what is recorded but not written is undone without harm.
         host_state.write(host.name, "written.json", {"files": written.files})
-        _replace(change.path, change.after)
+        if change.is_change:
+            _replace(change.path, change.after)
 
 
 def unmake(host: Host, changes: Sequence[FileChange]) -> None:
     """Write the files as they are without LCM, and forget the host.
 
-    Conflict as `make`; the host is not forgotten then.
+    The record of a file in which something is left is kept. Conflict as `make`; the host is not forgotten then.
     """
     written = Written.of(host)
     for change in changes:
@@ -155,7 +162,10 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
     for folder in sorted(made, key=lambda each: len(each.parts), reverse=True):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-    for name in ("written.json", "connection.json", "activity.json"):
+    left = {change.path for change in changes if change.left}
+    if left:
+        host_state.write(host.name, "written.json", {"files": [row for row in written.files if row["path"] in left]})
+    for name in ("connection.json", "activity.json") if left else ("written.json", "connection.json", "activity.json"):
         host_state.forget(host.name, name)
 
 

@@ -114,7 +114,8 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
 def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
     """Undo `lcm connect`: the files are as they were before.
 
-    A file that has changed since loses only what LCM wrote. The host's key is revoked. What waits in the spool stays.
+    A file that has changed since loses only what LCM wrote; what of that was changed is named, to be removed by hand.
+    The host's key is revoked. What waits in the spool stays.
     """
     host = host_named(arguments.host)
     connection = host_state.read(host.name, "connection.json")
@@ -122,7 +123,7 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
     if not connection and not changes:
         raise Conflict(f"{host.title} is not connected.", code="not_connected")
     if not _agreed(changes, arguments, secret=connection.get("api_key", ""), question=f"Disconnect {host.title}?"):
-        return _report(host, changes, made=False)
+        return _report(host, changes, made=False, next=_to_remove(host, changes))
     # The host may have written its files while the person read the change.
     changes = undoing(host)
     unmake(host, changes)
@@ -133,7 +134,7 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
         except LcmError as refusal:
             # Of another database, or removed with it.
             host_state.log(f"{host.name}: the key {connection.get('api_key_id')} was not revoked: {refusal.detail}")
-    return _report(host, changes, made=True)
+    return _report(host, changes, made=True, next=_to_remove(host, changes))
 
 
 @verb(
@@ -226,6 +227,13 @@ def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str,
     if not sys.stdin.isatty():
         raise Invalid("There is no terminal to ask on: give --yes, or --dry-run to see the change.", code="usage")
     return Confirm.ask(question, console=console)
+
+
+def _to_remove(host: Host, changes: Sequence[FileChange]) -> str:
+    """What disconnecting leaves to the person; empty if nothing."""
+    left = [f"{change.path}: {', '.join(change.left)}." for change in changes if change.left]
+    head = f"This was changed since `lcm connect`: remove it by hand and run `lcm disconnect {host.name}` again."
+    return " ".join([head, *left]) if left else ""
 
 
 def _report(host: Host, changes: Sequence[FileChange], *, made: bool, next: str = "") -> ConnectReport:

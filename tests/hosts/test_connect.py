@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from conversations.errors import Conflict
 from lcmsite.access import keys
-from lcmsite.hosts import host_state, host_verbs
+from lcmsite.hosts import host_state, host_verbs, json_edits
 from lcmsite.hosts.agent_host import host_named, host_names
 from lcmsite.hosts.connecting import FileChange, make, unmake
 from lcmsite.hosts.programs.claude_code_host import hook_groups
@@ -221,6 +222,56 @@ def test_what_was_taken_out_is_written_again(used):
     assert [Path(path).name for path in report["changed"]] == ["settings.json"]
     lcm("disconnect", "claude-code", "--yes")
     assert files_in(used) == {name: text.encode() for name, text in OWN.items()}
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "written", "touched", "named"),
+    [
+        ("claude-code", ".claude.json", '"type": "http"', '"type": "sse"', "mcpServers.lcm"),
+        ("claude-code", ".claude/settings.json", '"timeout": 1\n', '"timeout": 9\n', "hooks.SessionEnd"),
+        ("claude-code", ".claude/settings.json", "lcm hook claude-code statusline", "{} | cat", "statusLine"),
+        ("codex", ".codex/config.toml", "http_headers", "enabled = true\n{}", "mcp_servers.lcm"),
+        ("codex", ".codex/config.toml", "# <<< lcm", "# mine", "mcp_servers.lcm"),
+        ("codex", ".codex/AGENTS.md", "## Memory", "# Memory", "lcm connect"),
+        ("pi", ".pi/agent/extensions/lcm.ts", "import", "// mine\nimport", "everything"),
+    ],
+)
+def test_what_was_changed_since_is_named_until_it_is_removed_by_hand(used, host, file, written, touched, named):
+    connected(host, "--mention")
+    path = used / file
+    text = path.read_text()
+    path.write_text(text.replace(written, touched.format(written)))
+    assert path.read_text() != text
+
+    first, again = (lcm("--json", "disconnect", host, "--yes").json for _ in range(2))
+    left = files_in(used)
+    path.unlink()
+    last = lcm("--json", "disconnect", host, "--yes")
+
+    assert first["next"] == again["next"] and named in first["next"] and str(path) in first["next"]
+    own = {name: text.encode() for name, text in OWN.items()}
+    assert {name for name in own | left if own.get(name) != left.get(name)} == {file}
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
+    assert (last.exit_code, last.json["next"]) == (0, "")
+    assert lcm("disconnect", host, "--yes").exit_code == 4
+
+
+def test_what_was_there_already_is_taken_out_as_well(used):
+    connected("pi")
+    connected("claude-code")
+    shutil.rmtree(used / ".local")
+    (used / ".claude.json").write_text(OWN[".claude.json"])
+    settings = used / ".claude/settings.json"
+    value = json_edits.value_of(settings.read_text())
+    del value["hooks"]["Stop"][1], value["statusLine"]
+    settings.write_text(json.dumps(value))
+
+    for host in ("pi", "claude-code"):
+        connected(host)
+        lcm("disconnect", host, "--yes")
+
+    assert "lcm" not in settings.read_text()
+    assert files_in(used).keys() == OWN.keys()
 
 
 def test_an_entry_of_the_same_name_is_left_alone(used):
