@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import tomllib
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conversations.errors import Conflict
+from conversations.errors import Conflict, Invalid
 from lcmsite.access import keys
 from lcmsite.hosts import host_state, host_verbs, json_edits
 from lcmsite.hosts.agent_host import host_named, host_names
@@ -162,6 +163,50 @@ def test_the_key_of_the_host_is_written_and_not_shown(used):
     assert key not in shown.out + shown.err + again.out + again.err
     assert (used / ".local/state/lcm/claude-code/connection.json").stat().st_mode & 0o077 == 0
     assert [row.scopes for row in ApiKey.objects.all()] == [["write"]]
+
+
+def test_a_file_with_the_key_is_for_its_owner_alone_until_the_key_is_gone(used):
+    config, instructions = (used / ".codex" / name for name in ("config.toml", "AGENTS.md"))
+    for path in (config, instructions):
+        path.chmod(0o644)
+
+    for url in ("http://here/mcp", "http://there/mcp"):
+        connected("codex", "--mention", "--mcp-url", url)
+        assert [path.stat().st_mode & 0o777 for path in (config, instructions)] == [0o600, 0o644]
+    config.open("a").write("# mine\n")
+    lcm("disconnect", "codex", "--yes")
+
+    assert config.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_full_disk_leaves_no_unfinished_file(used):
+    server = used / ".claude.json"
+    before = files_in(used)
+    change = FileChange(str(server), server.read_bytes(), b"a key" * 100_000)
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, limits[1]))
+    try:
+        with pytest.raises(Invalid, match="claude.json"):
+            make(host_named("claude-code"), [change])
+        with pytest.raises(OSError):
+            host_state.write("claude-code", "connection.json", {"api_key": "a key" * 100_000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert files_in(used) == before
+    assert [path.name for path in host_state.path_of("claude-code", "").iterdir()] == ["written.json"]
+
+
+def test_a_file_behind_a_link_is_written_and_taken_away_there(used):
+    link, target = used / ".codex/hooks.json", used / "dotfiles/codex/hooks.json"
+    link.symlink_to(target)
+
+    connected("codex")
+    assert link.is_symlink() and "Stop" in target.read_text()
+    lcm("disconnect", "codex", "--yes")
+
+    assert link.is_symlink() and not (used / "dotfiles").exists()
 
 
 def test_what_others_change_meanwhile_stays(used):

@@ -96,8 +96,9 @@ def test_an_unknown_host_and_a_recall_without_lcm_are_lines_in_the_log(home):
     without = hooked("claude-code", event("SessionStart", source="compact"))
 
     assert [(each.returncode, each.stdout, each.stderr) for each in (unknown, without)] == [(0, b"", b"")] * 2
-    log = (host_state.folder() / "hooks.log").read_text()
-    assert "no-such-host" in log and "claude-code: Unreachable" in log
+    log = host_state.folder() / "hooks.log"
+    assert "no-such-host" in log.read_text() and "claude-code: Unreachable" in log.read_text()
+    assert log.stat().st_mode & 0o077 == 0
 
 
 def test_a_full_spool_takes_no_more_and_says_so(home, monkeypatch):
