@@ -22,6 +22,13 @@ Event = dict[str, Any]
 # What is written into the folders of hosts; a link to `clients/plugins`.
 PLUGINS = Path(__file__).with_name("plugins")
 
+# For the instructions that a host gives its model.
+MENTION = """\
+## Memory
+
+LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
+`lcm_timeline` find and open what was said earlier."""
+
 _SUFFIX = "_host.py"
 
 

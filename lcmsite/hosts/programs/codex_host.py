@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from lcmsite.hosts import host_state
-from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
+from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Host, Place
 from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
 # Codex moves longer texts to a file: 2,500 of its tokens.
 RECALLED_TOKENS = 1800
 MOST_CHARACTERS = 9000
 OPENING_TOKENS = 1000
-# LCM is asked again after so many times the seconds that it was waited for: most prompts do not wait.
+# Where LCM hangs, most prompts do not wait: for each second that one waited, none does for so many seconds.
 PAUSE = 10
 
 # By event, the seconds after which Codex stops waiting.
@@ -37,11 +37,6 @@ EVENTS = {
     "PostCompact": 10,
     "SessionEnd": 3,
 }
-MENTION = """\
-## Memory
-
-LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
-`lcm_timeline` find and open what was said earlier."""
 
 
 class Codex(Host):
@@ -108,7 +103,10 @@ class Codex(Host):
         return ""
 
     def _recalled(self, event: Event, kind: str, *, session: str) -> str:
-        """What LCM recalls of a session after its compaction, with a later prompt where it does not answer."""
+        """The recall of a session after its compaction.
+
+        Where LCM does not answer, a later prompt asks again.
+        """
         began = time.monotonic()
         try:
             answer = self._context(event, kind, session=session, tokens=RECALLED_TOKENS)
@@ -134,12 +132,15 @@ class Codex(Host):
 
 
 def _flag(session: str) -> Path:
-    """A file while a session is compacted and nothing recalled yet; it may hold when to ask LCM again."""
+    """The file of a session that was compacted and not given its recall yet.
+
+    It holds when LCM may be asked next; empty for at once.
+    """
     return host_state.path_of("codex", f"compacted-{hashlib.sha256(session.encode()).hexdigest()[:24]}")
 
 
 def _is_due(session: str) -> bool:
-    """Whether LCM is to be asked for what a session has lost."""
+    """Whether a session waits for its recall, and LCM may be asked now."""
     try:
         return float(_flag(session).read_text() or 0) <= time.time()
     except FileNotFoundError:
