@@ -140,7 +140,7 @@ def _flag(session: str) -> Path:
 
 
 def _is_due(session: str) -> bool:
-    """Whether a session waits for its recall, and LCM may be asked now."""
+    """Whether the recall of a compacted session is due."""
     try:
         return float(_flag(session).read_text() or 0) <= time.time()
     except FileNotFoundError:
