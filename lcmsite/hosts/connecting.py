@@ -86,6 +86,7 @@ def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -
         raise Conflict(f"{path} is left as it is: {wrong}.", code="entry_exists") from wrong
     except ValueError as wrong:
         raise Invalid(f"{path} cannot be changed: {wrong}.", code="unreadable_file") from wrong
+    # With LCM's entries in it, what is found is not what disconnecting restores.
     is_known = _undone(text, edits) == text
     original = before if is_known else None
     if row:

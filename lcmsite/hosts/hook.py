@@ -97,9 +97,9 @@ def start_replay(name: str) -> None:
 
 
 def answered(words: list[str]) -> bool:
-    """Answer `lcm hook WORDS` without Django, if that is possible.
+    """Answer `lcm hook WORDS` without Django; False if it takes Django.
 
-    What is not is help, and a replay while LCM answers.
+    It does for help, and for a replay while LCM answers.
     """
     if words[0] == REPLAY:
         return len(words) == 4 and words[1] == DETACHED and not _is_up(words[2])

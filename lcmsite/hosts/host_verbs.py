@@ -75,8 +75,8 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     """
     host = host_named(arguments.host)
     recorded = host_state.read(host.name, "connection.json")
-    secret = recorded.get("api_key", "")
-    key = secret if _is_good(secret) else ""
+    recorded_key = recorded.get("api_key", "")
+    key = recorded_key if _is_good(recorded_key) else ""
     place = _place(arguments, api_key=key or _NO_KEY_YET)
     if arguments.plugin and not host.has_plugin:
         raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
@@ -90,7 +90,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     if key and connection == recorded and not any(change.is_change for change in changes):
         return _report(host, changes, made=False)
     question = f"Connect {host.title} to LCM at {connection['api_url']}?"
-    if not _agreed(changes, arguments, secret=secret, question=question):
+    if not _agreed(changes, arguments, secret=recorded_key, question=question):
         return _report(host, changes, made=False)
     caller = session.caller_with(KeyScope.ADMIN, founding=True)
     if not key:

@@ -137,7 +137,7 @@ def depth_of(value: Any, path: Sequence[str]) -> int:
 
 def _require(member: Member | None) -> Member:
     if member is None:
-        raise ValueError("a key stands twice")
+        raise ValueError("a key is there twice")
     return member
 
 
