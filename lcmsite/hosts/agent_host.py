@@ -22,6 +22,13 @@ Event = dict[str, Any]
 # What is written into the folders of hosts; a link to `clients/plugins`.
 PLUGINS = Path(__file__).with_name("plugins")
 
+# For the instructions that a host gives its model.
+MENTION = """\
+## Memory
+
+LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
+`lcm_timeline` find and open what was said earlier."""
+
 _SUFFIX = "_host.py"
 
 
@@ -86,7 +93,7 @@ class Host:
     def folder(self, place: Place, variable: str, *default: str) -> Path:
         """A folder of the host: what its variable says, or the usual one."""
         given = place.environ.get(variable)
-        return Path(given) if given else place.home.joinpath(*default)
+        return Path(given).absolute() if given else place.home.joinpath(*default)
 
     def lcm(self, timeout: float = TIMEOUT_SECONDS) -> RestClient | None:
         """The LCM that this host is connected to."""

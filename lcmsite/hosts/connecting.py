@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import difflib
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +29,10 @@ class FileChange:
     edits: tuple[Edit, ...] = ()
     original: bytes | None = None
     is_original_known: bool = True
+    # What disconnecting leaves, because somebody has changed it since.
+    left: tuple[str, ...] = ()
+    # With which it is written; None for that which it has.
+    mode: int | None = None
 
     @property
     def is_change(self) -> bool:
@@ -62,31 +65,35 @@ class Written:
 def changes_for(host: Host, place: Place) -> list[FileChange]:
     """What connecting changes, file by file; Conflict where something is in the way."""
     written = Written.of(host)
-    return [_change(str(plan.path), plan.edits, written) for plan in host.files(place)]
+    return [_change(str(plan.path), plan.edits, written, key=place.api_key) for plan in host.files(place)]
 
 
-def _change(path: str, planned: Sequence[Edit], written: Written) -> FileChange:
+def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -> FileChange:
     row = written.row(path)
     before = _bytes_of(path)
     text = _text(path, before)
     recorded = _recorded(row)
     try:
-        if before is not None and all(edit.is_in(text) for edit in planned):
-            return FileChange(path, before, before, recorded or tuple(planned))
-        bare = _undone(text, recorded)
-        edits, after = [], bare
+        if recorded and before is not None and all(edit.is_in(text) for edit in planned):
+            return FileChange(path, before, before, recorded)
+        after = _undone(text, recorded)
+        edits: list[Edit] = []
         for edit in planned:
             edits.append(edit.placed(after))
-            after = edits[-1].apply(after)
+            # What is there already, from a connection of which the record is lost, is recorded anew.
+            after = after if edit.is_in(after) else edits[-1].apply(after)
     except Taken as wrong:
         raise Conflict(f"{path} is left as it is: {wrong}.", code="entry_exists") from wrong
     except ValueError as wrong:
         raise Invalid(f"{path} cannot be changed: {wrong}.", code="unreadable_file") from wrong
-    original, is_known = before, True
+    # With LCM's entries in it, what is found is not what disconnecting restores.
+    is_known = _undone(text, edits) == text
+    original = before if is_known else None
     if row:
         is_known = before is not None and _digest(before) == row["sha256"] and row["is_original_known"]
         original = base64.b64decode(row["original"]) if row["original"] is not None else None
-    return FileChange(path, before, after.encode(), tuple(edits), original, is_known)
+    mode = host_state.OWNER_ALONE if key in after else None
+    return FileChange(path, before, after.encode(), tuple(edits), original, is_known, mode=mode)
 
 
 def undoing(host: Host) -> list[FileChange]:
@@ -100,16 +107,18 @@ def _undo(row: dict[str, Any]) -> FileChange:
     if before is None:
         return FileChange(row["path"], None, None)
     if row["is_original_known"] and _digest(before) == row["sha256"]:
-        return FileChange(row["path"], before, original)
+        return FileChange(row["path"], before, original, mode=row.get("mode"))
     try:
-        after = _undone(_text(row["path"], before), _recorded(row))
+        edits = _recorded(row)
+        after = _undone(_text(row["path"], before), edits)
+        left = tuple(name for name in (edit.left_in(after) for edit in edits) if name)
     except ValueError as wrong:
         raise Invalid(
             f"{row['path']} cannot be changed: {wrong}. Remove by hand what `lcm connect` wrote there.",
             code="unreadable_file",
         ) from wrong
     is_gone = original is None and is_empty(after)
-    return FileChange(row["path"], before, None if is_gone else after.encode())
+    return FileChange(row["path"], before, None if is_gone else after.encode(), left=left, mode=row.get("mode"))
 
 
 def make(host: Host, changes: Sequence[FileChange]) -> None:
@@ -119,7 +128,7 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
     """
     written = Written.of(host)
     for change in changes:
-        if not change.is_change:
+        if not change.is_change and written.row(change.path):
             continue
         _require_unchanged(change)
         assert change.after is not None
@@ -129,18 +138,20 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
             "is_original_known": change.is_original_known,
             "sha256": _digest(change.after),
             "edits": [as_plain(edit) for edit in change.edits],
+            "mode": written.row(change.path).get("mode") or _mode_of(Path(change.path)),
             "made": written.row(change.path).get("made") or _missing_folders(change.path),
         }
         written.files = [each for each in written.files if each["path"] != change.path] + [row]
         # Recorded first: what is recorded but not written is undone without harm.
         host_state.write(host.name, "written.json", {"files": written.files})
-        _replace(change.path, change.after)
+        if change.is_change:
+            _replace(change.path, change.after, change.mode)
 
 
 def unmake(host: Host, changes: Sequence[FileChange]) -> None:
     """Write the files as they are without LCM, and forget the host.
 
-    Conflict as `make`; the host is not forgotten then.
+    The record of a file in which something is left is kept. Conflict as `make`; the host is not forgotten then.
     """
     written = Written.of(host)
     for change in changes:
@@ -148,14 +159,18 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
             continue
         _require_unchanged(change)
         if change.after is not None:
-            _replace(change.path, change.after)
+            _replace(change.path, change.after, change.mode)
         else:
-            Path(change.path).unlink()
+            # Through a link, as it was written.
+            Path(change.path).resolve().unlink()
     made = {Path(folder) for row in written.files for folder in row["made"]}
     for folder in sorted(made, key=lambda each: len(each.parts), reverse=True):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-    for name in ("written.json", "connection.json", "activity.json"):
+    left = {change.path for change in changes if change.left}
+    if left:
+        host_state.write(host.name, "written.json", {"files": [row for row in written.files if row["path"] in left]})
+    for name in ("connection.json", "activity.json") if left else ("written.json", "connection.json", "activity.json"):
         host_state.forget(host.name, name)
 
 
@@ -197,21 +212,21 @@ def _digest(content: bytes) -> str:
 
 def _missing_folders(path: str) -> list[str]:
     """The folders above a file that have to be made, the innermost first."""
-    parents = Path(path).parents
+    parents = Path(path).resolve().parents
     return [str(folder) for folder in parents if not folder.exists()]
 
 
-def _replace(path: str, content: bytes) -> None:
+def _mode_of(path: Path) -> int | None:
+    """The mode of a file; None if it is not there."""
+    return path.stat().st_mode & 0o777 if path.exists() else None
+
+
+def _replace(path: str, content: bytes, mode: int | None) -> None:
     # Through a link, to the file that a collection of settings keeps.
     real = Path(path).resolve()
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
         # What LCM makes anew may hold a key.
-        mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
-        unfinished = real.with_name(f".{real.name}.lcm-{os.getpid()}")
-        unfinished.touch(mode=0o600)
-        unfinished.write_bytes(content)
-        unfinished.chmod(mode)
-        unfinished.replace(real)
+        host_state.replace(real, content, mode=mode or _mode_of(real) or host_state.OWNER_ALONE)
     except OSError as refusal:
         raise Invalid(f"{path} cannot be written: {refusal.strerror}.", code="unreadable_file") from refusal

@@ -1,12 +1,14 @@
 """Edits of a host's files: each can be made, recognized and undone. Pure.
 
-What an edit did not write stays byte for byte. ValueError for a file that it cannot be made in.
+What an edit did not write stays byte for byte, also what somebody has changed since: `left_in` names that, after the
+edit is undone. ValueError for a file that it cannot be made in.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -44,6 +46,10 @@ class JsonMember:
     def undo(self, text: str) -> str:
         return json_edits.without_member(text, self.path, keep=self.kept) if self.is_in(text) else text
 
+    def left_in(self, text: str) -> str:
+        is_left = json_edits.found_at(json_edits.value_of(text), self.path) is not None
+        return ".".join(self.path) if is_left else ""
+
 
 @dataclass(frozen=True)
 class JsonDefault(JsonMember):
@@ -60,6 +66,9 @@ class JsonDefault(JsonMember):
     def undo(self, text: str) -> str:
         is_ours = self.kept < len(self.path) and super().is_in(text)
         return json_edits.without_member(text, self.path, keep=self.kept) if is_ours else text
+
+    def left_in(self, text: str) -> str:
+        return super().left_in(text) if _has_command(text, self) else ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,9 @@ class JsonElement:
 
     def undo(self, text: str) -> str:
         return json_edits.without_element(text, self.path, self.value, keep=self.kept)
+
+    def left_in(self, text: str) -> str:
+        return f"LCM's item of {'.'.join(self.path)}" if _has_command(text, self) else ""
 
 
 @dataclass(frozen=True)
@@ -127,6 +139,12 @@ class TextBlock:
                 return before.removesuffix(newline) + after if before.endswith(newline * 2) else before + after
         return text
 
+    def left_in(self, text: str) -> str:
+        with suppress(ValueError):
+            if self.table and json_edits.found_at(_toml(text), self.table) is not None:
+                return f"the table {'.'.join(self.table)}"
+        return f"the lines between the marks `{_BLOCK}`" if _BLOCK in text else ""
+
 
 @dataclass(frozen=True)
 class WholeFile:
@@ -148,6 +166,9 @@ class WholeFile:
 
     def undo(self, text: str) -> str:
         return "" if text == self.text else text
+
+    def left_in(self, text: str) -> str:
+        return "everything" if text else ""
 
 
 Edit = JsonMember | JsonDefault | JsonElement | TextBlock | WholeFile
@@ -172,6 +193,14 @@ def from_plain(row: Mapping[str, Any]) -> Edit:
 def is_empty(text: str) -> bool:
     """Whether nothing is left in a text: no value, or an empty one."""
     return text.strip() in ("", "{}", "[]")
+
+
+def _has_command(text: str, edit: JsonDefault | JsonElement) -> bool:
+    """Whether what is where an edit was calls what the edit calls."""
+    # Of what LCM writes, only this is in nothing that is written by others.
+    commands = [each for each in json_edits.texts_of(edit.value) if " hook " in each]
+    found = json_edits.texts_of(json_edits.found_at(json_edits.value_of(text), edit.path))
+    return any(command in each for command in commands for each in found)
 
 
 def _toml(text: str) -> dict[str, Any]:

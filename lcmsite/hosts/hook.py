@@ -2,7 +2,7 @@
 
 The event is JSON on standard input. What it leads to is left in the spool and done by a process of its own
 (`replay.py`); only what the host waits for, a recall, is asked of LCM here. Whatever fails is a line in the log of
-hooks: the host goes on as if there were no hook.
+hooks, and stops nothing else: the host goes on as if there were no hook.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, host_named
@@ -44,14 +45,25 @@ def _received() -> bytes:
 
 
 def _handled(host: Host, event: dict[str, object]) -> str:
-    kind = str(event.get("hook_event_name", ""))
     entries = host.entries(event)
     for entry in entries:
-        spool.add({"host": host.name, **entry})
-    host_state.note(host.name, event=kind)
-    if host.replays(event) and (entries or spool.pending()[0]):
-        start_replay(host.name)
+        with _logged(host, f"{entry['do']} is not recorded"):
+            spool.add({"host": host.name, **entry})
+    with _logged(host, "the event is not noted"):
+        host_state.note(host.name, event=str(event.get("hook_event_name", "")))
+    with _logged(host, "the spool is not worked on"):
+        if host.replays(event) and (entries or spool.pending()[0]):
+            start_replay(host.name)
     return host.answer(event)
+
+
+@contextmanager
+def _logged(host: Host, failure: str) -> Iterator[None]:
+    """Go on where a disk is full or cannot be written, with a line in the log."""
+    try:
+        yield
+    except OSError as error:
+        host_state.log(f"{host.name}: {failure}: {type(error).__name__}: {error}")
 
 
 def start_replay(name: str) -> None:
@@ -85,9 +97,9 @@ def start_replay(name: str) -> None:
 
 
 def answered(words: list[str]) -> bool:
-    """Answer `lcm hook WORDS` without Django, if that is possible.
+    """Answer `lcm hook WORDS` without Django; False if it takes Django.
 
-    What is not is help, and a replay while LCM answers.
+    It does for help, and for a replay while LCM answers.
     """
     if words[0] == REPLAY:
         return len(words) == 4 and words[1] == DETACHED and not _is_up(words[2])

@@ -16,6 +16,8 @@ from typing import Any
 
 Row = dict[str, Any]
 
+# The mode of a file that may hold a key.
+OWNER_ALONE = 0o600
 _LONGEST_LOG = 1_000_000
 
 
@@ -46,10 +48,20 @@ def write(host: str, name: str, row: Mapping[str, Any]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a file that its owner alone may read, whole or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.touch(mode=0o600)
-    unfinished.write_text(text, "utf-8")
-    unfinished.replace(path)
+    replace(path, text.encode(), mode=OWNER_ALONE)
+
+
+def replace(path: Path, content: bytes, *, mode: int) -> None:
+    """Write a file whole or not at all; its folder is there."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.touch(mode=OWNER_ALONE)
+        unfinished.write_bytes(content)
+        unfinished.chmod(mode)
+        unfinished.replace(path)
+    finally:
+        # It may hold a key.
+        unfinished.unlink(missing_ok=True)
 
 
 def note(host: str, **values: Any) -> None:
@@ -69,7 +81,8 @@ def log(sentence: str) -> None:
     path = folder() / "hooks.log"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_long = path.exists() and path.stat().st_size > _LONGEST_LOG
+        path.touch(mode=OWNER_ALONE)
+        is_long = path.stat().st_size > _LONGEST_LOG
         with path.open("w" if is_long else "a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {os.getpid()} {sentence}\n")
     except OSError:

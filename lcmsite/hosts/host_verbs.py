@@ -32,6 +32,8 @@ from lcmsite.types import KeyScope
 
 # Stands for the key in a change that is only shown.
 _NO_KEY_YET = "lcm_(a key of its own)"
+# How settings end whose value is a path.
+_PATHS = ("_DIR", "_FILE")
 _HOST = argument("host", metavar="HOST", choices=host_names(), help=f"The host: {', '.join(host_names())}.")
 _YES = argument("--yes", action="store_true", help="Do not ask.")
 _DRY_RUN = argument("--dry-run", action="store_true", help="Show the change and make none.")
@@ -68,19 +70,27 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     """Connect a host of agents: write its hooks and its entry for LCM's tools.
 
     The change is shown first. What was there stays as it is, byte for byte, and `lcm disconnect` undoes the change. The
-    host gets a key of its own, with the scope write. A second run changes nothing, unless that key is no longer good.
+    host gets a key of its own, with the scope write. A second run changes nothing, unless that key is no longer good or
+    LCM is elsewhere.
     """
     host = host_named(arguments.host)
-    connection = host_state.read(host.name, "connection.json")
-    recorded = connection.get("api_key", "")
-    key = recorded if _is_good(recorded) else ""
+    recorded = host_state.read(host.name, "connection.json")
+    recorded_key = recorded.get("api_key", "")
+    key = recorded_key if _is_good(recorded_key) else ""
     place = _place(arguments, api_key=key or _NO_KEY_YET)
     if arguments.plugin and not host.has_plugin:
         raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
     changes = [] if arguments.plugin else changes_for(host, place)
-    if key and not any(change.is_change for change in changes):
+    connection = recorded | {
+        "api_url": arguments.url or _url(settings.DEPLOYMENT.port),
+        "command": place.command,
+        # For what hooks do without the host: hosts run in any environment.
+        "environment": _environment(),
+    }
+    if key and connection == recorded and not any(change.is_change for change in changes):
         return _report(host, changes, made=False)
-    if not _agreed(changes, arguments, secret=recorded):
+    question = f"Connect {host.title} to LCM at {connection['api_url']}?"
+    if not _agreed(changes, arguments, secret=recorded_key, question=question):
         return _report(host, changes, made=False)
     caller = session.caller_with(KeyScope.ADMIN, founding=True)
     if not key:
@@ -91,15 +101,8 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
             by=caller.scope,
         )
         key = issued.key
-        connection = {"api_key": key, "api_key_id": issued.record.api_key_id}
+        connection |= {"api_key": key, "api_key_id": issued.record.api_key_id}
         place = place._replace(api_key=key)
-    connection |= {
-        "api_url": arguments.url or connection.get("api_url") or _url(settings.DEPLOYMENT.port),
-        "command": place.command,
-        # For what hooks do without the host: hosts run in any environment.
-        "environment": {name: value for name, value in os.environ.items() if name.startswith("LCM_") and value},
-    }
-    connection["environment"].pop("LCM_API_KEY", None)
     host_state.write(host.name, "connection.json", connection)
     # With the key, and on what the host has written while the person read the change.
     changes = [] if arguments.plugin else changes_for(host, place)
@@ -111,15 +114,16 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
 def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
     """Undo `lcm connect`: the files are as they were before.
 
-    A file that has changed since loses only what LCM wrote. The host's key is revoked. What waits in the spool stays.
+    A file that has changed since loses only what LCM wrote; what of that was changed is named, to be removed by hand.
+    The host's key is revoked. What waits in the spool stays.
     """
     host = host_named(arguments.host)
     connection = host_state.read(host.name, "connection.json")
     changes = undoing(host)
     if not connection and not changes:
         raise Conflict(f"{host.title} is not connected.", code="not_connected")
-    if not _agreed(changes, arguments, secret=connection.get("api_key", "")):
-        return _report(host, changes, made=False)
+    if not _agreed(changes, arguments, secret=connection.get("api_key", ""), question=f"Disconnect {host.title}?"):
+        return _report(host, changes, made=False, next=_to_remove(host, changes))
     # The host may have written its files while the person read the change.
     changes = undoing(host)
     unmake(host, changes)
@@ -130,7 +134,7 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
         except LcmError as refusal:
             # Of another database, or removed with it.
             host_state.log(f"{host.name}: the key {connection.get('api_key_id')} was not revoked: {refusal.detail}")
-    return _report(host, changes, made=True)
+    return _report(host, changes, made=True, next=_to_remove(host, changes))
 
 
 @verb(
@@ -190,6 +194,14 @@ def _url(port: int) -> str:
     return f"http://{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
 
 
+def _environment() -> dict[str, str]:
+    """LCM's settings of this process, which mean the same in any directory."""
+    found = {name: value for name, value in os.environ.items() if name.startswith("LCM_") and value}
+    found.pop("LCM_API_KEY", None)
+    paths = {name: str(Path(value).expanduser().absolute()) for name, value in found.items() if name.endswith(_PATHS)}
+    return found | paths
+
+
 def _command() -> str:
     """The program `lcm` that hosts are to call."""
     own = Path(sys.executable).with_name("lcm")
@@ -199,7 +211,7 @@ def _command() -> str:
     return found
 
 
-def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str) -> bool:
+def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str, question: str) -> bool:
     """Show the changes; whether to make them."""
     console = Console(stderr=True)
     for change in changes:
@@ -214,7 +226,14 @@ def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str)
         return True
     if not sys.stdin.isatty():
         raise Invalid("There is no terminal to ask on: give --yes, or --dry-run to see the change.", code="usage")
-    return Confirm.ask("Make this change?", console=console)
+    return Confirm.ask(question, console=console)
+
+
+def _to_remove(host: Host, changes: Sequence[FileChange]) -> str:
+    """What disconnecting leaves to the person; empty if nothing."""
+    left = [f"{change.path}: {', '.join(change.left)}." for change in changes if change.left]
+    head = f"This was changed since `lcm connect`: remove it by hand and run `lcm disconnect {host.name}` again."
+    return " ".join([head, *left]) if left else ""
 
 
 def _report(host: Host, changes: Sequence[FileChange], *, made: bool, next: str = "") -> ConnectReport:

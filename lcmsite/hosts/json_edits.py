@@ -61,6 +61,14 @@ def found_at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
+def texts_of(value: Any) -> list[str]:
+    """The texts in a value, without its keys."""
+    if isinstance(value, str):
+        return [value]
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for each in below for text in texts_of(each)]
+
+
 def with_member(text: str, path: Sequence[str], value: Any) -> str:
     """Add a member, with the objects above it where they are missing."""
     root = parse(text)
@@ -129,7 +137,7 @@ def depth_of(value: Any, path: Sequence[str]) -> int:
 
 def _require(member: Member | None) -> Member:
     if member is None:
-        raise ValueError("a key stands twice")
+        raise ValueError("a key is there twice")
     return member
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-# A host waits for its hook.
+# For all that one hook asks, as its host waits for it.
 TIMEOUT_SECONDS = 2.0
 # After a compaction, which takes longer itself.
 COMPACTED_SECONDS = 6.0
@@ -21,12 +22,12 @@ class Unreachable(Exception):
 
 
 class RestClient:
-    """Asks one LCM with one key."""
+    """Asks one LCM with one key, for so many seconds in all."""
 
     def __init__(self, url: str, key: str, timeout: float = TIMEOUT_SECONDS) -> None:
         self._url = url
         self._key = key
-        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
         """What a path answers; None if there is no such thing."""
@@ -60,9 +61,12 @@ class RestClient:
         # Only events that ask LCM wait for it.
         import http.client
 
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise Unreachable("no time is left")
         parts = urlsplit(self._url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=self._timeout)
+        connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=left)
         try:
             connection.request("GET", parts.path.rstrip("/") + path, headers={"Authorization": f"Bearer {self._key}"})
             answer = connection.getresponse()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import resource
+import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conversations.errors import Conflict
+from conversations.errors import Conflict, Invalid
 from lcmsite.access import keys
-from lcmsite.hosts import host_state, host_verbs
+from lcmsite.hosts import host_state, host_verbs, json_edits
 from lcmsite.hosts.agent_host import host_named, host_names
 from lcmsite.hosts.connecting import FileChange, make, unmake
 from lcmsite.hosts.programs.claude_code_host import hook_groups
@@ -100,6 +103,35 @@ def test_connecting_again_changes_nothing(used, host):
     assert ApiKey.objects.count() == 1
 
 
+@pytest.mark.parametrize(("host", "more"), [("codex", ()), ("claude-code", ("--plugin",))])
+def test_connecting_again_records_where_lcm_is_now(used, settings, host, more):
+    def api_url() -> str:
+        return host_state.read(host, "connection.json")["api_url"]
+
+    connected(host, *more)
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, port=9)
+    moved = connected(host, *more)
+    assert (moved.json["made"], api_url()) == (True, "http://127.0.0.1:9")
+
+    given = connected(host, *more, "--url", "http://here")
+
+    assert (given.json["made"], api_url(), ApiKey.objects.count()) == (True, "http://here", 1)
+
+
+def test_hooks_find_what_the_settings_name_from_any_directory(used, monkeypatch):
+    monkeypatch.chdir(used)
+    monkeypatch.setenv("LCM_DATA_DIR", "./data")
+    monkeypatch.setenv("LCM_CHAT_KEY_FILE", "~/key")
+    monkeypatch.setenv("CODEX_HOME", "elsewhere")
+
+    report = connected("codex").json
+
+    environment = host_state.read("codex", "connection.json")["environment"]
+    assert environment["LCM_DATA_DIR"] == str(used / "data")
+    assert environment["LCM_CHAT_KEY_FILE"] == str(used / "key")
+    assert report["changed"][0] == str(used / "elsewhere/hooks.json")
+
+
 @pytest.mark.parametrize("host", host_names())
 def test_a_dry_run_shows_the_change_and_makes_none(used, host):
     before = files_in(used)
@@ -131,6 +163,50 @@ def test_the_key_of_the_host_is_written_and_not_shown(used):
     assert key not in shown.out + shown.err + again.out + again.err
     assert (used / ".local/state/lcm/claude-code/connection.json").stat().st_mode & 0o077 == 0
     assert [row.scopes for row in ApiKey.objects.all()] == [["write"]]
+
+
+def test_a_file_with_the_key_is_for_its_owner_alone_until_the_key_is_gone(used):
+    config, instructions = (used / ".codex" / name for name in ("config.toml", "AGENTS.md"))
+    for path in (config, instructions):
+        path.chmod(0o644)
+
+    for url in ("http://here/mcp", "http://there/mcp"):
+        connected("codex", "--mention", "--mcp-url", url)
+        assert [path.stat().st_mode & 0o777 for path in (config, instructions)] == [0o600, 0o644]
+    config.open("a").write("# mine\n")
+    lcm("disconnect", "codex", "--yes")
+
+    assert config.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_full_disk_leaves_no_unfinished_file(used):
+    server = used / ".claude.json"
+    before = files_in(used)
+    change = FileChange(str(server), server.read_bytes(), b"a key" * 100_000)
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, limits[1]))
+    try:
+        with pytest.raises(Invalid, match="claude.json"):
+            make(host_named("claude-code"), [change])
+        with pytest.raises(OSError):
+            host_state.write("claude-code", "connection.json", {"api_key": "a key" * 100_000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert files_in(used) == before
+    assert [path.name for path in host_state.path_of("claude-code", "").iterdir()] == ["written.json"]
+
+
+def test_a_file_behind_a_link_is_written_and_taken_away_there(used):
+    link, target = used / ".codex/hooks.json", used / "dotfiles/codex/hooks.json"
+    link.symlink_to(target)
+
+    connected("codex")
+    assert link.is_symlink() and "Stop" in target.read_text()
+    lcm("disconnect", "codex", "--yes")
+
+    assert link.is_symlink() and not (used / "dotfiles").exists()
 
 
 def test_what_others_change_meanwhile_stays(used):
@@ -191,6 +267,56 @@ def test_what_was_taken_out_is_written_again(used):
     assert [Path(path).name for path in report["changed"]] == ["settings.json"]
     lcm("disconnect", "claude-code", "--yes")
     assert files_in(used) == {name: text.encode() for name, text in OWN.items()}
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "written", "touched", "named"),
+    [
+        ("claude-code", ".claude.json", '"type": "http"', '"type": "sse"', "mcpServers.lcm"),
+        ("claude-code", ".claude/settings.json", '"timeout": 1\n', '"timeout": 9\n', "hooks.SessionEnd"),
+        ("claude-code", ".claude/settings.json", "lcm hook claude-code statusline", "{} | cat", "statusLine"),
+        ("codex", ".codex/config.toml", "http_headers", "enabled = true\n{}", "mcp_servers.lcm"),
+        ("codex", ".codex/config.toml", "# <<< lcm", "# mine", "mcp_servers.lcm"),
+        ("codex", ".codex/AGENTS.md", "## Memory", "# Memory", "lcm connect"),
+        ("pi", ".pi/agent/extensions/lcm.ts", "import", "// mine\nimport", "everything"),
+    ],
+)
+def test_what_was_changed_since_is_named_until_it_is_removed_by_hand(used, host, file, written, touched, named):
+    connected(host, "--mention")
+    path = used / file
+    text = path.read_text()
+    path.write_text(text.replace(written, touched.format(written)))
+    assert path.read_text() != text
+
+    first, again = (lcm("--json", "disconnect", host, "--yes").json for _ in range(2))
+    left = files_in(used)
+    path.unlink()
+    last = lcm("--json", "disconnect", host, "--yes")
+
+    assert first["next"] == again["next"] and named in first["next"] and str(path) in first["next"]
+    own = {name: text.encode() for name, text in OWN.items()}
+    assert {name for name in own | left if own.get(name) != left.get(name)} == {file}
+    assert not ApiKey.objects.filter(revoked_at=None).exists()
+    assert (last.exit_code, last.json["next"]) == (0, "")
+    assert lcm("disconnect", host, "--yes").exit_code == 4
+
+
+def test_what_was_there_already_is_taken_out_as_well(used):
+    connected("pi")
+    connected("claude-code")
+    shutil.rmtree(used / ".local")
+    (used / ".claude.json").write_text(OWN[".claude.json"])
+    settings = used / ".claude/settings.json"
+    value = json_edits.value_of(settings.read_text())
+    del value["hooks"]["Stop"][1], value["statusLine"]
+    settings.write_text(json.dumps(value))
+
+    for host in ("pi", "claude-code"):
+        connected(host)
+        lcm("disconnect", host, "--yes")
+
+    assert "lcm" not in settings.read_text()
+    assert files_in(used).keys() == OWN.keys()
 
 
 def test_an_entry_of_the_same_name_is_left_alone(used):

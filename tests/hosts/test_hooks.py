@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -22,8 +23,9 @@ from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.hosts import hook, host_state, spool
 from lcmsite.hosts.agent_host import host_named
+from lcmsite.hosts.programs import codex_host
 from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
-from lcmsite.hosts.rest_client import RestClient
+from lcmsite.hosts.rest_client import RestClient, Unreachable
 from lcmsite.models import ApiKey
 from lcmsite.wsgi import application
 from tests.committed import committed_db
@@ -93,8 +95,9 @@ def test_an_unknown_host_and_a_recall_without_lcm_are_lines_in_the_log(home):
     without = hooked("claude-code", event("SessionStart", source="compact"))
 
     assert [(each.returncode, each.stdout, each.stderr) for each in (unknown, without)] == [(0, b"", b"")] * 2
-    log = (host_state.folder() / "hooks.log").read_text()
-    assert "no-such-host" in log and "claude-code: Unreachable" in log
+    log = host_state.folder() / "hooks.log"
+    assert "no-such-host" in log.read_text() and "claude-code: Unreachable" in log.read_text()
+    assert log.stat().st_mode & 0o077 == 0
 
 
 def test_a_full_spool_takes_no_more_and_says_so(home, monkeypatch):
@@ -314,6 +317,62 @@ def test_codex_is_given_it_at_once_where_its_session_goes_on_with_an_event(serve
 
     assert (unknown, after) == ("", "")
     assert "sum_" in context_of(given)
+
+
+def test_what_cannot_be_recorded_takes_away_no_recall(served, monkeypatch, capsys):
+    a_long_session()
+    host_named("codex").answer(event("PostCompact", trigger="auto"))
+    # As on a full disk, nothing can be written there.
+    (host_state.folder() / "spool").write_text("")
+    host_state.path_of("codex", "activity.json").mkdir()
+    prompt = event("UserPromptSubmit", prompt="Go on.", transcript_path="/home/ada/t.jsonl")
+    monkeypatch.setattr(hook, "_received", lambda: json.dumps(prompt).encode())
+
+    hook.run("codex")
+
+    assert "sum_" in context_of(capsys.readouterr().out)
+    log = (host_state.folder() / "hooks.log").read_text()
+    assert "codex: import is not recorded: " in log and "codex: the event is not noted: " in log
+
+
+def test_a_full_spool_is_worked_on(home, monkeypatch):
+    monkeypatch.setattr(spool, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(hook, "_received", lambda: json.dumps(event("Stop", transcript_path="/t.jsonl")).encode())
+    started: list[str] = []
+    monkeypatch.setattr(hook, "start_replay", started.append)
+
+    hook.run("codex")
+
+    assert started == ["codex"]
+    assert "SpoolFull" in (host_state.folder() / "hooks.log").read_text()
+
+
+def test_codex_does_not_wait_with_each_prompt_for_an_lcm_that_hangs(served, monkeypatch):
+    a_long_session()
+    codex = host_named("codex")
+    connection = host_state.read("codex", "connection.json")
+    prompt, compacted = event("UserPromptSubmit", prompt="Go on."), event("PostCompact", trigger="auto")
+
+    codex.answer(compacted)
+    with socket.create_server(("127.0.0.1", 0)) as hanging, monkeypatch.context() as patched:
+        patched.setattr(codex_host, "COMPACTED_SECONDS", 0.2)
+        connect_to("codex", f"http://127.0.0.1:{hanging.getsockname()[1]}")
+        with pytest.raises(Unreachable):
+            codex.answer(prompt)
+        at_once = codex.answer(prompt)
+    host_state.write("codex", "connection.json", connection)
+    codex.answer(compacted)
+
+    assert at_once == "" and "sum_" in context_of(codex.answer(prompt))
+
+
+def test_all_requests_of_an_answer_have_one_deadline():
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        lcm = RestClient(f"http://127.0.0.1:{hanging.getsockname()[1]}", "lcm_none", 0.2)
+
+        for reason in ("timed out", "no time is left"):
+            with pytest.raises(Unreachable, match=reason):
+                lcm.get("conversations/")
 
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,7 +45,7 @@ class LookupRounds:
     watched: Watched
     # What the journal keeps of them; None if nothing was looked up.
     record: dict[str, Any] | None = None
-    number: int = 0
+    rounds: int = 0
     rows: list[Any] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     has_begun: bool = False
@@ -59,7 +59,7 @@ class LookupRounds:
             if len(own) == len(calls) or not found.is_complete:
                 await self._end(shown, found, is_only_hidden=False)
                 return
-            if not own and self.number == MOST_ROUNDS:
+            if not own and self.rounds == MOST_ROUNDS:
                 await self._end(shown, found, is_only_hidden=True)
                 return
             rows = sendable(self.surface, found.rows)
@@ -68,7 +68,7 @@ class LookupRounds:
             results = []
             for call in calls:
                 if call.name in OFFERED:
-                    is_last = self.number + 1 == MOST_ROUNDS
+                    is_last = self.rounds + 1 == MOST_ROUNDS
                     text = _ENOUGH if is_last else await self.lookups.result(call, share=len(calls) - len(own))
                     results.append((call, text))
             answers = results_of(self.surface, results)
@@ -80,7 +80,7 @@ class LookupRounds:
             self.rows += [*rows, *answers]
             body = _with_rows(self.surface, body, [*rows, *answers])
             shown.go_on(found.tokens_out)
-            self.number += 1
+            self.rounds += 1
 
     async def _next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
         """The model's next answer, what may be shown of it sent on.
@@ -89,37 +89,45 @@ class LookupRounds:
         """
         async with self.ask(body) as response:
             is_good = 200 <= response.status_code < 300
-            if self.number and not is_good:
+            if self.rounds and not is_good:
                 raise httpx2.RemoteProtocolError(f"The upstream answered {response.status_code} within an answer.")
-            is_stream = is_good and response.headers.get("content-type", "").startswith("text/event-stream")
-            unpacking = decoder(response.headers.get("content-encoding", ""))
-            if not self.number:
+            if not self.rounds:
                 self.watched.begin(response)
                 self.watched.headers.pop("content-encoding", None)
-            if is_stream:
-                await self._begin(response)
-            pieces: list[bytes] = []
-            rest = b""
-            async for piece in response.aiter_raw():
-                pieces.append(unpacking.decompress(piece))
-                if is_stream:
-                    *events, rest = _split(rest + pieces[-1])
-                    await self._send(b"".join(_shown(shown, each) for each in events))
-            if is_stream:
-                await self._send(_shown(shown, rest) if rest.strip() else b"")
-            found = _read(self.surface, pieces, is_stream=is_stream) if is_good else None
-            if is_stream and found is None:
-                await self._send(shown.finish(is_only_hidden=False))
-            elif not is_stream:
-                await self._begin(response)
-                if found is None or not (self.bodies or _has_hidden(found)):
-                    await self._send(b"".join(pieces))
-                    found = None
-                else:
-                    self.bodies.append(json.loads(b"".join(pieces)))
+            if is_good and response.headers.get("content-type", "").startswith("text/event-stream"):
+                found = await self._from_stream(response, shown)
+            else:
+                found = await self._from_body(response, is_good=is_good)
             if found is None:
                 await self._finish()
             return found
+
+    async def _from_stream(self, response: httpx2.Response, shown: ShownAnswer) -> ReadAnswer | None:
+        """The answer of a stream, each event sent on as it comes."""
+        await self._begin(response)
+        pieces: list[bytes] = []
+        rest = b""
+        async for piece in _unpacked(response):
+            pieces.append(piece)
+            *events, rest = _split(rest + piece)
+            await self._send(b"".join(_shown(shown, each) for each in events))
+        if rest.strip():
+            await self._send(_shown(shown, rest))
+        found = _read(self.surface, pieces, is_stream=True)
+        if found is None:
+            await self._send(shown.finish(is_only_hidden=False))
+        return found
+
+    async def _from_body(self, response: httpx2.Response, *, is_good: bool) -> ReadAnswer | None:
+        """The answer of a body; the body is sent on where nothing is looked up."""
+        whole = b"".join([piece async for piece in _unpacked(response)])
+        await self._begin(response)
+        found = _read(self.surface, [whole], is_stream=False) if is_good else None
+        if found is None or not (self.bodies or _has_hidden(found)):
+            await self._send(whole)
+            return None
+        self.bodies.append(json.loads(whole))
+        return found
 
     async def _end(
         self, shown: ShownAnswer, found: ReadAnswer, *, is_only_hidden: bool, results: list[Any] | None = None
@@ -130,12 +138,12 @@ class LookupRounds:
             await self._send(json.dumps(whole).encode())
         else:
             await self._send(shown.finish(is_only_hidden=is_only_hidden))
-            visible = shown.shown if self.surface is Surface.RESPONSES else 1
+            visible = shown.shown_count if self.surface is Surface.RESPONSES else 1
         if found.is_complete and not is_only_hidden and (self.rows or results):
             rows = [*self.rows, *sendable(self.surface, found.rows)]
             self.record = {"visible": visible, "rows": rows, "results": results or []}
         if self.rows or results:
-            logger.info("gateway_looked_up", surface=self.surface.value, rounds=self.number)
+            logger.info("gateway_looked_up", surface=self.surface.value, rounds=self.rounds)
         await self._finish()
 
     async def _begin(self, response: httpx2.Response) -> None:
@@ -152,6 +160,12 @@ class LookupRounds:
     async def _finish(self) -> None:
         self.watched.is_whole = True
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:
+    unpacking = decoder(response.headers.get("content-encoding", ""))
+    async for piece in response.aiter_raw():
+        yield unpacking.decompress(piece)
 
 
 def _read(surface: Surface, pieces: list[bytes], *, is_stream: bool) -> ReadAnswer | None:

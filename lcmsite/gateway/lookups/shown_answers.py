@@ -25,10 +25,14 @@ class ShownAnswer:
     # Of this answer of the model, by its own numbers: what is held back, and where the rest is shown.
     hidden: set[int] = field(default_factory=set)
     places: dict[int, int] = field(default_factory=dict)
-    shown: int = 0
-    number: int = 0
-    spent_tokens: int = 0
+    # The events that end it, held until it is known that no other answer follows.
     end: list[Event] = field(default_factory=list)
+    # So many blocks, calls or items the agent has.
+    shown_count: int = 0
+    # How many answers of the model came before this one, and their tokens.
+    rounds: int = 0
+    spent_tokens: int = 0
+    # Whether the stream of chat completions has said that it ends.
     is_done: bool = False
 
     def take(self, event: Event, raw: bytes) -> bytes:
@@ -37,7 +41,7 @@ class ShownAnswer:
 
     def go_on(self, tokens_out: int | None) -> None:
         """Another answer of the model follows."""
-        self.number += 1
+        self.rounds += 1
         self.spent_tokens += tokens_out or 0
         self.hidden.clear()
         self.places.clear()
@@ -54,8 +58,8 @@ class ShownAnswer:
     def place(self, number: int) -> int:
         """Where the agent sees what has this number in the model's answer."""
         if number not in self.places:
-            self.places[number] = self.shown
-            self.shown += 1
+            self.places[number] = self.shown_count
+            self.shown_count += 1
         return self.places[number]
 
     def with_spent(self, usage: Any, *names: str) -> Any:
@@ -70,7 +74,7 @@ class _Messages(ShownAnswer):
     def take(self, event: Event, raw: bytes) -> bytes:
         match event.get("type"):
             case "message_start":
-                return b"" if self.number else raw
+                return b"" if self.rounds else raw
             case "message_delta" | "message_stop":
                 self.end.append(event)
                 return b""
@@ -121,9 +125,9 @@ class _Chat(ShownAnswer):
             self.end.append({**event, "choices": [{**choice, "delta": {}}]})
             choice = {**choice, "finish_reason": None}
             event = {name: value for name, value in event.items() if name != "usage"}
-        elif kept == delta and not self.number:
+        elif kept == delta and not self.rounds:
             return raw
-        if not any(value for name, value in kept.items() if name != "role" or not self.number):
+        if not any(value for name, value in kept.items() if name != "role" or not self.rounds):
             return b""
         return _plain({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
 
@@ -184,7 +188,7 @@ class _Responses(ShownAnswer):
         if kind in ("response.completed", "response.incomplete", "response.failed"):
             self.end.append(event)
             return b""
-        if self.number and kind in ("response.created", "response.in_progress", "response.queued"):
+        if self.rounds and kind in ("response.created", "response.in_progress", "response.queued"):
             return b""
         changed = dict(event)
         if "output_index" in event:

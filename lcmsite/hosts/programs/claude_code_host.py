@@ -12,7 +12,7 @@ import shlex
 from typing import Any
 
 from lcmsite.hosts import spool
-from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
+from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Host, Place
 from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
 # Claude Code moves longer texts to a file.
@@ -33,11 +33,6 @@ EVENTS = {
     "PostCompact": 10,
     "SessionEnd": 1,
 }
-MENTION = """\
-## Memory
-
-LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
-`lcm_timeline` find and open what was said earlier."""
 
 
 def hook_groups(command: str) -> dict[str, Any]:

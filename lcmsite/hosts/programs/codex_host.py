@@ -11,17 +11,21 @@ import hashlib
 import json
 import os
 import shlex
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lcmsite.hosts import host_state
-from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
-from lcmsite.hosts.rest_client import COMPACTED_SECONDS, recalled
+from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Host, Place
+from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
 # Codex moves longer texts to a file: 2,500 of its tokens.
 RECALLED_TOKENS = 1800
 MOST_CHARACTERS = 9000
 OPENING_TOKENS = 1000
+# Where LCM hangs, most prompts do not wait: for each second that one waited, none does for so many seconds.
+PAUSE = 10
 
 # By event, the seconds after which Codex stops waiting.
 EVENTS = {
@@ -33,11 +37,6 @@ EVENTS = {
     "PostCompact": 10,
     "SessionEnd": 3,
 }
-MENTION = """\
-## Memory
-
-LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
-`lcm_timeline` find and open what was said earlier."""
 
 
 class Codex(Host):
@@ -99,13 +98,27 @@ class Codex(Host):
         if kind == "SessionStart" and event.get("source") in ("startup", "clear"):
             return self._context(event, kind, session="", tokens=OPENING_TOKENS)
         is_going_on = kind == "SessionStart" and event.get("source") == "compact"
-        if is_going_on or (kind == "UserPromptSubmit" and _flag(session).exists()):
-            answer = self._context(event, str(kind), session=session, tokens=RECALLED_TOKENS)
-            if answer:
-                # Not before: without LCM it is given with a later prompt.
-                _flag(session).unlink(missing_ok=True)
-            return answer
+        if is_going_on or (kind == "UserPromptSubmit" and _is_due(session)):
+            return self._recalled(event, str(kind), session=session)
         return ""
+
+    def _recalled(self, event: Event, kind: str, *, session: str) -> str:
+        """The recall of a session after its compaction.
+
+        Where LCM does not answer, a later prompt asks again.
+        """
+        began = time.monotonic()
+        try:
+            answer = self._context(event, kind, session=session, tokens=RECALLED_TOKENS)
+        except Unreachable:
+            with suppress(OSError):
+                again = time.time() + PAUSE * (time.monotonic() - began)
+                host_state.write_text(_flag(session), str(again))
+            raise
+        if answer:
+            with suppress(OSError):
+                _flag(session).unlink()
+        return answer
 
     def _context(self, event: Event, kind: str, *, session: str, tokens: int) -> str:
         lcm = self.lcm(COMPACTED_SECONDS) if session else self.lcm()
@@ -119,8 +132,19 @@ class Codex(Host):
 
 
 def _flag(session: str) -> Path:
-    """The file that says that a session was compacted and nothing recalled yet."""
+    """The file of a session that was compacted and not given its recall yet.
+
+    It holds when LCM may be asked next; empty for at once.
+    """
     return host_state.path_of("codex", f"compacted-{hashlib.sha256(session.encode()).hexdigest()[:24]}")
+
+
+def _is_due(session: str) -> bool:
+    """Whether the recall of a compacted session is due."""
+    try:
+        return float(_flag(session).read_text() or 0) <= time.time()
+    except FileNotFoundError:
+        return False
 
 
 HOST = Codex()

@@ -6,8 +6,7 @@ no hook.
 
 from __future__ import annotations
 
-from lcmsite.hosts.agent_host import PLUGINS, FilePlan, Host, Place
-from lcmsite.hosts.programs.claude_code_host import MENTION
+from lcmsite.hosts.agent_host import MENTION, PLUGINS, FilePlan, Host, Place
 
 
 class OpenCode(Host):

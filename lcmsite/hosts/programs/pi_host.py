@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 
-from lcmsite.hosts.agent_host import PLUGINS, FilePlan, Host, Place
-from lcmsite.hosts.programs.claude_code_host import MENTION
+from lcmsite.hosts.agent_host import MENTION, PLUGINS, FilePlan, Host, Place
 
 
 class Pi(Host):
