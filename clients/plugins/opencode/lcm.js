@@ -190,7 +190,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       const result = session.work.then(() => work(session))
       session.work = result.catch(() => undefined)
       const found = await result
-      note({ event: "turn" })
+      note({ event: "turn", append: "turn" })
       return found
     } catch (error) {
       note({ event: "turn", problem: String(error).slice(0, 200) })

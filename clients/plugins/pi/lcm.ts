@@ -217,7 +217,7 @@ export default function (pi: any) {
   function safely<T>(ctx: any, work: () => Promise<T>): Promise<T | undefined> {
     const done = queue.then(work).then(
       (found) => {
-        note({ event: "turn" });
+        note({ event: "turn", append: "turn" });
         show(ctx, `LCM: ${head} messages`);
         return found;
       },
