@@ -8,7 +8,7 @@
  * Without an answer of LCM, OpenCode works as if this plugin were not there; what LCM missed it gets with the next call.
  *
  * Settings: LCM_BASE_URL and LCM_TOKEN, or what `lcm connect opencode` wrote. LCM_CONTEXT_TOKENS is the budget; without
- * it, the budget is LCM's own, and no more than the model's window.
+ * it, the budget is LCM's own.
  */
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
@@ -95,9 +95,9 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
 
   async function rest(path, body) {
     const answer = await fetch(`${lcm.url}/api/v1/${path}`, {
-      method: "POST",
+      method: body ? "POST" : "GET",
       headers: { Authorization: `Bearer ${lcm.token}`, "Content-Type": "application/json" },
-      body: JSON.stringify(body),
+      body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(MILLISECONDS),
     })
     if (!answer.ok) throw new Error(`LCM answered ${answer.status}: ${(await answer.text()).slice(0, 300)}`)
@@ -114,21 +114,34 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       if (parent) found = await rest("conversations/", { ...given, parent_session_id: `opencode:${data.parentID}` })
     }
     found ??= await rest("conversations/", given)
-    const session = { id: found.conversation_id, head: found.head_seq, seqs: new Map(), work: Promise.resolve() }
+    const id = found.conversation_id
+    const session = { id, head: found.head_seq, seqs: await stored(id), work: Promise.resolve() }
     sessions.set(sessionID, session)
     return session
+  }
+
+  /** The seq of each message that LCM has of a conversation, on any branch, by its key. */
+  async function stored(id) {
+    const seqs = new Map()
+    let cursor = ""
+    do {
+      const page = await rest(`conversations/${id}/messages/?limit=1000${cursor}`)
+      for (const each of page.items) seqs.set(each.idempotency_key, each.seq)
+      cursor = page.next_cursor && `&cursor=${encodeURIComponent(page.next_cursor)}`
+    } while (cursor)
+    return seqs
   }
 
   /** Append what LCM lacks of a session, and assemble with the last of it. */
   async function turn(session, messages) {
     const rows = messages.flatMap(neutral)
-    let known = 0
-    while (known < rows.length && session.seqs.has(rows[known].idempotency_key)) known += 1
-    const follows = known ? session.seqs.get(rows[known - 1].idempotency_key) : 0
+    const isKnown = (row) => session.seqs.has(row.idempotency_key)
+    const newest = rows.findLast(isKnown)
+    const follows = newest ? session.seqs.get(newest.idempotency_key) : 0
     // After an undo, the session goes on from an earlier message.
-    let move = session.seqs.size && follows !== session.head ? { head_seq: follows } : {}
+    let move = follows !== session.head ? { head_seq: follows } : {}
     const budget = Number(process.env.LCM_CONTEXT_TOKENS) > 0 ? { budget: Number(process.env.LCM_CONTEXT_TOKENS) } : {}
-    let left = rows.slice(known)
+    let left = rows.filter((row) => !isKnown(row))
     for (;;) {
       const batch = left.slice(0, AT_ONCE)
       left = left.slice(AT_ONCE)
@@ -177,7 +190,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       const result = session.work.then(() => work(session))
       session.work = result.catch(() => undefined)
       const found = await result
-      note({ event: "turn" })
+      note({ event: "turn", append: "turn" })
       return found
     } catch (error) {
       note({ event: "turn", problem: String(error).slice(0, 200) })
@@ -186,10 +199,15 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     }
   }
 
+  /** The messages of a session that will not change, those before a compaction among them. */
+  async function doneIn(sessionID) {
+    const { data } = await client.session.messages({ path: { id: sessionID } })
+    return (data ?? []).filter(isDone)
+  }
+
   async function sync(sessionID) {
     await safely(sessionID, async (session) => {
-      const { data } = await client.session.messages({ path: { id: sessionID } })
-      const done = (data ?? []).filter(isDone)
+      const done = await doneIn(sessionID)
       if (done.flatMap(neutral).some((row) => !session.seqs.has(row.idempotency_key))) await turn(session, done)
     })
   }
@@ -200,7 +218,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       const sessionID = messages[0]?.info.sessionID
       if (!sessionID || messages.some((each) => each.info.sessionID !== sessionID)) return
       const chosen = await safely(sessionID, async (session) => {
-        const answer = await turn(session, messages.filter(isDone))
+        const answer = await turn(session, await doneIn(sessionID))
         return assembled(session, messages, answer.context)
       })
       if (chosen) messages.splice(0, messages.length, ...chosen)

@@ -3,7 +3,7 @@
  *
  * Before each call of the model the messages of pi's branch that LCM lacks are appended, and LCM assembles: old messages
  * are replaced by summaries, and the others stay as pi has them. A session tree is followed by moving the head. pi's own
- * compaction is not needed, and cancelled as long as LCM answers.
+ * compaction is not needed: where pi says that it is about to begin one at its threshold, it is cancelled.
  *
  * Without an answer of LCM, pi works as if this extension were not there; what LCM missed it gets with the next call.
  *
@@ -114,7 +114,8 @@ export default function (pi: any) {
   const lcm = settings();
   let conversation = 0;
   let head = 0;
-  let isAlive = false;
+  // Whether the model's last context was LCM's.
+  let isAssembled = false;
   let queue: Promise<unknown> = Promise.resolve();
   // The seq of each message that LCM has.
   let seqs = new Map<string, number>();
@@ -125,7 +126,20 @@ export default function (pi: any) {
     if (conversation) return;
     const opened = await rest("conversations/", { session_id: session, project: cwd, metadata: { cwd } });
     head = opened.head_seq;
+    seqs = await stored(opened.conversation_id);
     conversation = opened.conversation_id;
+  }
+
+  /** The seq of each message that LCM has of a conversation, on any branch, by its key. */
+  async function stored(id: number): Promise<Map<string, number>> {
+    const found = new Map<string, number>();
+    let cursor = "";
+    do {
+      const page = await rest(`conversations/${id}/messages/?limit=1000${cursor}`, undefined, "GET");
+      for (const each of page.items) found.set(each.idempotency_key, each.seq);
+      cursor = page.next_cursor && `&cursor=${encodeURIComponent(page.next_cursor)}`;
+    } while (cursor);
+    return found;
   }
 
   /** What is needed of a context, which may not be used once pi goes on. */
@@ -145,12 +159,11 @@ export default function (pi: any) {
 
   /** Append what LCM lacks of a path, and assemble with the last of it. */
   async function turn(path: Row[], budget: number): Promise<Row> {
-    const keys = path.map(keyOf);
-    let known = 0;
-    while (known < keys.length && seqs.has(keys[known])) known += 1;
-    const follows = known ? seqs.get(keys[known - 1])! : 0;
-    let rows = path.slice(known).map(neutral);
-    let move: Row = seqs.size && follows !== head ? { head_seq: follows } : {};
+    const known = path.map(keyOf).filter((key) => seqs.has(key));
+    const follows = seqs.get(known[known.length - 1]) ?? 0;
+    let rows = path.filter((message) => !seqs.has(keyOf(message))).map(neutral);
+    // In pi's tree, the branch goes on from an earlier message.
+    let move: Row = follows !== head ? { head_seq: follows } : {};
     for (;;) {
       const batch = rows.slice(0, AT_ONCE);
       rows = rows.slice(AT_ONCE);
@@ -164,7 +177,7 @@ export default function (pi: any) {
     }
   }
 
-  /** The messages for the model, in LCM's choice; undefined if nothing is to be changed. */
+  /** The messages for the model, in LCM's choice; undefined if the newest is not among them. */
   function assembled(given: Row[], path: Row[], context: Row): Row[] | undefined {
     const bySeq = new Map(path.map((message) => [seqs.get(keyOf(message)), message]));
     const chosen: Row[] = [];
@@ -178,7 +191,7 @@ export default function (pi: any) {
     // The newest message is what the model is to answer.
     if (!whole.length || keyOf(whole[whole.length - 1]) !== keyOf(given[given.length - 1])) return undefined;
     const isSame = whole.length === given.length && whole.every((each, place) => keyOf(each) === keyOf(given[place]));
-    if (isSame) return undefined;
+    if (isSame) return given;
     // A vendor may refuse a conversation that does not begin with the user.
     const isCut = context.left_out?.messages || context.left_out?.summaries || whole[0].role !== "user";
     const first = { role: "user", content: [{ type: "text", text: NOTE }], timestamp: given[0].timestamp };
@@ -204,13 +217,11 @@ export default function (pi: any) {
   function safely<T>(ctx: any, work: () => Promise<T>): Promise<T | undefined> {
     const done = queue.then(work).then(
       (found) => {
-        isAlive = true;
-        note({ event: "turn" });
+        note({ event: "turn", append: "turn" });
         show(ctx, `LCM: ${head} messages`);
         return found;
       },
       (error) => {
-        isAlive = false;
         note({ event: "turn", problem: String(error).slice(0, 200) });
         show(ctx, "LCM does not answer");
         if (process.env.LCM_DEBUG) console.error(`lcm: ${error}`);
@@ -264,6 +275,7 @@ export default function (pi: any) {
   pi.on("session_start", async (_event: Row, ctx: any) => {
     await safely(ctx, async () => {
       conversation = head = 0;
+      isAssembled = false;
       seqs = new Map();
       await addTools();
     });
@@ -279,12 +291,15 @@ export default function (pi: any) {
       const answer = await turn(now.path, now.budget);
       return assembled(given, now.path, answer.context);
     });
-    return messages ? { messages } : undefined;
+    isAssembled = messages !== undefined;
+    return messages && { messages };
   });
 
   pi.on("agent_end", async (_event: Row, ctx: any) => sync(ctx));
   pi.on("session_shutdown", async (_event: Row, ctx: any) => sync(ctx));
 
-  // What LCM assembles fits: pi's summary would only hide messages from it.
-  pi.on("session_before_compact", async () => (isAlive ? { cancel: true } : undefined));
+  // What LCM assembles fits. A person who asks for a compaction gets it, and so does a model that refused the request.
+  pi.on("session_before_compact", async (event: Row) => {
+    return isAssembled && event.reason === "threshold" ? { cancel: true } : undefined;
+  });
 }
