@@ -6,8 +6,8 @@
 SELECT conversation_id FROM conversations WHERE conversation_id = ANY(%s) AND quarantined > 0
 
 -- name: withheld_items
--- The quarantined messages and summaries of a conversation, and the summaries that were made from them before; a message
--- is withheld with any of its parts.
+-- What is quarantined of a conversation, the summaries that were made from it before, and the files that hold a text of a
+-- quarantined message; a message is withheld with any of its parts.
 WITH RECURSIVE hidden AS (
     SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at,
            coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
@@ -22,6 +22,8 @@ WITH RECURSIVE hidden AS (
     FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.summary_id
 )
 SELECT target FROM hidden
+UNION
+SELECT r.file_id FROM hidden JOIN file_references r USING (message_id) WHERE r.start_at IS NOT NULL
 UNION
 SELECT s.summary_id FROM holding JOIN summaries s USING (summary_id)
 LEFT JOIN compaction_runs r ON r.run_id = s.run_id
