@@ -102,8 +102,12 @@ class LookupRounds:
             rest = b""
             async for piece in response.aiter_raw():
                 pieces.append(unpacking.decompress(piece))
-                if is_stream:
-                    *events, rest = _split(rest + pieces[-1])
+                if not is_stream:
+                    continue
+                rest += pieces[-1]
+                # Most pieces of a large event cannot end it: they are not searched.
+                if b"\n" in pieces[-1]:
+                    *events, rest = _split(rest)
                     await self._send(b"".join(_shown(shown, each) for each in events))
             if is_stream:
                 await self._send(_shown(shown, rest) if rest.strip() else b"")
