@@ -2,8 +2,8 @@
 
 A process has one at a time. It takes one thread of the queue, calls models from threads of its own, and ends after a
 while in favour of other tasks; a wake-up continues the work. The rows of items are read and written by the worker's own
-thread, which also renews the leases of all items whose calls are under way. Runs are ended beside it, as the output of
-a long one takes longer to write than a lease lasts.
+thread, which also renews the leases of all items whose calls are under way. Runs are ended beside it, as
+writing the output of a large one may outlast a lease.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class MapWorker:
                 logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
 
     def _finish_runs_beside(self) -> None:
-        """End runs in a thread of its own; what fails is tried again at the end of the slice."""
+        """End runs beside the calls; what fails is tried again when the slice ends."""
         try:
             self._finish_runs()
         finally:

@@ -29,7 +29,7 @@ from lcmsite.server.incoming import Send
 logger = structlog.get_logger(__name__)
 
 MOST_ROUNDS = 6
-# With these an answer ends before the model has, and with it a call: no vendor takes half a call back.
+# With these an answer ends before the model has, and with it a call, of which no vendor accepts a part.
 _CUT_OFF = ("max_tokens", "length", "max_output_tokens", "model_context_window_exceeded")
 _ENOUGH = "Enough was looked up for one answer: go on with what you have."
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
