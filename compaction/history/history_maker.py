@@ -16,6 +16,7 @@ from compaction.history.history_sources import HistorySource
 from compaction.history.models import SessionSummary, SessionSummaryChild, SessionSummaryMemory
 from compaction.history.types import HistoryKind
 from compaction.policy import CompactionPolicy
+from compaction.rendering import WITHHELD
 from compaction.summarizing.escalation import Accepted, Escalation
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 from conversations.content import hashing
@@ -94,16 +95,19 @@ class HistoryMaker:
             instructions=self.policy.summary_instructions,
             deadline=time.monotonic() + self.policy.run_deadline_seconds,
         )
-        if kind is HistoryKind.SESSION and source_tokens <= VERBATIM_TOKENS:
+        if not texts or (kind is HistoryKind.SESSION and source_tokens <= VERBATIM_TOKENS):
             return self._verbatim(request)
         return self.escalation.summarize(request) or self._verbatim(request)
 
     def _verbatim(self, request: SummaryRequest) -> Accepted:
-        """The sources as they are: no summary of them would be shorter."""
+        """The sources as they are: no summary of them would be shorter.
+
+        Where all of them are withheld, so is this.
+        """
         lines = (
             f"{each.role}: {each.text}" if isinstance(each, SourceMessage) else each.text for each in request.sources
         )
-        text = storable("\n".join(lines))
+        text = storable("\n".join(lines)) or WITHHELD
         draft = SummaryDraft(text=text, model=VERBATIM, quality=1.0)
         return Accepted(draft, Level.DETERMINISTIC, self.tokens.count(text), retention=1.0, duration_ms=0)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compaction.history import history_jobs
 from compaction.history.history_renewal import current_in_line, current_members, damaged
+from compaction.history.history_sources import withheld_sessions
 from compaction.history.models import SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, RedoneHistory
@@ -53,11 +54,11 @@ class HistoryRedo:
         return current_in_line(found.pk)
 
     def _to_redo_below(self, summary: SessionSummary) -> Iterator[SessionSummary]:
-        """What below is degraded, damaged, or rests on such; sources first."""
+        """What below is degraded, damaged or withheld, or rests on such; sources first."""
         if summary.kind == HistoryKind.SESSION:
             return
         members = list(SessionSummary.objects.filter(pk__in=current_members(summary.pk)).order_by("earliest_at", "pk"))
-        wrong = damaged([each.pk for each in members])
+        wrong = damaged([each.pk for each in members]) | withheld_sessions(summary.workspace_id)
         for member in members:
             below = list(self._to_redo_below(member))
             yield from below

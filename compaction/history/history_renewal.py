@@ -99,7 +99,7 @@ def has_members(summary: SessionSummary, members: Sequence[str]) -> bool:
 
 
 def are_current(sources: Sequence[HistorySource]) -> bool:
-    """Whether all members are still current and as readable as when they were read."""
+    """Whether all members are still current, and erased only if they were already."""
     now = SessionSummary.objects.current().filter(pk__in=[each.id for each in sources])
-    readable = dict(now.values_list("pk", "erased_by_id"))
-    return all(each.id in readable and each.is_readable == (readable[each.id] is None) for each in sources)
+    erased_by = dict(now.values_list("pk", "erased_by_id"))
+    return all(each.id in erased_by and each.is_erased == (erased_by[each.id] is not None) for each in sources)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 from conversations import sql
 from conversations.sql import snapshot
 
-_STATEMENTS = sql.load("compaction/history.sql")
+_WITHHELD_SESSIONS = sql.load("compaction/quarantines.sql")["withheld_sessions"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class HistorySource:
     def is_readable(self) -> bool:
         """Whether it has a text to summarize."""
         return self.source.text not in (ERASED, WITHHELD)
+
+    @property
+    def is_erased(self) -> bool:
+        return self.source.text == ERASED
 
 
 def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
@@ -64,13 +68,28 @@ def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
     ]
 
 
-def sources_of_members(summary_ids: Sequence[str]) -> list[HistorySource]:
-    """Session or arc summaries as the sources of an arc or an epoch, in this order."""
+def withheld_sessions(workspace_id: int | None) -> frozenset[str]:
+    """The sessions, arcs and epochs of a workspace that carry quarantined words.
+
+    Their texts are withheld until they are made again; None for all workspaces.
+    """
+    return frozenset(id for (id,) in sql.rows(_WITHHELD_SESSIONS, {"workspace_id": workspace_id}))
+
+
+def sources_of_members(summary_ids: Sequence[str], *, withheld: Collection[str]) -> list[HistorySource]:
+    """Session or arc summaries as the sources of an arc or an epoch, in this order.
+
+    What is `withheld` is a source without its text.
+    """
     rows = SessionSummary.objects.select_related("conversation").readable().in_bulk(list(summary_ids))
-    return [_of_member(rows[summary_id], place) for place, summary_id in enumerate(summary_ids, start=1)]
+    return [
+        _of_member(rows[summary_id], place, is_withheld=summary_id in withheld)
+        for place, summary_id in enumerate(summary_ids, start=1)
+    ]
 
 
-def _of_member(row: SessionSummary, place: int) -> HistorySource:
+def _of_member(row: SessionSummary, place: int, *, is_withheld: bool) -> HistorySource:
+    text = WITHHELD if is_withheld else row.content
     title = "" if row.conversation is None or row.erased_by_id is not None else f" {row.conversation}"
     return HistorySource(
         id=row.summary_id,
@@ -80,7 +99,7 @@ def _of_member(row: SessionSummary, place: int) -> HistorySource:
             # Their place stands for the range of messages, which several conversations do not share.
             first_seq=place,
             last_seq=place,
-            text=ERASED if row.erased_by_id is not None else row.content,
+            text=ERASED if row.erased_by_id is not None else text,
             earliest_at=row.earliest_at,
             latest_at=row.latest_at,
             about=f"{row.kind}{title}",

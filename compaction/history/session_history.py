@@ -29,7 +29,7 @@ from compaction.history.history_renewal import (
     only_sources_wait,
     to_renew,
 )
-from compaction.history.history_sources import sources_of_conversation, sources_of_members
+from compaction.history.history_sources import sources_of_conversation, sources_of_members, withheld_sessions
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, SessionSummaryResult
 from compaction.policy import CompactionPolicy, HistoryPolicy
@@ -149,7 +149,7 @@ class SessionHistory:
                 return current
             withheld = withheld_items(conversation_id)
             sources = sources_of_conversation(conversation_id)
-            if not any(each.is_readable for each in sources):
+            if not sources or not (is_wrong or any(each.is_readable for each in sources)):
                 return current
             if current is not None and not is_wrong and reason.is_redo and only_sources_wait(current, sources):
                 return current
@@ -225,8 +225,9 @@ class SessionHistory:
         lease: Lease[HistoryJob] | None,
     ) -> None:
         """Make and write one arc or epoch of these members, which are current."""
-        sources = sources_of_members(members)
-        if not any(each.is_readable for each in sources):
+        withheld = withheld_sessions(project.workspace_id)
+        sources = sources_of_members(members, withheld=withheld)
+        if all(each.is_erased for each in sources):
             return
         made = self._maker().made(
             kind, sources, workspace_id=project.workspace_id, project_id=project.pk, supersedes=supersedes
@@ -239,6 +240,8 @@ class SessionHistory:
             Project.objects.select_for_update(no_key=True).get(pk=project.pk)
             if not are_current(sources):
                 raise Conflict("A member was renewed or erased meanwhile; try again.", code="members_changed")
+            if withheld_sessions(project.workspace_id) != withheld:
+                raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
             if lease is not None:
                 lease.renew(attempts=1)
             write(made, sources)

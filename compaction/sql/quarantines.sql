@@ -6,8 +6,8 @@
 SELECT conversation_id FROM conversations WHERE conversation_id = ANY(%s) AND quarantined > 0
 
 -- name: withheld_items
--- The quarantined messages and summaries of a conversation, and the summaries that were made from them before; a message
--- is withheld with any of its parts.
+-- What is quarantined of a conversation, the summaries that were made from it before, and the files that hold a text of a
+-- quarantined message; a message is withheld with any of its parts.
 WITH RECURSIVE hidden AS (
     SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at,
            coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
@@ -23,9 +23,41 @@ WITH RECURSIVE hidden AS (
 )
 SELECT target FROM hidden
 UNION
+SELECT r.file_id FROM hidden JOIN file_references r USING (message_id) WHERE r.start_at IS NOT NULL
+UNION
 SELECT s.summary_id FROM holding JOIN summaries s USING (summary_id)
 LEFT JOIN compaction_runs r ON r.run_id = s.run_id
 WHERE coalesce(r.started_at, s.created_at) < holding.created_at
+
+-- name: withheld_sessions
+-- The session summaries of a workspace, or of all, that rest on what was quarantined after they were made, and all arcs and
+-- epochs of them. From each quarantined thing it goes up: summaries are many, and what is quarantined are a few.
+WITH RECURSIVE hidden AS MATERIALIZED (
+    SELECT q.target, q.created_at,
+           coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
+    FROM quarantines q JOIN conversations c USING (conversation_id) LEFT JOIN message_parts p ON p.part_id = q.target
+    WHERE q.released_at IS NULL
+      AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
+), holding AS (
+    SELECT target AS summary_id, created_at FROM hidden WHERE target LIKE 'sum\_%%'
+    UNION
+    SELECT l.summary_id, hidden.created_at FROM hidden JOIN summary_messages l ON l.message_id = hidden.message_id
+    UNION
+    SELECT p.summary_id, holding.created_at
+    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.summary_id
+), sessions AS (
+    SELECT k.summary_id, holding.created_at
+    FROM holding JOIN session_summary_memories k ON k.memory_summary_id = holding.summary_id
+    UNION ALL
+    SELECT k.summary_id, hidden.created_at
+    FROM hidden JOIN session_summary_memories k ON k.message_id = hidden.message_id
+), resting AS (
+    SELECT s.summary_id FROM sessions JOIN session_summaries s USING (summary_id)
+    WHERE s.created_at < sessions.created_at
+    UNION
+    SELECT k.parent_id FROM resting JOIN session_summary_children k ON k.child_id = resting.summary_id
+)
+SELECT summary_id FROM resting
 
 -- name: outdated_summaries
 -- The newest summaries, of one conversation or of all, that were made from something which was quarantined since, or which

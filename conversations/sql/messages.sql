@@ -30,5 +30,14 @@ WHERE q.conversation_id = ANY(%s) AND q.released_at IS NULL
   AND (p.part_id IS NOT NULL OR q.target LIKE 'msg\_%%')
 
 -- name: quarantined_files
--- Those of some files that are quarantined.
-SELECT target FROM quarantines WHERE target = ANY(%s) AND released_at IS NULL
+-- Those of some files that are quarantined, or hold a text of a quarantined message.
+SELECT given.file_id FROM unnest(%s::text[]) AS given(file_id)
+WHERE EXISTS (SELECT FROM quarantines q WHERE q.target = given.file_id AND q.released_at IS NULL)
+   OR EXISTS (
+    SELECT FROM file_references r JOIN messages m USING (message_id)
+    JOIN quarantines q ON q.conversation_id = m.conversation_id AND q.released_at IS NULL
+    WHERE r.file_id = given.file_id AND r.start_at IS NOT NULL AND (
+        q.target = 'msg_' || m.message_id
+        OR q.target IN (SELECT part_id FROM message_parts p WHERE p.message_id = m.message_id)
+    )
+)

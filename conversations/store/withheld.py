@@ -31,7 +31,7 @@ def quarantined_messages(conversation_ids: Iterable[int]) -> frozenset[int]:
 
 
 def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
-    """The files, those that are quarantined without their names and descriptions."""
+    """The files, those that are withheld without their names and descriptions."""
     held = _quarantined_files(file.file_id for file in files)
     return [
         replace(each, file_name=None, exploration_summary=None, quarantined=True) if each.file_id in held else each
@@ -40,7 +40,7 @@ def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
 
 
 def require_readable(file_id: str) -> None:
-    """Conflict if a file is quarantined."""
+    """Conflict if a file is quarantined, or holds a text of a quarantined message."""
     if is_quarantined(file_id):
         raise Conflict(
             f"{file_id} is quarantined, so its bytes are not given. `lcm read-quarantined {file_id}` shows its text to"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compaction.history.history_sources import withheld_sessions
 from compaction.history.models import SessionSummary
 from compaction.history.types import HistoryKind
 from conversations.scope import Scope
@@ -13,9 +14,6 @@ from retrieval.ids import Named
 from retrieval.types import Description, ItemKind, MessageSpan
 
 _SQL = load("retrieval/describing/sessions.sql")
-_QUARANTINED = load("retrieval/history/timeline.sql")["quarantined"].format(
-    hidden_in="c.workspace_id = %(workspace_id)s"
-)
 _WITHHELD = "It rests on content that was quarantined after it was made; its text is withheld until it is made again."
 _OF_ROW = (
     "conversation_id", "created_at", "token_count", "first_seq", "last_seq", "earliest_at", "latest_at", "depth",
@@ -33,7 +31,7 @@ def described_session(found: Named, scope: Scope) -> Description:
     summary = session_summary(scope, found)
     [relations] = rows(_SQL["relations"], {"summary_id": summary.pk})
     project, superseded_by, sources, spans, derived, messages, tokens = relations
-    hidden = {id for (id,) in rows(_QUARANTINED, {"workspace_id": summary.workspace_id})}
+    hidden = withheld_sessions(summary.workspace_id)
     is_erased = summary.erased_by_id is not None
     given: dict[str, Any] = {name: getattr(summary, name) for name in _OF_ROW}
     level = Level(summary.level)

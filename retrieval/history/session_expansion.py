@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from compaction.history.history_sources import withheld_sessions
 from compaction.history.types import HistoryKind
 from compaction.sources import withheld_in
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
@@ -16,7 +17,6 @@ from conversations.store.cursors import read_cursor, write_cursor
 from retrieval.expansion.expand import FEWEST_AT_ONCE, TOKENS_A_MESSAGE
 from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline
-from retrieval.history.timelines import quarantined_in
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import ExpandedItem, ItemKind
@@ -133,7 +133,7 @@ class SessionOpening:
             levels = UNLIMITED if depth < 0 else depth
             nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
             walk = Walk(nodes, levels, include_messages, max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE))
-            hidden = quarantined_in(scope=Scope(root.workspace_id))
+            hidden = withheld_sessions(root.workspace_id)
             withheld = withheld_in(node.conversation_id for node in nodes)
             filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden, withheld))
             items, following = filling.filled(walk.entries(position.key), position, cap)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from compaction.history.history_sources import withheld_sessions
 from compaction.history.models import SessionSummary
 from compaction.history.types import HistoryKind
 from conversations.content.lossless_values import storable
 from conversations.models import Project
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
-from retrieval.history.timelines import quarantined_in
 from retrieval.history.types import SessionMatch, SessionMatches
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.prepare import lexed_terms
@@ -77,7 +77,7 @@ def best(
     if not words.terms:
         return []
     project_id = None if project is None else project.project_id
-    hidden = quarantined_in(project=project, scope=scope)
+    hidden = withheld_sessions(scope.workspace_id)
     conditions = {
         "s.workspace_id = %(workspace_id)s": scope.workspace_id is not None,
         "p.project_id = %(project_id)s": project is not None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from compaction.history.history_sources import withheld_sessions
 from compaction.history.types import HistoryKind
 from conversations.errors import Invalid
 from conversations.models import Project
@@ -92,16 +93,8 @@ def entries(
         behind="true" if behind is None else _SQL["behind"],
     )
     found = rows(statement, values)
-    hidden = quarantined_in(project=project, scope=scope)
+    hidden = withheld_sessions(scope.workspace_id)
     return [_entry(dict(zip(_COLUMNS, row, strict=True)), hidden) for row in found]
-
-
-def quarantined_in(*, project: Project | None = None, scope: Scope) -> frozenset[str]:
-    """The summaries that rest on quarantined content, so that their text is withheld."""
-    project_id = None if project is None else project.project_id
-    owner = _owner(project_id=project_id, workspace_id=scope.workspace_id).format("c")
-    values = {"project_id": project_id, "workspace_id": scope.workspace_id}
-    return frozenset(id for (id,) in rows(_SQL["quarantined"].format(hidden_in=owner), values))
 
 
 def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:

@@ -1,8 +1,9 @@
 """Work on map runs: claim items, have models called, record what came back.
 
 A process has one at a time. It takes one thread of the queue, calls models from threads of its own, and ends after a
-while in favour of other tasks; a wake-up continues the work. All rows but those of the models' guards are read and
-written by the worker's own thread, which also renews the leases of all items whose calls are under way.
+while in favour of other tasks; a wake-up continues the work. The rows of items are read and written by the worker's own
+thread, which also renews the leases of all items whose calls are under way. Runs are ended beside it, as
+writing the output of a large one may outlast a lease.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class MapWorker:
         if not _at_work.acquire(blocking=False):
             return
         try:
-            with ThreadPoolExecutor(self.most_calls, thread_name_prefix="map") as threads:
+            with ThreadPoolExecutor(self.most_calls + 1, thread_name_prefix="map") as threads:
                 self._work(threads)
             self._finish_runs()
         finally:
@@ -127,6 +128,7 @@ class MapWorker:
     def _work(self, threads: ThreadPoolExecutor) -> None:
         until = self.clock() + self.slice_seconds
         calls: Calls = {}
+        ends: Future[None] | None = None
         beat = looked = began = self.clock()
         # When the database went away; results wait for it as long as a lease lasts.
         away_since: float | None = None
@@ -138,9 +140,9 @@ class MapWorker:
                         return
                     ended, _ = wait(calls, timeout=1.0, return_when=FIRST_COMPLETED)
                     self._record_ended(calls, ended)
-                    if self.clock() - looked > _SECONDS_BETWEEN_ENDS:
+                    if self.clock() - looked > _SECONDS_BETWEEN_ENDS and (ends is None or ends.done()):
                         looked = self.clock()
-                        self._finish_runs()
+                        ends = threads.submit(self._finish_runs_beside)
                     away_since = None
                 except OUTAGES as outage:
                     away_since = away_since or self.clock()
@@ -266,6 +268,13 @@ class MapWorker:
             except LcmError as refusal:
                 # The storage may be back at the next sweep; other runs are not to wait for it.
                 logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
+
+    def _finish_runs_beside(self) -> None:
+        """End runs beside the calls; what fails is tried again when the slice ends."""
+        try:
+            self._finish_runs()
+        finally:
+            connection.close()
 
     def _wake_next(self) -> None:
         """Wake a worker for what is due, or for the moment when something will be."""

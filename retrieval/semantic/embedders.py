@@ -80,11 +80,11 @@ class Embedders:
                     self._remove(other)
             if embedder is None:
                 embedder = Embedder.objects.create(**self._configured, dimension=dimension)
-                table = VectorTable.of(embedder)
-                table.drop()
-                table.create()
+                VectorTable.of(embedder).drop()
             elif embedder.state == EmbedderState.OLD:
                 Embedder.objects.filter(pk=embedder.pk).update(state=EmbedderState.BUILDING)
+            # A table that was made earlier may lack an index.
+            VectorTable.of(embedder).create()
             # What was set aside is tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})

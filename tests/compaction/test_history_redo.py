@@ -10,10 +10,12 @@ from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.history.history_redo import HistoryRedo
+from compaction.history.history_sources import withheld_sessions
 from compaction.history.history_worker import MOST_ATTEMPTS, HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.llm.types import Unreachable
+from compaction.rendering import WITHHELD
 from compaction.types import JobState
 from conversations.errors import NotFound
 from conversations.models import Message
@@ -129,6 +131,41 @@ def test_in_the_background_workers_make_what_is_below_and_then_the_rest(past):
 
     assert not [each.pk for depth in (0, 1, 2) for each in current(depth) if "altered" in each.content]
     assert not SessionHistory.from_settings().list_jobs(state="queued")
+
+
+def test_an_arc_is_made_of_nothing_that_is_quarantined_and_renewed_when_it_is_released(settings):
+    settings.LCM = SMALL
+    hidden, other = (a_session(number) for number in range(2))
+    SessionHistory.from_settings().summarize_session(conversation_id=hidden.conversation_id)
+    messages = Message.objects.filter(conversation_id=hidden.conversation_id)
+    held = [Quarantines.from_settings().quarantine(id=f"msg_{each.pk}", reason="no") for each in messages]
+    model = Model()
+
+    with_a_model(model).summarize_session(conversation_id=other.conversation_id)
+    HistoryWorker(history=with_a_model(model)).work()
+
+    [arc] = current(1)
+    assert [source.source_id for source in model.requests[-1].sources] == [current(0)[1].pk]
+    assert HistoryRedo.from_settings().redo_session(summary_id=arc.pk).below == 1
+    [remade], none = current(1), current(0)[0]
+    assert (remade.supersedes_id, none.content) == (arc.pk, WITHHELD)
+    assert not withheld_sessions(None) & {remade.pk, none.pk}
+    for each in held:
+        Quarantines.from_settings().release(quarantine_id=each.quarantine_id)
+    summarize([hidden])
+    assert current(1)[0].supersedes_id == remade.pk and WITHHELD not in current(0)[0].content
+
+
+def test_what_was_quarantined_since_is_not_in_an_arc_that_a_person_has_made_again(past):
+    go_on(past[0].conversation, "The key is zanzibar-7751.")
+    summarize([past[0].conversation])
+    [arc, _] = current(1)
+    Quarantines.from_settings().quarantine(id=f"msg_{Message.objects.latest('pk').pk}", reason="no")
+
+    redone = redo(arc)
+
+    assert "zanzibar" in arc.content
+    assert (redone.created, redone.below) == (True, 1) and "zanzibar" not in redone.summary.content
 
 
 def test_somebody_elses_is_not_found(past):

@@ -16,6 +16,7 @@ from mcp import Client
 from compaction.history.session_history import SessionHistory
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
+from conversations.models import FileReference
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.ledgers import Ledgers
@@ -228,6 +229,31 @@ def test_a_message_with_a_quarantined_part_is_withheld_whole(held):
     assert withheld.quarantined and withheld.content == "" and withheld.parts[0].text_content is None
     assert (withheld.seq, withheld.role, withheld.content_hash) == (other.seq, other.role, other.content_hash)
     assert Quarantines.from_settings().read_quarantined(id=part.part_id).text == other.content
+
+
+def test_a_text_that_became_a_file_is_withheld_with_its_message(held):
+    store, api = a_store(held.workspace), Api(an_api_key(held.workspace))
+    said = [NewMessage(role=Role.USER, content=f"{SECRET} is a line of a very long log\n" * 20_000)]
+    [long] = store.append_messages(conversation_id=held.conversation_id, messages=said).messages
+    file_id = FileReference.objects.get(message_id=long.message_id).file_id
+    held_back = Quarantines.from_settings().quarantine(id=long.id, reason="It was altered.")
+
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("lcm_file", {"file_id": file_id}),
+        ("lcm_read_file", {"file_id": file_id}),
+        ("lcm_read_lines", {"file_id": file_id}),
+        ("lcm_describe", {"id": file_id}),
+        ("lcm_files", {"conversation_id": held.conversation_id}),
+        ("lcm_grep", {"query": "log", "scope": "all"}),
+        ("lcm_message", {"message_id": long.message_id, "whole": True}),
+    ]
+    for tool, given in asked:
+        reply = api.perform(OPERATIONS[tool], given)
+        assert reply.status in (200, 409), (tool, reply.body)
+        without_words(json.dumps(reply.body), given)
+    assert SECRET in Quarantines.from_settings().read_quarantined(id=file_id).text
+    Quarantines.from_settings().release(quarantine_id=held_back.quarantine_id)
+    assert SECRET in json.dumps(api.perform(OPERATIONS["lcm_read_lines"], {"file_id": file_id}).body)
 
 
 def test_agents_get_no_items_of_a_quarantined_file(held):

@@ -29,6 +29,8 @@ from lcmsite.server.incoming import Send
 logger = structlog.get_logger(__name__)
 
 MOST_ROUNDS = 6
+# With these an answer ends before the model has, and with it a call, of which no vendor accepts a part.
+_CUT_OFF = ("max_tokens", "length", "max_output_tokens", "model_context_window_exceeded")
 _ENOUGH = "Enough was looked up for one answer: go on with what you have."
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
@@ -56,7 +58,7 @@ class LookupRounds:
         while (found := await self._next_answer(body, shown)) is not None:
             calls = list(calls_in(self.surface, found.rows))
             own = [call for call in calls if call.name not in OFFERED]
-            if len(own) == len(calls) or not found.is_complete:
+            if len(own) == len(calls) or not found.is_complete or found.stop_reason in _CUT_OFF:
                 await self._end(shown, found, is_only_hidden=False)
                 return
             if not own and self.rounds == MOST_ROUNDS:
@@ -109,8 +111,11 @@ class LookupRounds:
         rest = b""
         async for piece in _unpacked(response):
             pieces.append(piece)
-            *events, rest = _split(rest + piece)
-            await self._send(b"".join(_shown(shown, each) for each in events))
+            rest += piece
+            # Most pieces of a large event cannot end it: they are not searched.
+            if b"\n" in piece:
+                *events, rest = _split(rest)
+                await self._send(b"".join(_shown(shown, each) for each in events))
         if rest.strip():
             await self._send(_shown(shown, rest))
         found = _read(self.surface, pieces, is_stream=True)

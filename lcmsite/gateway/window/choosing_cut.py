@@ -22,6 +22,8 @@ _KEPT_PART = 2
 # A turn that begins within this part of what may stay begins it.
 _WHOLE_TURN_PART = 2
 _LEAST_RESULT_TOKENS = 200
+# Of a limit that is passed anyway, what all results in what stays get together: of less, a model learns nothing.
+_RESULTS_PART = 16
 
 # An entry, with results of over so many tokens shortened.
 Shortener = Callable[[Entry, int], Entry]
@@ -58,6 +60,8 @@ def choose_cut(request: WindowRequest, *, limit: int, shortened: Shortener) -> C
         if start is not None:
             return ChosenCut(tail.cut(start, most_result), summary_tokens, fits=True)
     start = tail.starts[-1] if tail.starts else opening.stop
+    answers = sum(len(entry.answers) for entry in entries[start:])
+    most_result = max(_LEAST_RESULT_TOKENS, limit // _RESULTS_PART // max(1, answers))
     return ChosenCut(tail.cut(start, most_result), summary_tokens, fits=False)
 
 

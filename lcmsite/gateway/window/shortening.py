@@ -49,10 +49,11 @@ def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter:
         return None
     kept = {*opening, *pinned}
     before = range(start)
-    if cut.most_result_tokens is None:
-        results = entries[start:]
-    else:
-        results = tuple(shortened(entry, cut.most_result_tokens) for entry in entries[start:])
+    most = cut.most_result_tokens
+    results = tuple(
+        entry if most is None or entry.seq is None or entry.seq > cut.newest_seq else shortened(entry, most)
+        for entry in entries[start:]
+    )
     keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
     tail = results if keeps_thoughts else without_thoughts(results, through=cut.newest_seq, counter=counter)
     return Parts(

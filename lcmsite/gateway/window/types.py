@@ -76,8 +76,8 @@ class Cut:
     """Which entries of a request stay, by seqs: it holds for later ones, too.
 
     Entries up to `opening_seq` stay; then come those from `first_seq` on, before them the question that they belong to.
-    Without `first_seq`, nothing is left out. Results of tools over `most_result_tokens` are shortened. What the model
-    wrote up to `newest_seq` it wrote before the cut.
+    Without `first_seq`, nothing is left out. What was there when the cut was made ends at `newest_seq`: there, results
+    of tools over `most_result_tokens` are shortened, and what the model wrote it wrote before the cut.
     """
 
     opening_seq: int = 0

@@ -115,7 +115,8 @@ async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembl
     """
 
     def assemble(scope: Scope) -> Assembled | None:
-        known = Recorder.from_settings(scope).known_seqs(exchange)
+        with bounded():
+            known = Recorder.from_settings(scope).known_seqs(exchange)
         if known is None:
             return None
         return Windows.from_settings(scope).assemble(

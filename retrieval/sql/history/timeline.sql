@@ -78,38 +78,6 @@ ORDER BY latest_at DESC, depth DESC, coalesce(id, 'conv_' || conversation_id) CO
 (latest_at, depth, coalesce(id, 'conv_' || conversation_id) COLLATE "C")
     < (%(latest_at)s::timestamptz, %(depth)s::integer, %(key)s::text)
 
--- name: quarantined
--- The session summaries that rest on content which was quarantined after they were made, and all arcs and epochs of them.
--- From each quarantined thing it goes up: summaries are many, and what is quarantined are a few.
-WITH RECURSIVE hidden AS MATERIALIZED (
-    SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at
-    FROM conversations c JOIN quarantines q ON q.conversation_id = c.conversation_id
-    LEFT JOIN message_parts p ON p.part_id = q.target
-    WHERE {hidden_in} AND c.quarantined > 0 AND q.released_at IS NULL
-), holding AS (
-    SELECT target, target AS id, created_at FROM hidden WHERE target LIKE 'sum\_%%'
-    UNION
-    SELECT target, l.summary_id, hidden.created_at
-    FROM hidden JOIN summary_messages l ON 'msg_' || l.message_id = target
-    WHERE target LIKE 'msg\_%%'
-    UNION
-    SELECT holding.target, p.summary_id, holding.created_at
-    FROM holding JOIN summary_parents p ON p.parent_summary_id = holding.id
-), sessions AS (
-    SELECT k.summary_id, holding.created_at
-    FROM holding JOIN session_summary_memories k ON k.memory_summary_id = holding.id
-    UNION ALL
-    SELECT k.summary_id, hidden.created_at
-    FROM hidden JOIN session_summary_memories k ON 'msg_' || k.message_id = target
-    WHERE target LIKE 'msg\_%%'
-), resting AS (
-    SELECT s.summary_id FROM sessions JOIN session_summaries s USING (summary_id)
-    WHERE s.created_at < sessions.created_at
-    UNION
-    SELECT k.parent_id FROM resting JOIN session_summary_children k ON k.child_id = resting.summary_id
-)
-SELECT summary_id FROM resting
-
 -- name: session_ago
 -- The conversation so many sessions before one in its project; without subagents, and without those that are empty.
 SELECT c.conversation_id

@@ -12,11 +12,13 @@ from django.db import OperationalError, connection
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
+from lcmsite.access.keys import hash_of_key
 from lcmsite.gateway.recording import recorder
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window import stored_memory, windows
 from tests.factories import a_workspace
+from tests.lcmsite.callers import an_api_key
 
 
 def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
@@ -45,6 +47,20 @@ def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
             assert await asyncio.gather(*hanging) == [None] * 40
 
     assert asyncio.run(story()) == "kept"
+
+
+def test_a_database_that_takes_too_long_ends_the_count_of_a_request(committed_db, monkeypatch):
+    monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "100ms")
+    key_hash = hash_of_key(an_api_key(a_workspace()))
+    body = b'{"messages": [{"role": "user", "content": "hello"}]}'
+    exchange = Exchange("1", datetime.now(UTC), key_hash, Surface.CHAT, Task.COUNT, {"x-lcm-session-id": "one"}, body)
+
+    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as other:
+        other.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
+        counted = asyncio.run(asyncio.wait_for(windows.assemble_counted(exchange, with_lookups=False), 5))
+        other.rollback()
+
+    assert counted is None
 
 
 def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypatch):

@@ -8,10 +8,12 @@ import time
 
 import pytest
 from django.db import DataError, OperationalError, connection
+from django.db.models.functions import Now
 
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
 from conversations.models import LargeFile, Message
+from retrieval.map import map_worker
 from retrieval.map.item_queue import ItemLease, claim_next
 from retrieval.map.map_worker import MapWorker
 from retrieval.map.models import MapEvent, MapItem, MapRun
@@ -301,6 +303,27 @@ def test_an_error_of_the_database_loses_no_answer_of_other_calls(
 
     run = operator.get_run(run_id=run.run_id)
     assert (run.state, run.done, len(vendor.requests)) == (state, done, asked)
+
+
+def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, work, vendor, monkeypatch):
+    held = []
+    writing = iter([2.0])
+
+    def slow(asked):
+        time.sleep(1.8)
+        held.append(MapItem.objects.filter(state="leased", leased_until__gt=Now()).count())
+        connection.close()
+        labelling(asked)
+
+    vendor.behaves(labelling, slow)
+    for _ in range(2):
+        a_run(operator, 1, timeout_s=10)
+    monkeypatch.setattr(map_worker, "_SECONDS_BETWEEN_ENDS", 0.0)
+    monkeypatch.setattr(map_worker, "finish_if_over", lambda run_id, actor: time.sleep(next(writing, 0.0)))
+
+    work(map_lease_seconds=1.5)
+
+    assert held == [1]
 
 
 def test_no_transaction_is_open_while_the_model_is_called(operator, work):

@@ -157,6 +157,18 @@ def test_an_index_whose_making_was_broken_off_is_made_again(site):
     assert site.found("automobile", limit=1)
 
 
+def test_a_table_that_was_made_without_an_index_gets_it_at_the_next_set_up(site):
+    a_conversation(*SAID)
+    Embedders.from_settings().set_up()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX embedding_vectors_1_workspace_idx")
+
+    site.set_up()
+
+    assert rows("SELECT to_regclass('embedding_vectors_1_workspace_idx') IS NOT NULL") == [(True,)]
+    assert site.found("automobile", limit=1)
+
+
 def test_another_model_is_built_beside_the_one_that_is_searched_and_takes_its_place(site):
     a_conversation(*SAID)
     site.set_up()

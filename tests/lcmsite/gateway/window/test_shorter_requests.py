@@ -144,6 +144,30 @@ def test_a_result_over_the_window_is_shortened_and_says_where_it_is(surface: Sur
     assert "lcm_expand_range" in text and MARK in text
 
 
+def test_results_behind_a_cut_come_whole_while_there_is_room() -> None:
+    wire, memory = Wire(Surface.MESSAGES), Kept()
+    wire.ask("Read them.")
+    wire.return_results(wire.answer(Step("", results=("x",) * 20)), ["x y " * 2_000] * 20)
+    assembled(wire, memory, window=16_000)
+    wire.return_results(wire.answer(Step("Next.", results=("x",))), ["found " * 600])
+
+    result = assembled(wire, memory, window=16_000)
+
+    assert "found " * 600 in json.dumps(sent(wire, result)[-1])
+    assert not result.is_new_cut
+
+
+def test_over_the_window_a_result_is_still_long_enough_to_be_read() -> None:
+    wire = Wire(Surface.MESSAGES)
+    wire.ask("Read it.")
+    wire.return_results(wire.answer(Step("", results=("x",))), ["found " * 2_000])
+
+    result = assembled(wire, Kept(), window=16_000, tools=[{"name": "own", "description": "own " * 20_000}])
+
+    assert result.is_over
+    assert json.dumps(sent(wire, result)[-1]).count("found") > 300
+
+
 def test_what_cannot_fit_is_made_as_short_as_it_can_be_and_reported() -> None:
     wire = a_long_wire()
     wire.ask("word " * 10_000)
