@@ -16,6 +16,7 @@ from retrieval.assembly.about import About, AboutItem
 from retrieval.assembly.types import AssembledContext, RecallSection
 from retrieval.describing.ranges import CoveringNode, RangeDescription, RangeExpansion
 from retrieval.history.types import HistoryItem, SessionExpansion, TimelineEntry
+from retrieval.search.snippets import WIDTH
 from retrieval.types import (
     Description,
     ExpandedItem,
@@ -24,6 +25,7 @@ from retrieval.types import (
     ItemKind,
     Match,
     MessageSpan,
+    Snippet,
     SummaryOutline,
 )
 
@@ -32,7 +34,9 @@ SHORT_TOKENS = 200
 # A model that wants more of them opens one; structured content has all that LCM gives.
 MOST_OUTLINES = 8
 # Of a summary of summaries, so many of the names listed at its end; its sources list them, too.
-MOST_NAMES = 16
+MOST_NAMES = 12
+# Of a page of more matches than this, each snippet is narrowed to so many characters.
+MANY_MATCHES, NARROW = 10, 170
 # Shown in a form of their own, or no help to who reads.
 _OF_A_DESCRIPTION = frozenset({
     "id", "kind", "conversation_id", "created_at", "token_count", "active", "first_seq", "last_seq", "earliest_at",
@@ -54,7 +58,8 @@ def withheld(item: Any) -> str | None:
 @text_of.register
 def _(found: GrepResult) -> str:
     in_one = {match.conversation_id for match in found.matches} if found.conversation_id is None else set()
-    shown = [_match(match, is_placed=bool(in_one)) for match in found.matches]
+    width = NARROW if len(found.matches) > MANY_MATCHES else WIDTH
+    shown = [_match(match, is_placed=bool(in_one), width=width) for match in found.matches]
     return lines((*shown, summary_of_search(found), going_on(found.cursor)))
 
 
@@ -65,14 +70,22 @@ def summary_of_search(found: GrepResult) -> str:
     return f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{note}"
 
 
-def _match(match: Match, *, is_placed: bool) -> str:
+def _match(match: Match, *, is_placed: bool, width: int) -> str:
     source = match.role or match.file_name or f"depth {match.depth}"
     speaker = f"{source} {match.author}" if match.author else source
     place = f"[{match.conversation_id}: {span(match)}]" if is_placed else f"[{span(match)}]"
     covering = f" in {match.covered_by}" if match.covered_by else ""
     score = f" {match.score:.2f}" if match.score else ""
-    text = withheld(match) or one_line(match.snippet.text)
+    text = withheld(match) or one_line(_narrowed(match.snippet, width))
     return f"{match.id} {place} {speaker} {minute(match.created_at)}{covering}{score}: {text}"
+
+
+def _narrowed(snippet: Snippet, width: int) -> str:
+    """At most `width` characters of a snippet, with what matches in their middle."""
+    begin = snippet.highlights[0][0] if snippet.highlights else 0
+    end = snippet.highlights[-1][1] if snippet.highlights else 0
+    start = max(0, min((begin + end - width) // 2, begin, len(snippet.text) - width))
+    return snippet.text[start : start + width]
 
 
 @text_of.register

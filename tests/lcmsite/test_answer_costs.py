@@ -18,11 +18,11 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite.access.keys import Caller
 from lcmsite.answers.answer_text import text_of
-from lcmsite.answers.found_texts import MOST_NAMES
+from lcmsite.answers.found_texts import MANY_MATCHES, MOST_NAMES, NARROW
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.mcp_server import SHOW_STRUCTURE, build_server
 from lcmsite.types import KeyScope
-from retrieval.types import Description, ItemKind
+from retrieval.types import Description, GrepMode, GrepResult, GrepScope, ItemKind, Match, Snippet
 from tests.factories import a_conversation, a_store
 
 THINGS = ("retry queue", "billing export", "session cache", "login page", "search index", "nightly backup")
@@ -103,6 +103,21 @@ def test_a_search_costs_little_more_than_its_snippets(talk, ask, query, limit, m
     if answer.structured_content["more"]:
         assert len(answer.structured_content["next_cursor"]) <= 40
         assert answer.structured_content["next_cursor"] in text_in(answer)
+
+
+@pytest.mark.parametrize("place", [0, 60, 188])
+def test_where_many_match_what_matches_is_in_the_narrowed_snippets(place):
+    text = "".join(map(chr, random.Random(1).choices(range(97, 123), k=200)))
+    shown = Snippet(text, 0, ((place, place + 12),))
+    match = Match("msg_1", ItemKind.MESSAGE, 1, "s", 1, 1, datetime(2026, 1, 31, tzinfo=UTC), 90, 1.0, shown, True)
+
+    few, many = (
+        text_of(GrepResult("x", GrepMode.FULL_TEXT, GrepScope.BOTH, 1, (match,) * count)).splitlines()
+        for count in (MANY_MATCHES, MANY_MATCHES + 1)
+    )
+
+    assert text in few[0]
+    assert text[place : place + 12] in many[0] and len(few[0]) - len(many[0]) == len(text) - NARROW
 
 
 @pytest.mark.parametrize("kind", ["leaf", "condensed"])
