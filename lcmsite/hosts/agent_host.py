@@ -7,6 +7,7 @@ anything else that a hook would have to wait for.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -101,6 +102,25 @@ class Host:
         if not connection.get("api_url") or not connection.get("api_key"):
             return None
         return RestClient(connection["api_url"], connection["api_key"], timeout)
+
+
+class TranscriptHost(Host):
+    """A host whose hooks name the files that it writes all of a session into."""
+
+    def entries(self, event: Event) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
+            found.append({"do": "import", "file": event["transcript_path"]})
+        if event.get("agent_transcript_path"):
+            found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})
+        if event.get("hook_event_name") == "PreCompact":
+            reference = f"{event['session_id']}:{event.get('prompt_id') or os.urandom(8).hex()}"
+            found.append({"do": "flush", "session": event["session_id"], "reference": reference})
+        return found
+
+    def replays(self, event: Event) -> bool:
+        # The prompt is in the file a little later, and its answer comes with the next event.
+        return event.get("hook_event_name") != "UserPromptSubmit"
 
 
 def host_names() -> list[str]:

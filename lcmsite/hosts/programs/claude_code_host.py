@@ -12,7 +12,7 @@ import shlex
 from typing import Any
 
 from lcmsite.hosts import spool
-from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Host, Place
+from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Place, TranscriptHost
 from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
 # Claude Code moves longer texts to a file.
@@ -43,7 +43,7 @@ def hook_groups(command: str) -> dict[str, Any]:
     }
 
 
-class ClaudeCode(Host):
+class ClaudeCode(TranscriptHost):
     name = "claude-code"
     title = "Claude Code"
     program = "claude"
@@ -93,22 +93,8 @@ class ClaudeCode(Host):
         return f"LCM holds {count:,} message{'' if count == 1 else 's'}{waiting}"
 
     def entries(self, event: Event) -> list[dict[str, Any]]:
-        if "CURSOR_VERSION" in os.environ:
-            # Cursor runs hooks of Claude Code, too, and has its own.
-            return []
-        found: list[dict[str, Any]] = []
-        if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
-            found.append({"do": "import", "file": event["transcript_path"]})
-        if event.get("agent_transcript_path"):
-            found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})
-        if event.get("hook_event_name") == "PreCompact":
-            reference = f"{event['session_id']}:{event.get('prompt_id') or os.urandom(8).hex()}"
-            found.append({"do": "flush", "session": event["session_id"], "reference": reference})
-        return found
-
-    def replays(self, event: Event) -> bool:
-        # The prompt is in the transcript a little later, and its answer comes with the next event.
-        return event.get("hook_event_name") != "UserPromptSubmit"
+        # Cursor runs hooks of Claude Code, too, and has its own.
+        return [] if "CURSOR_VERSION" in os.environ else super().entries(event)
 
     def answer(self, event: Event) -> str:
         if event.get("hook_event_name") != "SessionStart" or event.get("source") == "resume":

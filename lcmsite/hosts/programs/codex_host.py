@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from lcmsite.hosts import host_state
-from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Host, Place
+from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Place, TranscriptHost
 from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
 # Codex moves longer texts to a file: 2,500 of its tokens.
@@ -39,7 +37,7 @@ EVENTS = {
 }
 
 
-class Codex(Host):
+class Codex(TranscriptHost):
     name = "codex"
     title = "Codex"
     program = "codex"
@@ -75,21 +73,6 @@ class Codex(Host):
 
     def after_connecting(self, place: Place) -> str:
         return "Codex runs hooks only when you trust them: start `codex`, enter /hooks, and trust those of LCM."
-
-    def entries(self, event: Event) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
-            found.append({"do": "import", "file": event["transcript_path"]})
-        if event.get("agent_transcript_path"):
-            found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})
-        if event.get("hook_event_name") == "PreCompact":
-            reference = f"{event['session_id']}:{os.urandom(8).hex()}"
-            found.append({"do": "flush", "session": event["session_id"], "reference": reference})
-        return found
-
-    def replays(self, event: Event) -> bool:
-        # The prompt is in the rollout a little later, and its answer comes with the next event.
-        return event.get("hook_event_name") != "UserPromptSubmit"
 
     def answer(self, event: Event) -> str:
         kind, session = event.get("hook_event_name"), str(event.get("session_id", ""))
