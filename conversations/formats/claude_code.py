@@ -44,6 +44,31 @@ def parent_of(line: Mapping[str, Any]) -> str:
     return session if line.get("isSidechain") is True and isinstance(session, str) else ""
 
 
+def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the ids of a line and of the one that it follows; None without them.
+
+    Its own twice, if it names no other.
+    """
+    # Only the first line after a compaction has the second key.
+    own, before = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
+    return (own, before if isinstance(before, str) else own) if isinstance(own, str) else None
+
+
+def may_branch(line: Mapping[str, Any]) -> bool:
+    """Whether the line is a prompt: after `/rewind` it follows an earlier line.
+
+    The results of parallel calls, too, follow earlier lines.
+    """
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, Mapping) else None
+    blocks = content if isinstance(content, list) else []
+    return (
+        line["type"] == "user"
+        and not (line.get("isMeta") or line.get("isCompactSummary"))
+        and not any(isinstance(block, Mapping) and block.get("type") == "tool_result" for block in blocks)
+    )
+
+
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
     if not isinstance(line.get("message"), Mapping) or "role" not in line["message"]:

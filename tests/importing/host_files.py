@@ -135,6 +135,30 @@ CLAUDE_CODE = [
     {"parentUuid": "u1", "isSidechain": False, "sessionId": "cc-1", "cwd": "/home/ada/boats", "type": "assistant",
      "message": {"role": "assistant", "content": [{"type": "text", "text": "5433."}]}, "uuid": "u2", "timestamp": ISO},
 ]  # fmt: skip
+
+
+def claude_code_line(id: str, parent: str | None, content: Any, role: str = "user", **more: Any) -> dict[str, Any]:
+    line = {"parentUuid": parent, "isSidechain": False, "sessionId": "cc-2", "type": role, "uuid": id, "timestamp": ISO}
+    return line | ({} if content is None else {"message": {"role": role, "content": content}}) | more
+
+
+# Two calls at once, each followed by its result; after `/rewind` the second question is asked in other words.
+CLAUDE_CODE_REWOUND = [
+    claude_code_line("h1", None, None, "progress"),
+    claude_code_line("u1", "h1", "Which port?"),
+    claude_code_line("a1", "u1", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}], "assistant"),
+    claude_code_line("a2", "a1", [{"type": "tool_use", "id": "t2", "name": "Read", "input": {}}], "assistant"),
+    claude_code_line("r1", "a1", [{"type": "tool_result", "tool_use_id": "t1", "content": "PORT = 5433"}]),
+    claude_code_line("r2", "a2", [{"type": "tool_result", "tool_use_id": "t2", "content": "PORT = 5434"}]),
+    # What was written meanwhile follows the first of them.
+    claude_code_line("u2", "r1", "In a.py."),
+    claude_code_line("a3", "u2", [{"type": "text", "text": "It is 5433."}], "assistant"),
+    claude_code_line("s1", "a3", None, "system"),
+    claude_code_line("u3", "s1", "Change it."),
+    claude_code_line("a4", "u3", [{"type": "text", "text": "It is 1."}], "assistant"),
+    claude_code_line("u4", "s1", "Leave it."),
+    claude_code_line("a5", "u4", [{"type": "text", "text": "It stays."}], "assistant"),
+]
 CLAUDE_CODE_AGENT = [
     {"parentUuid": None, "isSidechain": True, "agentId": "a1", "sessionId": "cc-1", "cwd": "/home/ada/boats",
      "type": "user", "message": {"role": "user", "content": "Look for it."}, "uuid": "u3", "timestamp": ISO},
@@ -178,6 +202,7 @@ FILES: dict[str, tuple[str, bytes]] = {
     "SWE-agent": ("boats.traj", json.dumps(SWE_AGENT, indent=2).encode()),
     "aider": (".aider.chat.history.md", AIDER.encode()),
     "Claude Code": ("cc-1.jsonl", lines_of(CLAUDE_CODE)),
+    "Claude Code, rewound": ("cc-2.jsonl", lines_of(CLAUDE_CODE_REWOUND)),
     "Codex": ("rollout-1.jsonl", lines_of(CODEX)),
     "pi": ("pi-1.jsonl", lines_of(PI)),
 }

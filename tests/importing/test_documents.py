@@ -18,6 +18,7 @@ from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
 
+CALLS = ["[tool_call Read] {}", "[tool_call Read] {}", "PORT = 5433", "PORT = 5434"]
 # What each file shows: its sessions with their texts on the active path, in order.
 SHOWN = {
     "OpenCode": {"ses_1": ["Which port?", "It is 5433."]},
@@ -27,10 +28,16 @@ SHOWN = {
     "Claude.ai": {"cai-1": ["Which port?", "It is 5433."]},
     "SWE-agent": {"boats": ["You are a programmer.", "Which port?", "Look.\n```\ncat a.py\n```", "PORT = 5433"]},
     "Claude Code": {"cc-1": ["Which port?", "5433."]},
+    "Claude Code, rewound": {"cc-2": ["Which port?", *CALLS, "In a.py.", "It is 5433.", "Leave it.", "It stays."]},
     "Codex": {"codex-1": ["Which port?", ""]},
     "pi": {"pi-1": ["Which port?", "It is 5433."]},
 }
-OFF_THE_PATH = {"Gemini CLI, lines": ["5432."], "ChatGPT": ["It is 5432.", "Are you sure?"], "pi": ["It is 5432."]}
+OFF_THE_PATH = {
+    "Gemini CLI, lines": ["5432."],
+    "ChatGPT": ["It is 5432.", "Are you sure?"],
+    "Claude Code, rewound": ["Change it.", "It is 1."],
+    "pi": ["It is 5432."],
+}
 
 
 @pytest.fixture
@@ -94,7 +101,12 @@ def readers_of(content: bytes) -> list[str]:
 
 @pytest.mark.parametrize("program", files.FILES)
 def test_a_file_is_taken_for_its_own_programs_alone(program):
-    names = {"Claude Code": "claude_code", "Codex": "codex", "Gemini CLI, lines": "Gemini CLI"}
+    names = {
+        "Claude Code": "claude_code",
+        "Claude Code, rewound": "claude_code",
+        "Codex": "codex",
+        "Gemini CLI, lines": "Gemini CLI",
+    }
 
     assert readers_of(files.FILES[program][1]) == [names.get(program, program)]
 
