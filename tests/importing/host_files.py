@@ -142,7 +142,7 @@ def claude_code_line(id: str, parent: str | None, content: Any, role: str = "use
     return line | ({} if content is None else {"message": {"role": role, "content": content}}) | more
 
 
-# Two calls at once, each followed by its result; after `/rewind` the second question is asked in other words.
+# Two calls at once, each followed by its result, and a compaction; after `/rewind` another prompt in place of the last.
 CLAUDE_CODE_REWOUND = [
     claude_code_line("h1", None, None, "progress"),
     claude_code_line("u1", "h1", "Which port?"),
@@ -153,7 +153,9 @@ CLAUDE_CODE_REWOUND = [
     # What was written meanwhile follows the first of them.
     claude_code_line("u2", "r1", "In a.py."),
     claude_code_line("a3", "u2", [{"type": "text", "text": "It is 5433."}], "assistant"),
-    claude_code_line("s1", "a3", None, "system"),
+    claude_code_line("b1", None, None, "system", subtype="compact_boundary", logicalParentUuid="a3"),
+    claude_code_line("c1", "b1", "The port is 5433.", isCompactSummary=True),
+    claude_code_line("s1", "c1", None, "system"),
     claude_code_line("u3", "s1", "Change it."),
     claude_code_line("a4", "u3", [{"type": "text", "text": "It is 1."}], "assistant"),
     claude_code_line("u4", "s1", "Leave it."),

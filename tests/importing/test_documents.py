@@ -11,8 +11,11 @@ import zstandard
 from compaction.hosts.branching import Branches
 from conversations.formats import transcript_of
 from conversations.formats.documents import DOCUMENTS, aider, gemini
-from conversations.models import Conversation, Message
+from conversations.models import Conversation, Message, MessagePart
+from conversations.types import NewMessage, Role
+from lcmsite.importing.history import History
 from tests.conversations.real_data import DATA, needs_data
+from tests.factories import a_conversation, a_store
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
@@ -28,7 +31,7 @@ SHOWN = {
     "Claude.ai": {"cai-1": ["Which port?", "It is 5433."]},
     "SWE-agent": {"boats": ["You are a programmer.", "Which port?", "Look.\n```\ncat a.py\n```", "PORT = 5433"]},
     "Claude Code": {"cc-1": ["Which port?", "5433."]},
-    "Claude Code, rewound": {"cc-2": ["Which port?", *CALLS, "In a.py.", "It is 5433.", "Leave it.", "It stays."]},
+    "Claude Code, rewound": {"cc-2": ["Which port?", *CALLS, "In a.py.", "It is 5433.", "", "Leave it.", "It stays."]},
     "Codex": {"codex-1": ["Which port?", ""]},
     "pi": {"pi-1": ["Which port?", "It is 5433."]},
 }
@@ -192,6 +195,26 @@ def test_the_history_of_aider_is_the_session_of_its_directory(imported, tmp_path
         ("assistant", "It is 5433:\n\n```python\nPORT = 5433\n```"),
         ("tool", "Tokens: 2k sent, 100 received."),
     ]
+
+
+def test_the_summary_of_a_compaction_is_kept_as_that(imported):
+    imported(*files.FILES["Claude Code, rewound"])
+
+    [part] = MessagePart.objects.filter(part_type="compaction").select_related("message")
+    assert (part.message.role, part.text_content) == ("assistant", "The port is 5433.")
+
+
+def test_a_line_that_was_read_into_another_message_before_is_not_stored_again(imported, tmp_path):
+    content = files.lines_of([files.claude_code_line("c1", None, "The port is 5433.", isCompactSummary=True)])
+    (tmp_path / "cc-2.jsonl").write_bytes(content)
+    [entry] = History(path=tmp_path / "cc-2.jsonl").entries()
+    before = NewMessage(Role.USER, "The port is 5433.", idempotency_key=entry.key)
+    conversation = a_conversation(session_id="cc-2")
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[before])
+
+    [report] = imported("cc-2.jsonl", content)["conversations"]
+
+    assert (report["conversation_id"], report["stored_before"]) == (conversation.conversation_id, 1)
 
 
 def test_a_rollout_may_be_packed_with_zstandard(imported):
