@@ -132,7 +132,7 @@ TRANSCRIPTS = (
         claude_code.place_of,
         claude_code.may_branch,
     ),
-    Transcript(codex.is_line, codex.session_of, codex.from_codex),
+    Transcript(codex.is_line, codex.session_of, codex.from_codex, codex.parent_of),
     Transcript(pi.is_line, pi.session_of, pi.from_pi, place_of=pi.place_of, name="pi"),
 )
 

@@ -80,6 +80,8 @@ class History:
     passed_over: Counter[str] = field(default_factory=Counter)
     # The session that a line of a transcript named for all lines that do not name their own.
     _named: str = field(default="", repr=False)
+    # That session's parent.
+    _parent: str = field(default="", repr=False)
     # The project that a line of a transcript named, for all lines that do not name their own.
     _project: str = field(default="", repr=False)
     # By its id, the message that a line holds or else follows: its key, and the turn that it is of.
@@ -229,7 +231,8 @@ class History:
         self._lines_behind.append(line)
         if message is None:
             # The first name counts: a session that continues another may repeat the lines of that one.
-            self._named = self._named or named
+            if named and not self._named:
+                self._named, self._parent = named, transcript.parent_of(line)
             self._project = self._project or project
         session_id = self.session or named or self._named or self.stem
         newest = self._newest.get(session_id, "")
@@ -251,7 +254,7 @@ class History:
             self._messages[place[0]] = (key, self._turns)
         self._file_session_id = self._file_session_id or session_id
         # Where all go into one session, none of them is another's.
-        parent = "" if self.session else transcript.parent_of(line)
+        parent = "" if self.session else transcript.parent_of(line) if named else self._parent
         yield Entry(
             where,
             session_id,
