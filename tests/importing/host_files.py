@@ -100,6 +100,25 @@ CLAUDE_AI: list[dict[str, Any]] = [
         ],
     }
 ]  # fmt: skip
+
+
+def claude_ai_message(id: str, parent: str, sender: str, text: str) -> dict[str, Any]:
+    return {"uuid": id, "parent_message_uuid": parent, "sender": sender, "text": text, "created_at": ISO,
+            "content": [{"type": "text", "text": text}], "attachments": [], "files": []}  # fmt: skip
+
+
+# The first message has a parent that is none; the question was put again, and the first way is gone on with.
+CLAUDE_AI_TREE: list[dict[str, Any]] = [
+    {
+        "uuid": "cai-2", "name": "Ports", "created_at": ISO, "current_leaf_message_uuid": "m3",
+        "chat_messages": [
+            claude_ai_message("m1", "00000000-0000-4000-8000-000000000000", "human", "Which port?"),
+            claude_ai_message("m2", "m1", "assistant", "It is 5432."),
+            claude_ai_message("m4", "m1", "assistant", "It is 5433."),
+            claude_ai_message("m3", "m2", "human", "Are you sure?"),
+        ],
+    }
+]  # fmt: skip
 SWE_AGENT: dict[str, Any] = {
     "environment": "main", "info": {"exit_status": "submitted"},
     "trajectory": [{"action": "cat a.py\n", "observation": "PORT = 5433", "response": "Look.", "thought": "Look.",
@@ -201,6 +220,7 @@ FILES: dict[str, tuple[str, bytes]] = {
     "Gemini CLI, lines": ("session-2.jsonl", lines_of(GEMINI_LINES)),
     "ChatGPT": ("conversations.json", json.dumps(CHATGPT).encode()),
     "Claude.ai": ("conversations.json", json.dumps(CLAUDE_AI).encode()),
+    "Claude.ai, branches": ("conversations.json", json.dumps(CLAUDE_AI_TREE).encode()),
     "SWE-agent": ("boats.traj", json.dumps(SWE_AGENT, indent=2).encode()),
     "aider": (".aider.chat.history.md", AIDER.encode()),
     "Claude Code": ("cc-1.jsonl", lines_of(CLAUDE_CODE)),

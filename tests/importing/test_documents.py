@@ -29,6 +29,7 @@ SHOWN = {
     "Gemini CLI, lines": {"gem-2": ["Which port?", "5433."]},
     "ChatGPT": {"gpt-1": ["Which port?", "It is 5433."]},
     "Claude.ai": {"cai-1": ["Which port?", "It is 5433."]},
+    "Claude.ai, branches": {"cai-2": ["Which port?", "It is 5432.", "Are you sure?"]},
     "SWE-agent": {"boats": ["You are a programmer.", "Which port?", "Look.\n```\ncat a.py\n```", "PORT = 5433"]},
     "Claude Code": {"cc-1": ["Which port?", "5433."]},
     "Claude Code, rewound": {"cc-2": ["Which port?", *CALLS, "In a.py.", "It is 5433.", "", "Leave it.", "It stays."]},
@@ -38,6 +39,7 @@ SHOWN = {
 OFF_THE_PATH = {
     "Gemini CLI, lines": ["5432."],
     "ChatGPT": ["It is 5432.", "Are you sure?"],
+    "Claude.ai, branches": ["It is 5433."],
     "Claude Code, rewound": ["Change it.", "It is 1."],
     "pi": ["It is 5432."],
 }
@@ -105,6 +107,7 @@ def readers_of(content: bytes) -> list[str]:
 @pytest.mark.parametrize("program", files.FILES)
 def test_a_file_is_taken_for_its_own_programs_alone(program):
     names = {
+        "Claude.ai, branches": "Claude.ai",
         "Claude Code": "claude_code",
         "Claude Code, rewound": "claude_code",
         "Codex": "codex",
@@ -181,6 +184,19 @@ def test_a_tree_that_has_grown_goes_on_at_its_branch(imported):
     [conversation] = Conversation.objects.all()
     path = ["Which port?", "It is 5432.", "Are you sure?", "Tell me.", "5432 or 5433."]
     assert (texts_of(conversation), texts_of(conversation, on_path=False)) == (path, ["It is 5433."])
+
+
+def test_a_picture_of_chatgpt_is_kept_as_its_pointer(imported):
+    shown = copy.deepcopy(files.CHATGPT)
+    pointer = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1", "width": 8, "height": 8}
+    content = {"content_type": "multimodal_text", "parts": [pointer, "Which port?"]}
+    shown[0]["mapping"]["u1"]["message"]["content"] = content
+
+    imported("conversations.json", json.dumps(shown).encode())
+
+    [part] = MessagePart.objects.filter(part_type="file").select_related("message")
+    assert (part.file_mime, part.file_url, part.metadata["chatgpt"]) == ("image/*", "sediment://file_1", pointer)
+    assert part.message.content == "Which port?"
 
 
 def test_the_history_of_aider_is_the_session_of_its_directory(imported, tmp_path):
