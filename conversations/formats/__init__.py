@@ -117,7 +117,7 @@ class Transcript(NamedTuple):
     # The ids of a line and of the one that it follows, "" for none; None where the order of the file counts, as it does
     # for a line that follows an unknown one.
     place_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
-    # Whether a branch may begin here; elsewhere the order of the file counts.
+    # Whether a branch may begin with this line, which has a message; elsewhere the order of the file counts.
     may_branch: Callable[[Row], bool] = lambda line: True
     # The program that writes them.
     name: str = ""

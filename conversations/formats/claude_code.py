@@ -47,28 +47,20 @@ def parent_of(line: Mapping[str, Any]) -> str:
 
 
 def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the ids of a line and of the one that it follows; None without them.
-
-    Its own twice, if it names no other.
-    """
-    # Only the first line after a compaction has the second key.
+    """Return the ids of a line and of the one that it follows, if it has one."""
+    # Only the first line after a compaction has the second key; one that names none names itself.
     own, before = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
     return (own, before if isinstance(before, str) else own) if isinstance(own, str) else None
 
 
 def may_branch(line: Mapping[str, Any]) -> bool:
-    """Whether the line is a prompt: after `/rewind` it follows an earlier line.
+    """Whether a line with a message is a prompt: after `/rewind` it follows an old line.
 
     The results of parallel calls, too, follow earlier lines.
     """
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, Mapping) else None
-    blocks = content if isinstance(content, list) else []
-    return (
-        line["type"] == "user"
-        and not (line.get("isMeta") or line.get("isCompactSummary"))
-        and not any(isinstance(block, Mapping) and block.get("type") == "tool_result" for block in blocks)
-    )
+    content = line["message"]["content"]
+    is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in content)
+    return line["type"] == "user" and not (is_result or line.get("isMeta") or line.get("isCompactSummary"))
 
 
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:

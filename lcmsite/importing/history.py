@@ -29,6 +29,7 @@ from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
 from lcmsite.importing.plugin_sessions import PREFIXES
+from lcmsite.importing.side_files import with_outputs
 
 # The prefix of keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
@@ -78,9 +79,8 @@ class History:
     format: str = ""
     # Lines of a transcript without a message, by their type.
     passed_over: Counter[str] = field(default_factory=Counter)
-    # The session that a line of a transcript named for all lines that do not name their own.
+    # The session that a line of a transcript named for all lines that do not name their own, and its parent.
     _named: str = field(default="", repr=False)
-    # That session's parent.
     _parent: str = field(default="", repr=False)
     # The project that a line of a transcript named, for all lines that do not name their own.
     _project: str = field(default="", repr=False)
@@ -243,6 +243,8 @@ class History:
             if place:
                 self._messages[place[0]] = (followed, turn)
             return
+        folder = self.path.parent
+        message = with_outputs(message, folder.parent if folder.name == "subagents" else folder / self.stem)
         key = _key(session_id, where, line)
         self._newest[session_id] = key
         after = None

@@ -233,6 +233,27 @@ def test_a_line_that_was_read_into_another_message_before_is_not_stored_again(im
     assert (report["conversation_id"], report["stored_before"]) == (conversation.conversation_id, 1)
 
 
+@pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
+def test_an_output_in_a_file_of_its_session_is_the_result(imported, tmp_path, name, is_followed):
+    folder = tmp_path / "cc-2" / "tool-results"
+    folder.mkdir(parents=True)
+    (tmp_path / "other.txt").write_text("Of another.")
+    (folder / "t1.txt").write_bytes(b"PORT = 5433\r\n")
+    (folder / "link.txt").symlink_to(tmp_path / "other.txt")
+    shown = (
+        f"<persisted-output>\nOutput too large (34.3KB). Full output saved to: /home/ada/.claude/projects/-boats/cc-2/"
+        f"tool-results/{name}\n\nPreview (first 2KB):\nPORT\n...\n</persisted-output>"
+    )
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": shown, "is_error": False}]
+    line = files.claude_code_line("r1", None, result)
+
+    imported("cc-2.jsonl", files.lines_of([line]))
+
+    output = MessagePart.objects.get().tool_output
+    assert output == ("PORT = 5433\r\n" if is_followed else shown)
+    assert json.loads(lcm("export", "cc-2", "--format", "claude-code").out) == line
+
+
 def test_a_rollout_may_be_packed_with_zstandard(imported):
     packed = zstandard.ZstdCompressor().compress(files.lines_of(files.CODEX))
 
