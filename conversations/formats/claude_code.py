@@ -54,9 +54,9 @@ def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def may_branch(line: Mapping[str, Any]) -> bool:
-    """Whether a line with a message is a prompt: after `/rewind` it follows an old line.
+    """Whether a line with a message is a prompt.
 
-    The results of parallel calls, too, follow earlier lines.
+    After `/rewind`, it follows an earlier line. The results of parallel calls do so, too, and are no branch.
     """
     content = line["message"]["content"]
     is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in content)

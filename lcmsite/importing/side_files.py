@@ -1,4 +1,12 @@
-"""Outputs that Claude Code keeps in files beside its transcript, as results again."""
+"""Read the outputs that Claude Code keeps in files beside its transcript.
+
+    <persisted-output>
+    Output too large (34.3KB). Full output saved to: .../SESSION/tool-results/CALL.txt
+
+    Preview (first 2KB): ...
+
+Of the path, only the name of the file counts.
+"""
 
 from __future__ import annotations
 
