@@ -114,15 +114,25 @@ class Transcript(NamedTuple):
     message_of: Callable[[Row], NewMessage | None]
     # The session that opened the one of this line for a sub-agent; empty without one.
     parent_of: Callable[[Row], str] = lambda line: ""
-    # The ids of a line and of the one that it follows, "" for none; None where the order of the file counts.
+    # The ids of a line and of the one that it follows, "" for none; None where the order of the file counts, as it does
+    # for a line that follows an unknown one.
     place_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
+    # Whether a branch may begin with this line, which has a message; elsewhere the order of the file counts.
+    may_branch: Callable[[Row], bool] = lambda line: True
     # The program that writes them.
     name: str = ""
 
 
 TRANSCRIPTS = (
-    Transcript(claude_code.is_line, claude_code.session_of, claude_code.from_claude_code, claude_code.parent_of),
-    Transcript(codex.is_line, codex.session_of, codex.from_codex),
+    Transcript(
+        claude_code.is_line,
+        claude_code.session_of,
+        claude_code.from_claude_code,
+        claude_code.parent_of,
+        claude_code.place_of,
+        claude_code.may_branch,
+    ),
+    Transcript(codex.is_line, codex.session_of, codex.from_codex, codex.parent_of),
     Transcript(pi.is_line, pi.session_of, pi.from_pi, place_of=pi.place_of, name="pi"),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -86,6 +87,13 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
 def to_anthropic(record: MessageRecord) -> dict[str, Any]:
     """Return the row of a message, which is the same row if it came in this form."""
     return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
+
+
+def with_text(result: NewPart, text: str) -> NewPart:
+    """Give a plain result another text; its row is still the one that it came as."""
+    rest = split_note(result.metadata, _RESULT)[1]
+    rest = {**rest, "add": {**rest.get("add", {}), "content": result.tool_output}}
+    return replace(marked(result, _RESULT, rest), tool_output=text)
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:

@@ -3,7 +3,8 @@
     {"type": "assistant", "message": {"role", "content", ...}, "sessionId", "uuid", "timestamp", "isSidechain", ...}
 
 An answer of the API is one line for each of its blocks, and each line a message here: a model gets them as one again.
-Lines of other types, such as `progress`, hold no message.
+The line with `isCompactSummary` has the text by which Claude Code replaced its own context, and is kept as that. Lines
+of other types, such as `progress`, hold no message.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from conversations.content.flattening import flattened
 from conversations.formats.anthropic import from_anthropic, to_anthropic
-from conversations.formats.foreign_rows import Fields, noted, restored, split_note, timestamp_of
-from conversations.types import MessageRecord, NewMessage
+from conversations.formats.foreign_rows import Fields, as_it_came, noted, restored, split_note, timestamp_of
+from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "claude_code"
 # Keys that tie a line to its session, or to a message of it; other tools' transcripts have none of these.
@@ -44,20 +46,49 @@ def parent_of(line: Mapping[str, Any]) -> str:
     return session if line.get("isSidechain") is True and isinstance(session, str) else ""
 
 
+def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the ids of a line and of the one that it follows, if it has one."""
+    # Only the first line after a compaction has the second key; one that names none names itself.
+    own, before = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
+    return (own, before if isinstance(before, str) else own) if isinstance(own, str) else None
+
+
+def may_branch(line: Mapping[str, Any]) -> bool:
+    """Whether a line with a message is a prompt.
+
+    After `/rewind`, it follows an earlier line. The results of parallel calls do so, too, and are no branch.
+    """
+    content = line["message"]["content"]
+    is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in content)
+    return line["type"] == "user" and not (is_result or line.get("isMeta") or line.get("isCompactSummary"))
+
+
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
     if not isinstance(line.get("message"), Mapping) or "role" not in line["message"]:
         return None
-    message = replace(from_anthropic(line["message"]), created_at=Fields(line).moment("timestamp"))
-    return noted(message, NOTE, line, _plain(message, line["message"]))
+    message, row = from_anthropic(line["message"]), line["message"]
+    if line.get("isCompactSummary") is True:
+        summary = NewPart(PartType.COMPACTION, text_content=flattened(message.parts) or message.content)
+        message = NewMessage(Role.ASSISTANT, parts=(summary,))
+        row = _summary_row(summary)
+    message = replace(message, created_at=Fields(line).moment("timestamp"))
+    return noted(message, NOTE, line, _plain(message, row))
 
 
 def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     """Return the line that a message came as."""
     metadata, rest = split_note(record.metadata, NOTE)
-    return restored(_plain(record, to_anthropic(replace(record, metadata=metadata))), rest)
+    parts = as_it_came(record).parts
+    is_summary = [part.part_type for part in parts] == [PartType.COMPACTION]
+    row = _summary_row(parts[0]) if is_summary else to_anthropic(replace(record, metadata=metadata))
+    return restored(_plain(record, row), rest)
 
 
 def _plain(message: NewMessage | MessageRecord, row: Mapping[str, Any]) -> dict[str, Any]:
     timestamp = timestamp_of(message.created_at)
     return {"type": row["role"], "message": row, "timestamp": timestamp}
+
+
+def _summary_row(part: NewPart) -> dict[str, Any]:
+    return {"role": Role.USER.value, "content": part.text_content}

@@ -37,6 +37,17 @@ def session_of(line: Mapping[str, Any]) -> str:
     return named if isinstance(named, str) else ""
 
 
+def parent_of(line: Mapping[str, Any]) -> str:
+    """Return the session that opened the one of this line for a sub-agent, if any."""
+    opened: Any = line["payload"] if line["type"] == _SESSION else {}
+    found = opened.get("parent_thread_id")
+    for key in ("source", "subagent", "thread_spawn", "parent_thread_id"):
+        opened = opened.get(key) if isinstance(opened, Mapping) else None
+    # Older rollouts have only the inner one.
+    found = found or opened
+    return found if isinstance(found, str) else ""
+
+
 def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
     if line["type"] == _COMPACTED:

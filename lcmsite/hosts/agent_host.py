@@ -109,7 +109,9 @@ class TranscriptHost(Host):
 
     def entries(self, event: Event) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        if event.get("transcript_path") and event.get("hook_event_name") != "SessionStart":
+        # The file of a new session is empty; that of one that goes on may hold what was missed.
+        is_new = event.get("hook_event_name") == "SessionStart" and event.get("source") not in ("resume", "compact")
+        if event.get("transcript_path") and not is_new:
             found.append({"do": "import", "file": event["transcript_path"]})
         if event.get("agent_transcript_path"):
             found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})

@@ -77,7 +77,7 @@ def find_files(places: Iterable[Place]) -> list[FoundFile]:
             for path in _matches(place, pattern):
                 if (file := _found(place.agent, path)) is not None:
                     found[path] = file
-    return sorted(found.values(), key=lambda file: (file.agent, _is_below_another(file.path), file.changed, file.path))
+    return sorted(found.values(), key=_order)
 
 
 def counted(files: Iterable[FoundFile], places: Iterable[Place]) -> list[FoundFiles]:
@@ -118,6 +118,12 @@ def _found(agent: str, path: Path) -> FoundFile | None:
     if not size or not path.is_file() or not os.access(path, os.R_OK):
         return None
     return FoundFile(agent, path, max(part.st_mtime_ns for part in parts), size)
+
+
+def _order(file: FoundFile) -> tuple[object, ...]:
+    # Codex names a file after the time when its session began, and a parent's began first.
+    named = file.path.name if file.agent == "Codex" else ""
+    return file.agent, _is_below_another(file.path), named, file.changed, file.path
 
 
 def _is_below_another(path: Path) -> bool:

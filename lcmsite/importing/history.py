@@ -29,6 +29,7 @@ from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
 from lcmsite.importing.plugin_sessions import PREFIXES
+from lcmsite.importing.side_files import with_outputs
 
 # The prefix of keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
@@ -78,13 +79,16 @@ class History:
     format: str = ""
     # Lines of a transcript without a message, by their type.
     passed_over: Counter[str] = field(default_factory=Counter)
-    # The session that a line of a transcript named for all lines that do not name their own.
+    # The session that a line of a transcript named for all lines that do not name their own, and its parent.
     _named: str = field(default="", repr=False)
+    _parent: str = field(default="", repr=False)
     # The project that a line of a transcript named, for all lines that do not name their own.
     _project: str = field(default="", repr=False)
-    # By its id, the key of the message that a line holds or else follows; and the key of the newest message.
-    _messages: dict[str, str] = field(default_factory=dict, repr=False)
-    _newest: str = field(default="", repr=False)
+    # By its id, the message that a line holds or else follows: its key, and the turn that it is of.
+    _messages: dict[str, tuple[str, int]] = field(default_factory=lambda: {"": ("", 0)}, repr=False)
+    # The lines so far at which a branch may begin, and by session the key of the newest message.
+    _turns: int = field(default=0, repr=False)
+    _newest: dict[str, str] = field(default_factory=dict, repr=False)
     # Lines of a transcript behind its last message yet.
     _lines_behind: list[Mapping[str, Any]] = field(default_factory=list, repr=False)
     # The session of the first message of a transcript.
@@ -226,23 +230,33 @@ class History:
             raise self._malformed(where, str(wrong)) from wrong
         self._lines_behind.append(line)
         if message is None:
-            self.passed_over[line["type"]] += 1
             # The first name counts: a session that continues another may repeat the lines of that one.
-            self._named = self._named or named
+            if named and not self._named:
+                self._named, self._parent = named, transcript.parent_of(line)
             self._project = self._project or project
-            if place := transcript.place_of(line):
-                self._messages[place[0]] = self._messages.get(place[1], "")
-            return
         session_id = self.session or named or self._named or self.stem
+        newest = self._newest.get(session_id, "")
+        place = transcript.place_of(line)
+        followed, turn = self._messages.get(place[1] if place else "", (newest, self._turns))
+        if message is None:
+            self.passed_over[line["type"]] += 1
+            if place:
+                self._messages[place[0]] = (followed, turn)
+            return
+        folder = self.path.parent
+        message = with_outputs(message, folder.parent if folder.name == "subagents" else folder / self.stem)
         key = _key(session_id, where, line)
+        self._newest[session_id] = key
+        after = None
+        if place:
+            may_branch = transcript.may_branch(line)
+            # A branch leaves a whole turn at least.
+            after = followed if may_branch and followed != newest and turn < self._turns else None
+            self._turns += may_branch
+            self._messages[place[0]] = (key, self._turns)
         self._file_session_id = self._file_session_id or session_id
         # Where all go into one session, none of them is another's.
-        parent = "" if self.session else transcript.parent_of(line)
-        after = None
-        if place := transcript.place_of(line):
-            before = self._messages.get(place[1], "")
-            after = None if before == self._newest else before
-            self._messages[place[0]] = self._newest = key
+        parent = "" if self.session else transcript.parent_of(line) if named else self._parent
         yield Entry(
             where,
             session_id,

@@ -160,7 +160,10 @@ class Importer:
         file.line_count += len(lines)
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
-        messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries]
+        # A key of ours is of the whole line, and an earlier LCM may have read the same line into another message.
+        known = self._stored(conversation, [entry for entry in entries if entry.message.idempotency_key is None])
+        conversation.stored_before += len(known)
+        messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
             return
         try:
@@ -175,14 +178,18 @@ class Importer:
 
     def _moved_to(self, conversation: ImportedConversation, run: list[Entry]) -> list[Entry]:
         """Move the head to where a branch goes on, and return what is new of it."""
-        rows = Message.objects.filter(conversation_id=conversation.conversation_id)
-        stored = rows.filter(idempotency_key__in=[entry.key for entry in run])
-        known = set(stored.values_list("idempotency_key", flat=True))
+        known = self._stored(conversation, run)
         new = [entry for entry in run if entry.key not in known]
         conversation.stored_before += len(run) - len(new)
         if new:
             self._move_head(conversation, new[0].after or "")
         return new
+
+    def _stored(self, conversation: ImportedConversation, entries: list[Entry]) -> set[str | None]:
+        """The keys of those that are stored."""
+        rows = Message.objects.filter(conversation_id=conversation.conversation_id)
+        stored = rows.filter(idempotency_key__in=[entry.key for entry in entries])
+        return set(stored.values_list("idempotency_key", flat=True))
 
     def _move_head(self, conversation: ImportedConversation, key: str) -> None:
         """Move the head to the message with this key, if it is stored yet."""

@@ -77,6 +77,18 @@ def test_while_lcm_is_down_events_wait_once_for_each_transcript(home):
     assert host_state.read("claude-code", "activity.json")["event"]["what"] == "SessionEnd"
 
 
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+def test_a_session_that_goes_on_is_imported_and_a_new_one_is_not(host):
+    left = {
+        source: [each["do"] for each in host_named(host).entries(
+            event("SessionStart", source=source, transcript_path="/t.jsonl")
+        )]
+        for source in ("startup", "clear", "resume", "compact")
+    }  # fmt: skip
+
+    assert left == {"startup": [], "clear": [], "resume": ["import"], "compact": ["import"]}
+
+
 @pytest.mark.parametrize("given", [b"", b"{", b"[]", b'"x"', b'{"hook_event_name": 7}', b"\xff", b'{"cwd": null}'])
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 def test_whatever_comes_the_host_sees_no_error(home, monkeypatch, capsys, host, given):

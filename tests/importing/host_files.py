@@ -100,6 +100,25 @@ CLAUDE_AI: list[dict[str, Any]] = [
         ],
     }
 ]  # fmt: skip
+
+
+def claude_ai_message(id: str, parent: str, sender: str, text: str) -> dict[str, Any]:
+    return {"uuid": id, "parent_message_uuid": parent, "sender": sender, "text": text, "created_at": ISO,
+            "content": [{"type": "text", "text": text}], "attachments": [], "files": []}  # fmt: skip
+
+
+# The first message has a parent that is none; the question was put again, and the first way is gone on with.
+CLAUDE_AI_TREE: list[dict[str, Any]] = [
+    {
+        "uuid": "cai-2", "name": "Ports", "created_at": ISO, "current_leaf_message_uuid": "m3",
+        "chat_messages": [
+            claude_ai_message("m1", "00000000-0000-4000-8000-000000000000", "human", "Which port?"),
+            claude_ai_message("m2", "m1", "assistant", "It is 5432."),
+            claude_ai_message("m4", "m1", "assistant", "It is 5433."),
+            claude_ai_message("m3", "m2", "human", "Are you sure?"),
+        ],
+    }
+]  # fmt: skip
 SWE_AGENT: dict[str, Any] = {
     "environment": "main", "info": {"exit_status": "submitted"},
     "trajectory": [{"action": "cat a.py\n", "observation": "PORT = 5433", "response": "Look.", "thought": "Look.",
@@ -135,6 +154,32 @@ CLAUDE_CODE = [
     {"parentUuid": "u1", "isSidechain": False, "sessionId": "cc-1", "cwd": "/home/ada/boats", "type": "assistant",
      "message": {"role": "assistant", "content": [{"type": "text", "text": "5433."}]}, "uuid": "u2", "timestamp": ISO},
 ]  # fmt: skip
+
+
+def claude_code_line(id: str, parent: str | None, content: Any, role: str = "user", **more: Any) -> dict[str, Any]:
+    line = {"parentUuid": parent, "isSidechain": False, "sessionId": "cc-2", "type": role, "uuid": id, "timestamp": ISO}
+    return line | ({} if content is None else {"message": {"role": role, "content": content}}) | more
+
+
+# Two calls at once, each followed by its result, and a compaction; after `/rewind` another prompt in place of the last.
+CLAUDE_CODE_REWOUND = [
+    claude_code_line("h1", None, None, "progress"),
+    claude_code_line("u1", "h1", "Which port?"),
+    claude_code_line("a1", "u1", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}], "assistant"),
+    claude_code_line("a2", "a1", [{"type": "tool_use", "id": "t2", "name": "Read", "input": {}}], "assistant"),
+    claude_code_line("r1", "a1", [{"type": "tool_result", "tool_use_id": "t1", "content": "PORT = 5433"}]),
+    claude_code_line("r2", "a2", [{"type": "tool_result", "tool_use_id": "t2", "content": "PORT = 5434"}]),
+    # What was written meanwhile follows the first of them.
+    claude_code_line("u2", "r1", "In a.py."),
+    claude_code_line("a3", "u2", [{"type": "text", "text": "It is 5433."}], "assistant"),
+    claude_code_line("b1", None, None, "system", subtype="compact_boundary", logicalParentUuid="a3"),
+    claude_code_line("c1", "b1", "The port is 5433.", isCompactSummary=True),
+    claude_code_line("s1", "c1", None, "system"),
+    claude_code_line("u3", "s1", "Change it."),
+    claude_code_line("a4", "u3", [{"type": "text", "text": "It is 1."}], "assistant"),
+    claude_code_line("u4", "s1", "Leave it."),
+    claude_code_line("a5", "u4", [{"type": "text", "text": "It stays."}], "assistant"),
+]
 CLAUDE_CODE_AGENT = [
     {"parentUuid": None, "isSidechain": True, "agentId": "a1", "sessionId": "cc-1", "cwd": "/home/ada/boats",
      "type": "user", "message": {"role": "user", "content": "Look for it."}, "uuid": "u3", "timestamp": ISO},
@@ -175,9 +220,11 @@ FILES: dict[str, tuple[str, bytes]] = {
     "Gemini CLI, lines": ("session-2.jsonl", lines_of(GEMINI_LINES)),
     "ChatGPT": ("conversations.json", json.dumps(CHATGPT).encode()),
     "Claude.ai": ("conversations.json", json.dumps(CLAUDE_AI).encode()),
+    "Claude.ai, branches": ("conversations.json", json.dumps(CLAUDE_AI_TREE).encode()),
     "SWE-agent": ("boats.traj", json.dumps(SWE_AGENT, indent=2).encode()),
     "aider": (".aider.chat.history.md", AIDER.encode()),
     "Claude Code": ("cc-1.jsonl", lines_of(CLAUDE_CODE)),
+    "Claude Code, rewound": ("cc-2.jsonl", lines_of(CLAUDE_CODE_REWOUND)),
     "Codex": ("rollout-1.jsonl", lines_of(CODEX)),
     "pi": ("pi-1.jsonl", lines_of(PI)),
 }

@@ -76,6 +76,22 @@ def test_all_sessions_are_imported_once_and_what_has_grown_again(home):
     assert again["stored_before"] == 2
 
 
+@pytest.mark.parametrize("payload", [
+    {"parent_thread_id": "codex-1", "source": {"subagent": "review"}},
+    {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "codex-1", "depth": 1}}}},
+])  # fmt: skip
+def test_the_session_of_a_subagent_of_codex_is_a_child_although_it_ended_first(home, payload):
+    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": {"id": "codex-2"} | payload}
+    # Of the parent's history, which the sub-agent was given, the first line is the parent's.
+    child = put(home, ".codex/sessions/2026/01/31/rollout-2.jsonl", files.lines_of([meta, *files.CODEX]))
+    os.utime(child, (1, 1))
+
+    discovered(home, "--yes")
+
+    agent = Conversation.objects.get(session_id="codex-2")
+    assert (agent.parent.session_id, agent.parent_link) == ("codex-1", "subagent")
+
+
 def test_a_file_that_is_refused_is_named_and_stops_no_other(home):
     put(home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
 

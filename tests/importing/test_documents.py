@@ -11,13 +11,17 @@ import zstandard
 from compaction.hosts.branching import Branches
 from conversations.formats import transcript_of
 from conversations.formats.documents import DOCUMENTS, aider, gemini
-from conversations.models import Conversation, Message
+from conversations.models import Conversation, Message, MessagePart
+from conversations.types import NewMessage, Role
+from lcmsite.importing.history import History
 from tests.conversations.real_data import DATA, needs_data
+from tests.factories import a_conversation, a_store
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
 
+CALLS = ["[tool_call Read] {}", "[tool_call Read] {}", "PORT = 5433", "PORT = 5434"]
 # What each file shows: its sessions with their texts on the active path, in order.
 SHOWN = {
     "OpenCode": {"ses_1": ["Which port?", "It is 5433."]},
@@ -25,12 +29,20 @@ SHOWN = {
     "Gemini CLI, lines": {"gem-2": ["Which port?", "5433."]},
     "ChatGPT": {"gpt-1": ["Which port?", "It is 5433."]},
     "Claude.ai": {"cai-1": ["Which port?", "It is 5433."]},
+    "Claude.ai, branches": {"cai-2": ["Which port?", "It is 5432.", "Are you sure?"]},
     "SWE-agent": {"boats": ["You are a programmer.", "Which port?", "Look.\n```\ncat a.py\n```", "PORT = 5433"]},
     "Claude Code": {"cc-1": ["Which port?", "5433."]},
+    "Claude Code, rewound": {"cc-2": ["Which port?", *CALLS, "In a.py.", "It is 5433.", "", "Leave it.", "It stays."]},
     "Codex": {"codex-1": ["Which port?", ""]},
     "pi": {"pi-1": ["Which port?", "It is 5433."]},
 }
-OFF_THE_PATH = {"Gemini CLI, lines": ["5432."], "ChatGPT": ["It is 5432.", "Are you sure?"], "pi": ["It is 5432."]}
+OFF_THE_PATH = {
+    "Gemini CLI, lines": ["5432."],
+    "ChatGPT": ["It is 5432.", "Are you sure?"],
+    "Claude.ai, branches": ["It is 5433."],
+    "Claude Code, rewound": ["Change it.", "It is 1."],
+    "pi": ["It is 5432."],
+}
 
 
 @pytest.fixture
@@ -94,7 +106,13 @@ def readers_of(content: bytes) -> list[str]:
 
 @pytest.mark.parametrize("program", files.FILES)
 def test_a_file_is_taken_for_its_own_programs_alone(program):
-    names = {"Claude Code": "claude_code", "Codex": "codex", "Gemini CLI, lines": "Gemini CLI"}
+    names = {
+        "Claude.ai, branches": "Claude.ai",
+        "Claude Code": "claude_code",
+        "Claude Code, rewound": "claude_code",
+        "Codex": "codex",
+        "Gemini CLI, lines": "Gemini CLI",
+    }
 
     assert readers_of(files.FILES[program][1]) == [names.get(program, program)]
 
@@ -168,6 +186,19 @@ def test_a_tree_that_has_grown_goes_on_at_its_branch(imported):
     assert (texts_of(conversation), texts_of(conversation, on_path=False)) == (path, ["It is 5433."])
 
 
+def test_a_picture_of_chatgpt_is_kept_as_its_pointer(imported):
+    shown = copy.deepcopy(files.CHATGPT)
+    pointer = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1", "width": 8, "height": 8}
+    content = {"content_type": "multimodal_text", "parts": [pointer, "Which port?"]}
+    shown[0]["mapping"]["u1"]["message"]["content"] = content
+
+    imported("conversations.json", json.dumps(shown).encode())
+
+    [part] = MessagePart.objects.filter(part_type="file").select_related("message")
+    assert (part.file_mime, part.file_url, part.metadata["chatgpt"]) == ("image/*", "sediment://file_1", pointer)
+    assert part.message.content == "Which port?"
+
+
 def test_the_history_of_aider_is_the_session_of_its_directory(imported, tmp_path):
     imported(*files.FILES["aider"])
 
@@ -180,6 +211,47 @@ def test_the_history_of_aider_is_the_session_of_its_directory(imported, tmp_path
         ("assistant", "It is 5433:\n\n```python\nPORT = 5433\n```"),
         ("tool", "Tokens: 2k sent, 100 received."),
     ]
+
+
+def test_the_summary_of_a_compaction_is_kept_as_that(imported):
+    imported(*files.FILES["Claude Code, rewound"])
+
+    [part] = MessagePart.objects.filter(part_type="compaction").select_related("message")
+    assert (part.message.role, part.text_content) == ("assistant", "The port is 5433.")
+
+
+def test_a_line_that_was_read_into_another_message_before_is_not_stored_again(imported, tmp_path):
+    content = files.lines_of([files.claude_code_line("c1", None, "The port is 5433.", isCompactSummary=True)])
+    (tmp_path / "cc-2.jsonl").write_bytes(content)
+    [entry] = History(path=tmp_path / "cc-2.jsonl").entries()
+    before = NewMessage(Role.USER, "The port is 5433.", idempotency_key=entry.key)
+    conversation = a_conversation(session_id="cc-2")
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[before])
+
+    [report] = imported("cc-2.jsonl", content)["conversations"]
+
+    assert (report["conversation_id"], report["stored_before"]) == (conversation.conversation_id, 1)
+
+
+@pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
+def test_an_output_in_a_file_of_its_session_is_the_result(imported, tmp_path, name, is_followed):
+    folder = tmp_path / "cc-2" / "tool-results"
+    folder.mkdir(parents=True)
+    (tmp_path / "other.txt").write_text("Of another.")
+    (folder / "t1.txt").write_bytes(b"PORT = 5433\r\n")
+    (folder / "link.txt").symlink_to(tmp_path / "other.txt")
+    shown = (
+        f"<persisted-output>\nOutput too large (34.3KB). Full output saved to: /home/ada/.claude/projects/-boats/cc-2/"
+        f"tool-results/{name}\n\nPreview (first 2KB):\nPORT\n...\n</persisted-output>"
+    )
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": shown, "is_error": False}]
+    line = files.claude_code_line("r1", None, result)
+
+    imported("cc-2.jsonl", files.lines_of([line]))
+
+    output = MessagePart.objects.get().tool_output
+    assert output == ("PORT = 5433\r\n" if is_followed else shown)
+    assert json.loads(lcm("export", "cc-2", "--format", "claude-code").out) == line
 
 
 def test_a_rollout_may_be_packed_with_zstandard(imported):

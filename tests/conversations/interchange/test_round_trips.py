@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 from conversations.formats import TRANSCRIPTS, transcript_of
 from conversations.formats.neutral import from_neutral, to_neutral
 from conversations.types import PartRecord, PartType, Role
-from tests.conversations.interchange.forms import AT, PICTURE, READ, WRITE, an_answer, comes_back, of_blocks, round_trip
+from tests.conversations.interchange.forms import (
+    ANTHROPIC_CALL,
+    AT,
+    CLAUDE_CODE_LINE,
+    PICTURE,
+    READ,
+    WRITE,
+    an_answer,
+    comes_back,
+    of_blocks,
+    round_trip,
+)
 from tests.conversations.real_data import DATA, conversation_files, needs_data, original_files, rows_of
 from tests.conversations.records import as_stored
 from tests.conversations.strategies import json_of
@@ -285,6 +296,9 @@ def test_a_real_conversation_comes_back_from_the_store_key_for_key():
         ("anthropic", {"role": "assistant", "content": "It is 5433."}),
         ("codex", {"timestamp": AT, "type": "response_item", "payload": {"role": "user", "content": "Which port?"}}),
         ("pi", {"type": "message", "timestamp": AT, "message": {"role": "user", "content": "Which port?"}}),
+        ("claude_code", CLAUDE_CODE_LINE),
+        ("claude_code", CLAUDE_CODE_LINE | {"isCompactSummary": True}),
+        ("claude_code", CLAUDE_CODE_LINE | {"isCompactSummary": True, "message": of_blocks(ANTHROPIC_CALL)}),
     ],
 )
 def test_a_message_on_which_compaction_made_a_note_comes_back_as_it_came(form, row):
