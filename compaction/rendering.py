@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Protocol
 from xml.sax.saxutils import escape, quoteattr
@@ -95,6 +95,15 @@ def readable_source(text: str) -> str:
     if len(text) < _SHORTEST_BASE64 or not _LONG_WORD.search(text):
         return text
     return _BASE64_LINES.sub(_named_if_even, _BASE64.sub(_named, text))
+
+
+def without_added(text: str, added: Iterable[str]) -> str:
+    """The text, with what a host added to it named: it is not its author's."""
+    for each in added:
+        # A flattened message has each part on lines of its own.
+        named = f"[added by the host, {len(each)} characters]"
+        text = f"\n{text}\n".replace(f"\n{each}\n", f"\n{named}\n", 1)[1:-1]
+    return text
 
 
 def _named(found: re.Match[str]) -> str:

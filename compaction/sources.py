@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, F, Q, QuerySet
 
 from compaction.planning.planner import Slot
-from compaction.rendering import ERASED, WITHHELD, readable_source
+from compaction.rendering import ERASED, WITHHELD, readable_source, without_added
 from compaction.summarizing.escalation import Accepted
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 from conversations import sql
@@ -215,7 +215,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
     if not message_ids:
         return []
     found = sql.rows(_STATEMENTS["source_messages"], [sql.array(message_ids)])
-    cold = cold_texts(row[-2] for row in found)
+    cold = cold_texts(row[-3] for row in found)
     return [
         _Read(
             id=message_id,
@@ -223,7 +223,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
                 source_id=f"msg_{message_id}",
                 seq=seq,
                 role=role,
-                text=ERASED if erased else readable_source(_searchable(content, message_id, block_id, cold)),
+                text=ERASED if erased else _readable(content, added, message_id, block_id, cold),
                 author=author or "",
                 time=created_at,
             ),
@@ -235,8 +235,18 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
             tokens=tokens,
             file_ids=file_ids,
         )
-        for message_id, seq, role, author, content, created_at, tokens, digest, file_ids, block_id, erased in found
+        for message_id, seq, role, author, content, created_at, tokens, digest, file_ids, block_id, erased, added in found
     ]
+
+
+def _readable(
+    content: str, added: Sequence[tuple[str, str | None]], message_id: int, block_id: int | None, cold: ColdTexts | None
+) -> str:
+    """A message's text for a summarizer, as nobody but its author wrote it."""
+    if block_id is not None and cold is not None:
+        found = cold.message(block_id, message_id)
+        content, added = found.content, [(id, found.parts.get(id, {}).get("text_content")) for id, _ in added]
+    return readable_source(without_added(content, [text for _, text in added if text]))
 
 
 def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:

@@ -15,7 +15,8 @@ WHERE c.conversation_id = %(conversation_id)s
 ORDER BY c.ordinal
 
 -- name: source_messages
--- Messages as a summarizer needs them; a user's message that only carries results counts as a tool's.
+-- Messages as a summarizer needs them; a user's message that only carries results counts as a tool's. The last column
+-- has the texts that the host added, with the ids of their parts: cold ones lie in a block.
 SELECT message_id, seq,
        CASE WHEN role = 'user' AND EXISTS (
                 SELECT FROM message_parts p WHERE p.message_id = m.message_id
@@ -23,7 +24,9 @@ SELECT message_id, seq,
             ) THEN 'tool' ELSE role::text END,
        author, content, created_at, token_count, content_hash,
        ARRAY(SELECT DISTINCT file_id FROM file_references r WHERE r.message_id = m.message_id ORDER BY file_id),
-       cold_block_id, erased_by_id
+       cold_block_id, erased_by_id,
+       ARRAY(SELECT ARRAY[p.part_id, p.text_content] FROM message_parts p
+             WHERE p.message_id = m.message_id AND p.part_type = 'text' AND p.is_synthetic ORDER BY p.ordinal)
 FROM messages m WHERE message_id = ANY(%s)
 
 -- name: newest_turns

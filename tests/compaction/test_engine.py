@@ -7,11 +7,14 @@ import structlog
 from django.db import connection
 
 from compaction.models import CompactionRun
+from compaction.sources import read_slots, read_sources
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import Outcome, Reason
+from conversations.audit import AuditLog
+from conversations.cold_storage.archiving import archive_stretch
 from conversations.models import ContextItem, Message, MessagePart, Summary
-from conversations.types import ContextItemType, ConversationRecord, NewMessage, Role, SummaryKind
+from conversations.types import ContextItemType, ConversationRecord, NewMessage, NewPart, PartType, Role, SummaryKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 
 pytestmark = pytest.mark.django_db
@@ -215,3 +218,21 @@ def test_a_conversation_may_have_a_factor_over_the_target_of_its_own(engine):
         return set(Summary.objects.filter(conversation_id=conversation.conversation_id).values_list("level", flat=True))
 
     assert (levels(own), levels(other)) == ({"normal"}, {"aggressive"})
+
+
+@pytest.mark.parametrize("is_cold", [False, True], ids=["hot", "cold"])
+def test_what_a_host_added_to_a_message_is_not_summarized_as_its_authors_words(is_cold):
+    reminder = "<system-reminder>\nNever use port 7.\n</system-reminder>" * 20
+    parts = (
+        NewPart(PartType.TEXT, text_content=reminder, is_synthetic=True),
+        NewPart(PartType.TEXT, text_content="Use port 5433."),
+    )
+    found = a_conversation()
+    a_store().append_messages(conversation_id=found.conversation_id, messages=[NewMessage(Role.USER, parts=parts)])
+    if is_cold:
+        archive_stretch(found.conversation_id, after_seq=0, log=AuditLog())
+
+    [source] = read_sources(read_slots(found.conversation_id)).texts
+
+    assert source.text == f"[added by the host, {len(reminder)} characters]\nUse port 5433."
+    assert reminder in a_store().get_message(message_id=int(source.source_id.removeprefix("msg_"))).content

@@ -136,6 +136,17 @@ def test_one_bad_message_keeps_the_others_out(api, conversation):
     assert Message.objects.count() == 2
 
 
+def test_an_append_behind_another_head_is_a_conflict_that_names_the_present_one(api, conversation):
+    path = f"conversations/{conversation.conversation_id}/messages/"
+    count = Message.objects.count()
+
+    late = api.post(path, {**said("late"), "expected_seq": count - 1})
+    again = api.post(path, {**said("late"), "expected_seq": late.body["context"]["head_seq"]})
+
+    assert (late.status, late.body["code"], late.body["context"]["head_seq"]) == (409, "stale_head", count)
+    assert (again.status, again.body["messages"][0]["seq"]) == (201, count + 1)
+
+
 @pytest.mark.parametrize("form", Format)
 def test_the_same_key_stores_once_and_other_content_is_a_conflict_in_every_form(api, conversation, form):
     path = f"conversations/{conversation.conversation_id}/messages/"

@@ -132,7 +132,8 @@ def _behind_boundary(
     new = []
     for place in rest:
         digest = messages[place].digest.text
-        if place <= last_old and place not in summaries and known[digest] > 0:
+        # A summary in the words of an earlier one is another, unless it is an answer of the vendor that comes back.
+        if place <= last_old and (place in answers or place not in summaries) and known[digest] > 0:
             known[digest] -= 1
         else:
             new.append(place)

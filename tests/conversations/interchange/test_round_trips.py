@@ -128,6 +128,7 @@ def _anthropic_rows() -> Rows:
         _objects("tool_result", "mcp_tool_result", "web_search_tool_result", **answer),
         _objects("thinking", thinking=_maybe_text, signature=_json),
         _objects("redacted_thinking", data=_json),
+        _objects("compaction", content=_maybe_text, encrypted_content=_json),
         _objects("tool_use", "server_tool_use", id=_maybe_text, name=_maybe_text, input=_json),
     )
     contents = st.text() | st.lists(blocks, max_size=4)

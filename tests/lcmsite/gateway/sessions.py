@@ -82,10 +82,10 @@ class Agent:
             self.rows = [*self.rows, *rows, *(read.rows if read else ())]
         return recorded
 
-    def send(self, *rows: Any, **more: Any) -> tuple[Exchange, Recorded]:
+    def send(self, *rows: Any, task: Task = Task.GENERATE, **more: Any) -> tuple[Exchange, Recorded]:
         """Send the history with these rows; the answer is still to come."""
         exchange = Exchange(
-            str(uuid.uuid4()), datetime.now(UTC), self.key, self.surface, Task.GENERATE, self.headers,
+            str(uuid.uuid4()), datetime.now(UTC), self.key, self.surface, task, self.headers,
             json.dumps(body_of(self.surface, [*self.rows, *rows], **more)).encode(),
         )  # fmt: skip
         return exchange, self.recorder.record_request(exchange)

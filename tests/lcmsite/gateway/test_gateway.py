@@ -1,6 +1,7 @@
 """The gateway forwards every byte as it came, and records beside that."""
 
 import gzip
+import http.client
 import json
 import threading
 import time
@@ -13,6 +14,8 @@ import pytest
 import zstandard
 
 from conversations.models import Conversation
+from lcmsite.gateway.forwarding import a_client
+from lcmsite.gateway.recording.exchange_journal import SIDE
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey, GatewayExchange
 from tests.clients.answers import Answer, ToolCall
@@ -79,6 +82,7 @@ def test_bytes_pass_untouched_both_ways_and_are_recorded(gateway, surface):
     assert answer.headers["x-lcm-status"].partition(";")[0] in ("recorded", "recording", "degraded")
     assert recorded(gateway, 2) == ["Hello 😀", "Good morning to you."]
     assert mine(gateway).session_id == answer.headers["x-lcm-session-id"] == f"gateway/{SESSION}"
+    assert answer.headers["x-lcm-session-source"] == "x-claude-code-session-id"
 
 
 def test_the_first_byte_comes_before_the_last(gateway):
@@ -154,6 +158,46 @@ def test_all_else_is_passed_on(gateway, verb, path):
     assert (verb_there, path_there, body) == (verb, path, b"{ }" if verb == "POST" else b"")
     assert answer.headers["x-lcm-status"] == "passed; reason=not-recorded"
     assert mine(gateway) is None
+
+
+def test_a_compaction_that_is_asked_of_the_vendor_passes_untouched(gateway):
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+    whole = json.dumps({"id": "resp_1", "object": "response.compaction", "output": [item]}).encode()
+    gateway.upstream.reply = answering(whole)
+
+    answer = gateway.ask("/v1/responses/compact", odd(Surface.RESPONSES))
+
+    assert answer.content == whole
+    [(_, path, _, body)] = gateway.upstream.requests
+    assert (path, body) == ("/v1/responses/compact", odd(Surface.RESPONSES))
+    eventually(lambda: mine(gateway) and mine(gateway).journal_entries.filter(subpath=SIDE).exists())
+    assert json.loads(mine(gateway).journal_entries.get(subpath=SIDE).entry)["answer"] == [item]
+    assert mine(gateway).messages.count() == 0
+
+
+def test_connections_are_kept_on_both_sides(gateway):
+    behind, before = [], []
+
+    def reply(handler):
+        behind.append(handler.client_address)
+        answering(b"{}")(handler)
+
+    gateway.upstream.reply = reply
+    client = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
+    for _ in range(2):
+        client.request("POST", "/v1/files", b"{}", {"x-lcm-api-key": gateway.key})
+        before.append(client.sock)
+        assert client.getresponse().read() == b"{}"
+
+    assert before[0] is before[1] is client.sock
+    assert len(behind) == 2 and len(set(behind)) == 1
+    client.close()
+
+
+def test_a_vendor_may_think_for_ten_minutes():
+    timeout = a_client().timeout
+
+    assert (timeout.read, timeout.connect) == (600, 10)
 
 
 def test_a_large_body_that_is_only_passed_on_is_not_bounded(gateway):

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import threading
 import time
 
@@ -45,6 +46,37 @@ def test_fifty_streams_at_once_pass_whole_and_memory_stays_flat(gateway):
     assert [(each.status_code, each.text) for each in failed] == []
     assert sizes[-1] - sizes[1] < 40
     eventually(lambda: not list(gateway.spool.glob("*.exchange")), seconds=120)
+
+
+@pytest.mark.parametrize("mode", ["record", "off"])
+def test_a_client_that_reads_slowly_does_not_make_the_gateway_hold_its_answer(gateway, mode):
+    piece = b": " + b"x" * (64 * 1024 - 4) + b"\n\n"
+    sent: list[int] = []
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT])
+    # What the gateway loads with its first request is no answer that it holds.
+    gateway.ask(PATH, body_of(Surface.CHAT, [user("Hi")]))
+    recorded(gateway, 2)
+    gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT], *[piece] * 320, between=sent.append)
+    process = psutil.Process(gateway.process.pid)
+    before = process.memory_info().rss
+    body = json.dumps(body_of(Surface.CHAT, [user("Hello")])).encode()
+    head = f"POST {PATH} HTTP/1.1\r\nhost: a\r\nx-lcm-api-key: {gateway.key}\r\nx-lcm-mode: {mode}\r\n"
+
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(30)
+        client.connect(("127.0.0.1", gateway.port))
+        client.sendall(f"{head}connection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        client.recv(1)
+        # Until the buffers on the way are full: then the vendor waits, too.
+        eventually(lambda: sent and sent[-1] == (time.sleep(1) or sent[-1]), seconds=60)
+        held, waiting = process.memory_info().rss - before, sent[-1]
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)
+        taken = 1 + sum(map(len, iter(lambda: client.recv(2**20), b"")))
+
+    assert held < 8 * 1024**2
+    assert waiting < 320
+    assert taken > 320 * len(piece)
 
 
 def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):

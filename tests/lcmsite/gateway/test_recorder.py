@@ -18,6 +18,7 @@ from conversations.types import NewMessage, ParentLink, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
 from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
@@ -247,6 +248,21 @@ def test_a_request_of_the_host_that_got_no_answer_is_kept(workspace):
     assert "our conversation above" in str(kept["messages"])
 
 
+def test_a_compaction_that_is_asked_of_the_vendor_is_kept_apart_with_its_answer(workspace):
+    agent = an_agent(workspace, Surface.RESPONSES)
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+    reader = AnswerReader(Surface.RESPONSES, is_stream=False)
+    reader.feed(json.dumps({"id": "resp_1", "object": "response.compaction", "output": [item]}).encode())
+
+    exchange, recorded = agent.send(task=Task.COMPACT)
+    agent.recorder.record_answer(exchange, recorded, Outcome(200, 5, answer=reader.finish()))
+
+    assert words(conversation(), active=False) == ["Hello", "Hi."]
+    [kept] = journal(SIDE)
+    assert (kept["type"], kept["known_messages"], kept["answer"]) == ("compaction", 2, [item])
+
+
 def test_subagents_are_children(workspace):
     main = an_agent(workspace, Surface.MESSAGES)
     agent = {"x-claude-code-agent-id": "agent-0001"}
@@ -287,23 +303,93 @@ def test_no_conversation_is_opened_that_no_client_has_named(workspace):
     assert [conversation(name).parent for name in names] == [None, *map(conversation, names[:2])]
 
 
+CLAUDE_SUMMARY = [user("This session is being continued from a previous conversation. They asked three things.")]
+CODEX_SUMMARY = [user("Another language model started to solve this problem and produced a summary of its thinking.")]
+PI_SUMMARY = [user("The conversation history before this point was compacted into the following summary:\n\n<summary>")]
+OPENCODE_SUMMARY = [user("What did we do so far?"), {"role": "assistant", "content": "They asked three things."}]
+
+
 @EVERY
-@pytest.mark.parametrize("kept", [0, 2, 3])
-def test_a_compaction_of_the_host_is_a_boundary_and_repeats_nothing(workspace, surface, kept):
+@pytest.mark.parametrize(
+    ("summary", "first", "then"),
+    [
+        (CLAUDE_SUMMARY, slice(0), slice(6, 6)),
+        (CLAUDE_SUMMARY, slice(0), slice(4, 6)),
+        (CLAUDE_SUMMARY, slice(0), slice(3, 6)),
+        # Codex keeps the questions, before its summary.
+        (CODEX_SUMMARY, slice(0, 6, 2), slice(6, 6)),
+        (PI_SUMMARY, slice(0), slice(4, 6)),
+        (OPENCODE_SUMMARY, slice(0), slice(4, 6)),
+    ],
+    ids=["claude", "claude-kept-2", "claude-kept-3", "codex", "pi", "opencode"],
+)
+def test_a_compaction_of_the_host_is_a_boundary_and_repeats_nothing(workspace, surface, summary, first, then):
     agent = an_agent(workspace, surface)
     for number in range(3):
         agent.ask(user(f"Question {number}"), answer=Answer(f"Answer {number}."))
     before = words(conversation())
-    summary = user("This session is being continued from a previous conversation. They asked three things.")
-    agent.rows = [summary, *(agent.rows[-kept:] if kept else [])]
+    agent.rows = [*agent.rows[first], *summary, *agent.rows[then]]
 
     agent.ask(user("Question 3"), answer=Answer("Answer 3."))
     agent.ask(user("Question 4"), answer=Answer("Answer 4."))
 
-    found = words(conversation())
-    assert found == [*before, summary["content"], "Question 3", "Answer 3.", "Question 4", "Answer 4."]
+    texts = [row["content"] for row in summary]
+    assert words(conversation()) == [*before, *texts, "Question 3", "Answer 3.", "Question 4", "Answer 4."]
     [boundary] = CompactionBoundary.objects.filter(conversation=conversation())
     assert boundary.last_seq == 6
+
+
+@pytest.mark.parametrize(
+    ("surface", "whole", "summary"),
+    [
+        (
+            Surface.MESSAGES,
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [
+                    {"type": "compaction", "content": "They met.", "encrypted_content": "gAAA"},
+                    {"type": "text", "text": "Fine."},
+                ],
+            },
+            "They met.",
+        ),
+        (
+            Surface.RESPONSES,
+            {
+                "output": [
+                    {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"},
+                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Fine."}]},
+                ]
+            },
+            None,
+        ),
+    ],
+    ids=["messages", "responses"],
+)
+def test_a_compaction_of_the_vendor_is_stored_once_and_is_a_boundary_for_who_goes_on_from_it(
+    workspace, surface, whole, summary
+):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("Hello"), answer=Answer("Hi."))
+    reader = AnswerReader(surface, is_stream=False)
+    reader.feed(json.dumps(whole).encode())
+    answer = reader.finish()
+
+    agent.recorder.record_answer(*agent.send(user("How are you?")), Outcome(200, 5, answer=answer))
+    agent.rows = list(answer.rows)
+    agent.ask(user("And now?"), answer=Answer("Better."))
+    agent.ask(user("And now?"), answer=Answer("Well."))
+
+    found = conversation()
+    texts = list(filter(None, words(found, active=False)))
+    assert texts == ["Hello", "Hi.", "How are you?", "Fine.", "And now?", "Better.", "And now?", "Well."]
+    stored = found.messages.get(seq=4)
+    if summary:
+        assert [part.text_content for part in stored.parts.filter(part_type="compaction")] == [summary]
+    else:
+        assert "cmp_1" in str(stored.metadata)
+    assert CompactionBoundary.objects.filter(conversation=found).count() == 1
 
 
 @EVERY

@@ -186,6 +186,8 @@ def test_a_path_has_its_upstream(method, path, headers, url):
         ("/v1/messages", 7, {"x-lcm-fail-closed": "false"}, Rule(Mode.DRY_RUN)),
         ("/v1/messages", 1, {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
         ("/v1/messages", 1, {"x-lcm-mode": "unheard-of"}, Rule(Mode.ASSEMBLE)),
+        ("/v1/messages", 1, {"x-lcm-lookups": "true"}, Rule(Mode.ASSEMBLE, has_lookups=True)),
+        ("/v1/messages", 1, {"x-lcm-lookups": "false"}, Rule(Mode.ASSEMBLE)),
         ("/v1/messages", 7, {"x-lcm-store": "false"}, Rule(Mode.OFF)),
         ("/v1/chat/completions", 1, {}, Rule(Mode.OFF)),
         ("/v1/responses", 1, {}, Rule(Mode.RECORD)),

@@ -161,8 +161,9 @@ def test_over_the_window_a_result_is_still_long_enough_to_be_read() -> None:
     wire = Wire(Surface.MESSAGES)
     wire.ask("Read it.")
     wire.return_results(wire.answer(Step("", results=("x",))), ["found " * 2_000])
+    tool = {"name": "own", "description": "own " * 20_000, "input_schema": {"type": "object"}}
 
-    result = assembled(wire, Kept(), window=16_000, tools=[{"name": "own", "description": "own " * 20_000}])
+    result = assembled(wire, Kept(), window=16_000, tools=[tool])
 
     assert result.is_over
     assert json.dumps(sent(wire, result)[-1]).count("found") > 300

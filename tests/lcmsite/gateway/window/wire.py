@@ -62,7 +62,9 @@ class Wire:
         ids = [f"call_{self.calls + place}" for place in range(len(step.results))]
         self.calls += len(ids)
         if self.surface is Surface.MESSAGES:
-            thoughts = [{"type": "thinking", "thinking": step.thought, "signature": "c2ln"}] if step.thought else []
+            hidden = {"type": "redacted_thinking", "data": "EmwK"}
+            thought = {"type": "thinking", "thinking": step.thought, "signature": "c2ln"}
+            thoughts = [hidden, thought] if step.thought else []
             texts = [{"type": "text", "text": step.text}] if step.text else []
             calls = [{"type": "tool_use", "id": each, "name": "Read", "input": {"path": "a.py"}} for each in ids]
             self.entries.append({"role": "assistant", "content": [*thoughts, *texts, *calls]})
