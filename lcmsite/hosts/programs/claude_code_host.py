@@ -116,7 +116,7 @@ class ClaudeCode(TranscriptHost):
 
 
 def _is_in_cursor() -> bool:
-    """Whether Cursor runs this hook: it does so with those of Claude Code beside its own."""
+    """Whether Cursor runs this hook, as it does beside its own."""
     return "CURSOR_VERSION" in os.environ
 
 
