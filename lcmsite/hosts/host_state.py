@@ -72,6 +72,13 @@ def note(host: str, **values: Any) -> None:
     write(host, "activity.json", row)
 
 
+def forget_event(host: str) -> None:
+    """Forget the last event of a host: another one shows whether its hooks run."""
+    row = read(host, "activity.json")
+    if row.pop("event", None):
+        write(host, "activity.json", row)
+
+
 def forget(host: str, name: str) -> None:
     path_of(host, name).unlink(missing_ok=True)
 

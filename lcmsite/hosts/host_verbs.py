@@ -107,6 +107,9 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     # With the key, and on what the host has written while the person read the change.
     changes = [] if arguments.plugin else changes_for(host, place)
     make(host, changes)
+    if any(change.is_change and f" hook {host.name}".encode() in (change.after or b"") for change in changes):
+        # Hosts that trust hooks trust them as they were.
+        host_state.forget_event(host.name)
     return _report(host, changes, made=True, next=host.after_connecting(place))
 
 

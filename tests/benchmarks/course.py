@@ -18,6 +18,7 @@ from tests.benchmarks import (
     beside,
     checking,
     compaction,
+    host_hook,
     http,
     http_reading,
     ingest,
@@ -42,6 +43,7 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = (), passages: int = 10_00
         "check": checking.checked,
         "vectors": lambda _: vectors.searched(passages),
         "gateway": lambda _: through_gateway.through_gateway(),
+        "hook": lambda _: host_hook.hooked(),
         "memory": lambda _: resident.resident(),
     }
     names = only or list(chapters)

@@ -25,6 +25,7 @@ from tests.lcmsite.gateway.upstream import Upstream, streaming
 from tests.lcmsite.operating import free_port
 
 REQUESTS, STREAMS, TURNS = 150, 50, 20
+ROUNDS = 3
 # A session of Claude Code: 150 kB, 24 tools, 100 messages, and two more with each request.
 LONG_TURNS, LONG_WORDS, TOOLS = 100, 180, 24
 WARM_UP = 10
@@ -42,16 +43,25 @@ def through_gateway() -> list[Line]:
             upstream.reply = streaming(*[EVENT] * 40, b"data: [DONE]\n\n", between=lambda _: time.sleep(0.05))
             at_once(ours, key)
             before = process.memory_info().rss
-            bare_at_once, ours_at_once = at_once(bare, key), at_once(ours, key)
-            for _ in range(3):
-                at_once(ours, key)
+            rounds = [(at_once(bare, key), at_once(ours, key)) for _ in range(ROUNDS)]
             grown = (process.memory_info().rss - before) / 1024**2
+    bare_at_once, ours_at_once = map(statistics.median, zip(*rounds, strict=True))
     many = f"gateway first byte, {STREAMS} streams at once, p50"
     return [
         *lines_of("gateway", found),
         *lines_of("gateway, requests as of Claude Code", long),
         Line("21", many, floor=1000 * bare_at_once, ours=1000 * ours_at_once, unit="ms"),
-        Line("21", f"gateway grows over {3 * STREAMS} more streams", ours=grown, unit="MB", goal=at_most(20, " MB")),
+        # On one processor they are served in turn: before the first byte of the median one, those of half of them.
+        Line(
+            "21",
+            f"gateway, {STREAMS} streams at once: own cost of each before the first byte",
+            ours=1000 * (ours_at_once - bare_at_once) / (STREAMS / 2),
+            unit="ms",
+            goal=at_most(10, " ms"),
+        ),
+        Line(
+            "21", f"gateway grows over {ROUNDS * STREAMS} more streams", ours=grown, unit="MB", goal=at_most(20, " MB")
+        ),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -305,6 +306,18 @@ def test_after_its_compaction_claude_code_is_given_what_it_has_cut(served):
     assert host.answer(event("Stop")) == ""
 
 
+def test_cursor_gets_nothing_from_hooks_of_claude_code_as_it_has_its_own(served, monkeypatch):
+    a_long_session()
+    host = host_named("claude-code")
+    compacted, stopped = event("SessionStart", source="compact"), event("Stop", transcript_path="/home/ada/t.jsonl")
+    alone = host.answer(compacted), host.entries(stopped)
+
+    monkeypatch.setenv("CURSOR_VERSION", "2.0")
+
+    assert all(alone)
+    assert (host.answer(compacted), host.entries(stopped)) == ("", [])
+
+
 def test_codex_is_given_it_once_with_the_prompt_after_its_compaction(served):
     a_long_session()
     host = host_named("codex")
@@ -398,7 +411,12 @@ def test_a_session_begins_with_what_is_known_of_its_project(served, host):
     assert elsewhere == ""
 
 
-def test_doctor_says_what_is_alive_and_what_to_do(served):
+def test_doctor_says_what_is_alive_and_what_to_do(served, home, monkeypatch):
+    program = home / "bin/codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho codex-cli 7.8.9\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     connect_to("codex")
     spool.add({"host": "codex", "do": "import", "file": "/t.jsonl"})
     host_state.note("claude-code", event="Stop")
@@ -407,10 +425,29 @@ def test_doctor_says_what_is_alive_and_what_to_do(served):
     found = {each["host"]: each for each in shown.json["items"]}
 
     assert (shown.exit_code, found["codex"]["alive"], found["pi"].get("alive")) == (1, False, None)
+    assert (found["codex"]["found"], found["codex"]["version"]) == (True, "codex-cli 7.8.9")
     assert found["claude-code"]["connected"] and found["claude-code"]["lcm_answers"]
     assert found["claude-code"]["last_event"].endswith("Stop")
     assert (found["codex"]["lcm_answers"], found["codex"]["pending"]) == (False, 1)
     assert "lcm up" in found["codex"]["advice"] and "/hooks" in found["codex"]["advice"]
+
+
+@pytest.mark.django_db
+def test_doctor_asks_for_trust_again_when_hooks_were_written_anew(home):
+    a_workspace()
+
+    def advice() -> str:
+        return str(lcm("--json", "doctor", "codex").json["items"][0]["advice"])
+
+    assert lcm("connect", "codex", "--yes").exit_code == 0
+    at_first = advice()
+    host_state.note("codex", event="Stop")
+    trusted = advice()
+    hooks = home / ".codex/hooks.json"
+    hooks.write_text(hooks.read_text().replace("hook codex", "hook nobody"))
+    assert lcm("connect", "codex", "--yes").exit_code == 0
+
+    assert ["/hooks" in each for each in (at_first, trusted, advice())] == [True, False, True]
 
 
 def test_doctor_says_that_the_key_is_refused_and_what_failed_last(served):

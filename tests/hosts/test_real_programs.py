@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,13 +34,18 @@ def at_work(command: str) -> ToolCall:
 
 def claude(home: Path, vendor: Vendor, *words: str) -> dict[str, object]:
     """One headless session, or one more turn of it; its result."""
+    return claude_events(home, vendor, *words)[-1]
+
+
+def claude_events(home: Path, vendor: Vendor, *words: str, **settings: str) -> list[dict[str, Any]]:
+    """All events of it, from what it has found at its start to its result."""
     (home / "boats").mkdir(exist_ok=True)
     ran = subprocess.run(
         [
             agent_program("claude"),
             "-p",
             *words,
-            *("--output-format", "json", "--allowedTools", "Bash,Task,mcp__lcm__lcm_grep"),
+            *("--verbose", "--output-format", "stream-json", "--allowedTools", "Bash,Task,mcp__lcm__lcm_grep"),
         ],
         env=environment_of(
             home,
@@ -46,6 +53,7 @@ def claude(home: Path, vendor: Vendor, *words: str) -> dict[str, object]:
             ANTHROPIC_API_KEY="x",
             DISABLE_TELEMETRY="1",
             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+            **settings,
         ),
         cwd=home / "boats",
         stdin=subprocess.DEVNULL,
@@ -54,7 +62,7 @@ def claude(home: Path, vendor: Vendor, *words: str) -> dict[str, object]:
         timeout=180,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    return json.loads(ran.stdout)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def test_claude_code_is_recorded_recalls_after_its_compaction_and_is_let_go(site, tmp_path):
@@ -122,7 +130,7 @@ def test_without_lcm_claude_code_notices_nothing_and_the_spool_is_replayed(site,
     assert [message["content"] for message in site.messages(session)] == ["Which port?", "It is 5433."]
 
 
-def test_the_plugin_of_claude_code_records_as_well(site, tmp_path):
+def test_the_plugin_of_claude_code_records_as_well_and_brings_tools_commands_and_a_skill(site, tmp_path):
     program = agent_program("claude")
     plugins = Path(__file__).parents[2] / "clients/plugins"
     assert site.lcm(tmp_path, "connect", "claude-code", "--yes", "--plugin").returncode == 0
@@ -131,8 +139,16 @@ def test_the_plugin_of_claude_code_records_as_well(site, tmp_path):
         subprocess.run([program, "plugin", *words], env=environ, check=True, capture_output=True, timeout=120)
 
     with Vendor(Answer("It is 5433.")) as vendor:
-        session = str(claude(tmp_path, vendor, "Which port?")["session_id"])
-        site.wait_for(session, "Which port?", "It is 5433.")
+        events = claude_events(tmp_path, vendor, "Which port?", **site.settings)
+        site.wait_for(events[-1]["session_id"], "Which port?", "It is 5433.")
+    # It waits for servers, as a session does not.
+    environ |= {"MCP_TIMEOUT": "60000", **site.settings}
+    listed = subprocess.run([program, "mcp", "list"], env=environ, capture_output=True, text=True, timeout=120).stdout
+
+    [found] = [each for each in events if each.get("subtype") == "init"]
+    assert [each["name"] for each in found["mcp_servers"]] == ["plugin:lcm:lcm"]
+    assert re.search("plugin:lcm:lcm: lcm mcp - .*Connected", listed), listed
+    assert {"lcm:find", "lcm:status"} <= set(found["slash_commands"]) and "lcm:lcm-lookup" in found["skills"]
 
 
 def codex(home: Path, *words: str) -> None:
@@ -174,7 +190,7 @@ def test_codex_is_recorded_and_is_let_go(site, tmp_path):
     [rollout] = (tmp_path / ".codex/sessions").rglob("rollout-*.jsonl")
     session = rollout.stem[-36:]
     site.wait_for(session, "Which port has the harbour?", "harbour port 5433", "It is 5433.")
-    assert "lcm_grep" in tools or "mcp" in tools
+    assert "lcm_grep" in tools
     assert site.lcm(tmp_path, "disconnect", "codex", "--yes").returncode == 0
     assert config.read_text() == own
     assert not (tmp_path / ".codex/hooks.json").exists()

@@ -5,13 +5,16 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 
 import pytest
 
+from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import (
+    PROJECT,
     EmbeddedDatabase,
     Site,
     a_queue,
@@ -20,6 +23,8 @@ from tests.lcmsite.operating import (
     end,
     eventually,
     free_port,
+    is_gateway,
+    own_environment,
     process_of,
     processes_of,
     until_ready,
@@ -27,10 +32,11 @@ from tests.lcmsite.operating import (
 
 
 @pytest.mark.thorough
-def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data_dir, port, mcp_port):
-    running = up(LCM_MCP_PORT=str(mcp_port))
+def test_site_agents_and_gateway_are_served_and_no_process_is_left_after_ctrl_c(up, data_dir, port, mcp_port):
+    gateway_port = free_port()
+    running = up(LCM_MCP_PORT=str(mcp_port), LCM_GATEWAY_PORT=str(gateway_port))
     said = until_ready(running)
-    eventually(lambda: agents_are_served(mcp_port))
+    eventually(lambda: agents_are_served(mcp_port) and is_gateway(gateway_port))
     ready = json.loads(Site(port).text("readyz"))
 
     running.send_signal(signal.SIGINT)
@@ -38,9 +44,32 @@ def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data
 
     assert f"http://127.0.0.1:{port}" in said
     assert f"http://127.0.0.1:{mcp_port}/mcp" in said
+    assert f"as a gateway to models at http://127.0.0.1:{gateway_port}." in said
     assert ready == {"status": "ready", "missing": []}
     assert running.returncode == 0, errors
     assert processes_of(data_dir) == []
+
+
+@pytest.mark.thorough
+def test_the_gateway_is_served_alone(data_dir):
+    port = free_port()
+    words = ["manage.py", "lcm", "gateway", "--port", str(port)]
+    environ = own_environment(LCM_DATA_DIR=str(data_dir))
+    # As in a terminal: a shell has programs in the background ignore it.
+    running = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=PROJECT,
+        env=environ,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        eventually(lambda: is_gateway(port))
+    finally:
+        running.send_signal(signal.SIGINT)
+        status = running.wait(timeout=60)
+
+    assert status == INTERRUPTED_EXIT_CODE
+    assert process_of(data_dir, " gateway ") is None
 
 
 @pytest.mark.thorough

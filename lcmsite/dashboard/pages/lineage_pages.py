@@ -120,7 +120,10 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
         as_of_run=given.get("run") or None,
         resolution=resolution(width),
     )
-    drawn = picture(window, width=width)
+    # Where the head was at an earlier moment is not shown.
+    is_branched = window.conversation.moves and window.as_of_run is None
+    branches = visit.ask("lcm_branches", conversation_id=conversation_id) if is_branched else []
+    drawn = picture(window, width=width, branches=branches)
     page = {"workspace": visit.workspace.name, "conversation_id": conversation_id}
     runs = [run.run_id for run in window.runs]
     shown = sorted([*(each for each in window.summaries if each.active), *window.raw], key=lambda each: each.first_seq)

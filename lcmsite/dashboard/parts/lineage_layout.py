@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from conversations.store.paths import Branch
 from lcmsite.dashboard.parts.lineage_shapes import BAND, Bar, Box, Bundle, Mark, Picture, Row, Stick, Stretch
 from retrieval.describing.window import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
@@ -40,9 +41,9 @@ def resolution(width: int) -> int:
     return max(1, int((width - LEFT - RIGHT) / TELLABLE))
 
 
-def picture(window: LineageWindow, *, width: int) -> Picture:
+def picture(window: LineageWindow, *, width: int, branches: Iterable[Branch] = ()) -> Picture:
     """The picture of a window; its width bounds the number of shapes."""
-    canvas = _Canvas(window, width)
+    canvas = _Canvas(window, width, tuple(_off_path(window, branches)))
     bars, bundles = canvas.bars()
     depths = range(canvas.deepest, -1, -1)
     return Picture(
@@ -61,20 +62,33 @@ def picture(window: LineageWindow, *, width: int) -> Picture:
         densities=tuple(canvas.densities()) if window.messages is None else (),
         raw=canvas.stretches(window.raw),
         tail=canvas.tail(),
-        gaps=canvas.stretches(gaps(window)),
+        gaps=canvas.stretches(gaps(window, canvas.off)),
+        off=canvas.stretches(canvas.off),
         boundaries=canvas.boundaries(),
         ticks=tuple(Mark(canvas.x(seq - 0.5), seq, f"{seq:,}") for seq in _ticks(window.first_seq, window.last_seq)),
         frontier=canvas.frontier(),
     )
 
 
-def gaps(window: LineageWindow) -> Iterator[MessageSpan]:
-    """Ranges of messages that the active context misses; there should be none."""
+def _off_path(window: LineageWindow, branches: Iterable[Branch]) -> Iterator[MessageSpan]:
+    """Ranges of the window's messages that are not on the path to the head."""
+    for each in branches:
+        first = max(each.first_seq, each.active_to_seq + 1, window.first_seq)
+        last = min(each.last_seq, window.last_seq)
+        if first <= last:
+            yield MessageSpan(first, last)
+
+
+def gaps(window: LineageWindow, off: Iterable[MessageSpan] = ()) -> Iterator[MessageSpan]:
+    """Ranges of messages that the active context misses; there should be none.
+
+    Those in `off` are no part of it.
+    """
     if not window.message_count:
         return
     next_seq = window.first_seq
     shown = [(each.first_seq, each.last_seq) for each in window.summaries if each.active]
-    for first, last in sorted([*shown, *((span.first_seq, span.last_seq) for span in window.raw)]):
+    for first, last in sorted([*shown, *((span.first_seq, span.last_seq) for span in (*window.raw, *off))]):
         if first > next_seq:
             yield MessageSpan(next_seq, min(first - 1, window.last_seq))
         next_seq = max(next_seq, last + 1)
@@ -89,6 +103,7 @@ class _Canvas:
 
     window: LineageWindow
     width: int
+    off: tuple[MessageSpan, ...]
 
     @property
     def shown(self) -> list[WindowSummary | WindowBundle]:
@@ -227,9 +242,10 @@ class _Canvas:
             if each.active
         ]
         raw = [(span.first_seq, span.last_seq, self.bottom - BAND) for span in self.window.raw]
+        off = [(span.first_seq, span.last_seq, 0.0) for span in self.off]
         path: list[str] = []
         end = None
-        for first, last, y in _side_by_side([*_without(steps, raw), *raw]):
+        for first, last, y in _side_by_side([*_without(steps, [*raw, *off]), *raw]):
             x, width = self.span(first, last)
             # A vertical stroke where two steps touch; a gap between them stays open.
             path.append(f"V{y:g}H{x + width:g}" if end == first - 1 else f"M{x:g} {y:g}H{x + width:g}")

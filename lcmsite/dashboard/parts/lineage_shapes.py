@@ -97,6 +97,8 @@ class Picture:
     raw: tuple[Stretch, ...]
     tail: Stretch | None
     gaps: tuple[Stretch, ...]
+    # Off the active path.
+    off: tuple[Stretch, ...]
     boundaries: tuple[Mark, ...]
     ticks: tuple[Mark, ...]
     frontier: str

@@ -93,11 +93,10 @@ class ClaudeCode(TranscriptHost):
         return f"LCM holds {count:,} message{'' if count == 1 else 's'}{waiting}"
 
     def entries(self, event: Event) -> list[dict[str, Any]]:
-        # Cursor runs hooks of Claude Code, too, and has its own.
-        return [] if "CURSOR_VERSION" in os.environ else super().entries(event)
+        return [] if _is_in_cursor() else super().entries(event)
 
     def answer(self, event: Event) -> str:
-        if event.get("hook_event_name") != "SessionStart" or event.get("source") == "resume":
+        if event.get("hook_event_name") != "SessionStart" or event.get("source") == "resume" or _is_in_cursor():
             # A resumed session is shown as it was, with what LCM gave it then.
             return ""
         has_past = event.get("source") == "compact"
@@ -114,6 +113,11 @@ class ClaudeCode(TranscriptHost):
         if not text:
             return ""
         return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
+
+
+def _is_in_cursor() -> bool:
+    """Whether Cursor runs this hook, as it does beside its own."""
+    return "CURSOR_VERSION" in os.environ
 
 
 HOST = ClaudeCode()

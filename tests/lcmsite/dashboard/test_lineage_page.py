@@ -8,8 +8,12 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from compaction.engine import CompactionEngine
+from compaction.hosts.branching import Branches
+from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation
+from tests.factories import a_conversation, a_store
+from tests.lcmsite.dashboard.test_questions import MOST_OF_A_LINEAGE
+from tests.statements import counted_statements
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 SMALL = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 60, "condensed_target_tokens": 90, "fresh_tail_count": 4}
@@ -48,6 +52,22 @@ def test_a_window_is_drawn_anew_without_the_page(reader, path):
     assert "<html" not in answer
     assert 'data-from="10" data-to="30"' in answer
     assert answer.count('class="stick') == 21
+
+
+def test_what_a_moved_head_left_is_marked_as_off_the_active_path(reader, path, conversation_id):
+    Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=98)
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "On another branch.")])
+
+    with counted_statements() as sent:
+        page = " ".join(reader.get(path).content.decode().split())
+    of_the_left = reader.get(f"{path}window/?from=95&to=99").content.decode()
+    of_the_path = reader.get(f"{path}window/?from=10&to=30").content.decode()
+
+    assert "Messages 99 to 100: off the active path</title>" in page
+    assert re.search(r"Off the active path: <a href=\S+seq=99\S+>messages 99 to 100</a>", page)
+    assert "are unreachable" not in page
+    assert "Messages 99 to 99: off the active path" in of_the_left and "off the active path" not in of_the_path
+    assert len(sent) <= MOST_OF_A_LINEAGE
 
 
 def test_the_picture_can_be_kept_as_a_file(reader, path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.clients.answers import Answer
 from tests.clients.forty_turns import ScriptedModel, Turn, forty_turns
 from tests.clients.vendor import Vendor
 from tests.flows.processes import wait_until
-from tests.lcmsite.gateway.agents import test_claude_code, test_codex
+from tests.lcmsite.gateway.agents import test_claude_code, test_codex, test_opencode_and_pi
 from tests.lcmsite.gateway.agents.conftest import Lcm, check_record
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -27,24 +28,33 @@ SLOWLY = Answer("".join(f"Sentence {each} of an answer. " for each in range(40))
 HOSTS = {
     "claude": (Surface.MESSAGES, test_claude_code.claude_code, test_claude_code.takes),
     "codex": (Surface.RESPONSES, test_codex.codex, test_codex.takes),
+    "opencode": (Surface.CHAT, test_opencode_and_pi.opencode, test_opencode_and_pi.takes),
+    "pi": (Surface.CHAT, test_opencode_and_pi.pi, test_opencode_and_pi.takes),
 }
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path, host):
     surface, program, takes = HOSTS[host]
-    hands = test_claude_code.hands_in(tmp_path / "project") if host == "claude" else test_codex.HANDS
+    agent = program(lcm, tmp_path)
+    match host:
+        case "claude":
+            hands = test_claude_code.hands_in(tmp_path / "project")
+        case "codex":
+            hands = test_codex.HANDS
+        case _:
+            hands = test_opencode_and_pi.hands_of(agent)
     turns = {turn.name: turn for turn in forty_turns(hands)}
     turns["slowly"] = Turn("slowly", "Tell me slowly.", (SLOWLY,))
     model = ScriptedModel(list(turns.values()))
-    agent = program(lcm, tmp_path)
 
     def go_on(*names: str) -> None:
         for name in names:
             assert takes(agent, turns[name]) == turns[name].done, name
 
-    with Vendor(model) as vendor:
+    with Vendor(model) as vendor, ExitStack() as at_end:
         lcm.behind.aim(vendor.url)
+        at_end.callback(agent.end)
         agent.start()
         go_on("1", "2")
 
@@ -63,7 +73,6 @@ def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path
         lcm.to_database.cut()
         with_full_disk(lcm, lambda: go_on("11", "16", "17"))
         go_on("18")
-        agent.end()
     lcm.settle()
 
     check_record(lcm, surface, model)
