@@ -225,17 +225,17 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
                 role=role,
                 text=ERASED if erased else _readable(content, added, message_id, block_id, cold),
                 author=author or "",
-                time=created_at,
+                time=time,
             ),
             hash=digest.hex(),
             first_seq=seq,
             last_seq=seq,
-            earliest_at=created_at,
-            latest_at=created_at,
+            earliest_at=time,
+            latest_at=time,
             tokens=tokens,
             file_ids=file_ids,
         )
-        for message_id, seq, role, author, content, created_at, tokens, digest, file_ids, block_id, erased, added in found
+        for message_id, seq, role, author, content, time, tokens, digest, file_ids, block_id, erased, added in found
     ]
 
 
