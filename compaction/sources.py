@@ -242,7 +242,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
 def _readable(
     content: str, added: Sequence[tuple[str, str | None]], message_id: int, block_id: int | None, cold: ColdTexts | None
 ) -> str:
-    """A message's text for a summarizer, as nobody but its author wrote it."""
+    """A message's text for a summarizer, without what a host added to it."""
     if block_id is not None and cold is not None:
         found = cold.message(block_id, message_id)
         content, added = found.content, [(id, found.parts.get(id, {}).get("text_content")) for id, _ in added]
