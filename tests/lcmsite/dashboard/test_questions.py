@@ -34,7 +34,9 @@ MOST_OF_A_FILE = MOST + 1
 # as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
 MOST_OF_A_SEARCH = 14
 # Everything about a name: a search by recency, one without the aspect if nothing has it, and one by relevance.
-MOST_OF_ABOUT = 20
+# Each asks for the statistics of lexemes where there was no ANALYZE yet.
+MOST_OF_ABOUT = 22
+A_SEARCH_WITHOUT_STATISTICS = 1
 # The packed texts of a cold history are one statement more.
 MOST_OF_COLD = MOST + 1
 WHO_AND_WHERE = 2
@@ -67,9 +69,6 @@ def asked_by(client: Client, addresses: Iterable[tuple[str, str]], *, as_parts: 
     asked = {}
     for _, address in addresses:
         asked[address] = statements_of(client, address, headers)
-        if asked[address] > MOST:
-            # The server's own ANALYZE may have come between: what is cached of a search is read again after it.
-            asked[address] = min(asked[address], statements_of(client, address, headers))
     assert all(count >= 2 for count in asked.values()), "who asks is asked for"
     return asked
 
@@ -93,7 +92,9 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
         if "/context/?query=" in address:
             return MOST_OF_A_SEARCH
         if "/about/?" in address:
-            return MOST_OF_ABOUT
+            return MOST_OF_ABOUT + (most == MOST_OF_COLD)
+        if "/search/?" in address:
+            return most + A_SEARCH_WITHOUT_STATISTICS
         if "/files/file_" in address:
             return MOST_OF_A_FILE
         # A session is opened down to its summaries and messages, with their parts.

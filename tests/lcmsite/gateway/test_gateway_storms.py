@@ -108,5 +108,7 @@ def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):
 
     eventually(lambda: not list(gateway.spool.glob("*.exchange")), seconds=60)
     recorded(gateway, 2)
-    found = [words(each) for each in type(mine(gateway)).objects.filter(workspace=mine(gateway).workspace)]
-    assert sorted(found) == [["One", "Good morning to you."], ["Zero", "Spooled."]]
+    conversations = type(mine(gateway)).objects.filter(workspace=mine(gateway).workspace)
+    said = [["One", "Good morning to you."], ["Zero", "Spooled."]]
+    # What was asked again is recorded behind its answer.
+    eventually(lambda: sorted(words(each) for each in conversations.all()) == said, seconds=60)

@@ -98,7 +98,7 @@ class Lcm:
         """Wait until all that passed is recorded."""
         passed = sum(each.method == "POST" for each in self.behind.passed) - self.killed
         recorded = GatewayExchange.objects.filter(workspace_id=self.workspace_id, milliseconds__isnull=False)
-        eventually(lambda: recorded.count() >= passed and not list(self.spool.glob("*.exchange")), seconds=60)
+        eventually(lambda: recorded.count() >= passed and not list(self.spool.glob("*.exchange")), seconds=180)
 
 
 def check_record(lcm: Lcm, surface: Surface, model: ScriptedModel) -> Kept:
