@@ -29,7 +29,6 @@ HOSTS = {
     "claude": (Surface.MESSAGES, test_claude_code.claude_code, test_claude_code.takes),
     "codex": (Surface.RESPONSES, test_codex.codex, test_codex.takes),
     "opencode": (Surface.CHAT, test_opencode_and_pi.opencode, test_opencode_and_pi.takes),
-    "pi": (Surface.CHAT, test_opencode_and_pi.pi, test_opencode_and_pi.takes),
 }
 
 
