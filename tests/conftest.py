@@ -46,8 +46,9 @@ LONG = (
 # What is made once for several files: a site to open in a browser, the loaded SDKs of the vendors.
 TOGETHER = ("tests/browser/", "tests/retrieval/test_formats", "tests/lcmsite/gateway/window/")
 
-# Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
-hypothesis.settings.register_profile("quick", max_examples=15, deadline=None)
+# The default run tries the same examples each time, so that it fails for whoever broke something; other ones each time
+# are tried with ARGS="--hypothesis-profile=thorough". No time is asserted, that of an example neither.
+hypothesis.settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
 hypothesis.settings.load_profile("quick")
 
