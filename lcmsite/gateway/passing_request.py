@@ -301,7 +301,7 @@ async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyn
     """Wait for the work; cancel it when the client goes."""
 
     async def disconnected() -> None:
-        # Until then, whoever reads the body notices it.
+        # While the body is still being read, its reader gets the message that the client has gone.
         await received.wait()
         while (await receive())["type"] == "http.request":
             pass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,7 +54,7 @@ class FilePlan(NamedTuple):
     edits: list[Edit]
 
 
-class Host:
+class Host(ABC):
     """A program that people run agents with."""
 
     # As on the command line, as people know it, and the program itself.
@@ -63,9 +64,9 @@ class Host:
     # Whether LCM has a plugin for it, which brings the hooks and the tools.
     has_plugin = False
 
+    @abstractmethod
     def files(self, place: Place) -> list[FilePlan]:
         """What `lcm connect` writes, by file."""
-        raise NotImplementedError
 
     def is_here(self, place: Place) -> bool:
         """Whether the host has been used by this person."""

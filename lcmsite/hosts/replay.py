@@ -22,7 +22,7 @@ from lcmsite.importing.importer import Importer
 from lcmsite.importing.resume_check import HistoryChanged
 from lcmsite.types import KeyScope
 
-# What fails unexpectedly so often is tried by hand alone.
+# An entry that has failed unexpectedly so often is tried again only when somebody runs `lcm hook replay`.
 MOST_ATTEMPTS = 5
 # Neither time nor another key makes it possible; all else stays in the spool.
 _HOPELESS = (Invalid, NotFound, HistoryChanged)
@@ -39,16 +39,16 @@ class ReplayReport:
 
 
 def replay(lock: int | None = None) -> ReplayReport:
-    """Do what is in the spool, until nothing new is; one process at a time.
+    """Do the entries of the spool until there are no new ones; one process at a time.
 
-    `lock`: that of the spool, if whoever started this process has taken it, as hooks do. What has failed unexpectedly
-    too often is passed over then.
+    `lock` is the number of the file that locks the spool, where the process that started this one holds the lock, as
+    hooks do. Then entries that have failed unexpectedly `MOST_ATTEMPTS` times are passed over.
     """
     most_attempts = math.inf if lock is None else MOST_ATTEMPTS
     report = ReplayReport()
     tried: set[tuple[str, float]] = set()
     while True:
-        # Once more without the lock: what was left meanwhile, nobody else has taken up.
+        # Once more after the lock was given back: hooks that found it taken have left entries to this process.
         fresh = [
             (name, entry)
             for name, entry in spool.entries()

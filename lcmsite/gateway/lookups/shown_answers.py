@@ -7,6 +7,7 @@ are numbered on. The end of an answer is held until it is known that no other fo
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 @dataclass
-class ShownAnswer:
+class ShownAnswer(ABC):
     """The answer of one API as the agent sees it; a subclass for each API."""
 
     hidden_names: Collection[str]
@@ -35,9 +36,9 @@ class ShownAnswer:
     # Whether the stream of chat completions has said that it ends.
     is_done: bool = False
 
+    @abstractmethod
     def take(self, event: Event, raw: bytes) -> bytes:
         """What the agent gets of an event now."""
-        raise NotImplementedError
 
     def go_on(self, tokens_out: int | None) -> None:
         """Another answer of the model follows."""
@@ -47,13 +48,13 @@ class ShownAnswer:
         self.places.clear()
         self.end.clear()
 
+    @abstractmethod
     def finish(self, *, is_only_hidden: bool) -> bytes:
         """The end of the answer; its last calls may have been hidden ones only."""
-        raise NotImplementedError
 
+    @abstractmethod
     def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
         """One body out of those of the model's answers."""
-        raise NotImplementedError
 
     def place(self, number: int) -> int:
         """Where the agent sees what has this number in the model's answer."""
