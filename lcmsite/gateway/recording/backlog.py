@@ -1,7 +1,7 @@
 """Exchanges that wait to be recorded, on disk or in memory, and their replay.
 
-Each session is replayed in its order. What the database takes too long over is put off with its session, and the
-others go on; what it does not take for a long time, while it takes others, is put aside.
+Each session is replayed in its order. An exchange that times out is retried later, with its session; other sessions go
+on. One that keeps failing while others succeed is moved to `rejected`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 # Kept in memory where neither database nor disk takes anything.
 MOST_IN_MEMORY = 64 * 1024**2
-# What took too long is tried again after so long, each time after twice as long, so often at most.
-PUT_OFF_SECONDS = (4.0, 300.0)
+# Seconds until the first retry, and between retries at most: each delay is twice the one before.
+BACKOFF_SECONDS = (4.0, 300.0)
 MOST_ATTEMPTS = 10
 
 
 @dataclass
-class PutOff:
-    """An exchange that the database took too long over."""
+class Backoff:
+    """An exchange that is to be retried."""
 
-    # How many others it had taken then.
+    # How many others had been recorded at the last attempt.
     recorded: int
-    # Attempts between which it has taken another.
+    # Attempts between which another was recorded.
     attempts: int = 0
     until: float = 0.0
 
@@ -60,7 +60,7 @@ class Backlog:
     # How many exchanges of a lane wait, here or on their way here.
     waiting: Counts[str] = field(default_factory=Counts)
     in_memory: deque[tuple[str, datetime, bytes]] = field(default_factory=deque)
-    put_off: dict[str, PutOff] = field(default_factory=dict)
+    backoffs: dict[str, Backoff] = field(default_factory=dict)
     # Exchanges that the database has taken, here or at once.
     recorded: int = 0
 
@@ -109,29 +109,30 @@ class Backlog:
             del self.waiting[lane]
 
     async def replay(self) -> float | None:
-        """Record what waits, oldest first; the seconds until what is put off is due.
+        """Record what waits, oldest first; the seconds until the next retry is due.
 
         Raises while the database is away, or the disk.
         """
-        # The lanes that are put off, and until when.
+        # The lanes of exchanges that are retried later, and when.
         lanes: dict[str, float] = {}
         for path in await asyncio.to_thread(self.spool.in_order):
-            lane, off = lane_in(path), self.put_off.get(path.name)
+            lane, off = lane_in(path), self.backoffs.get(path.name)
             if off is not None and off.until > time.monotonic():
                 lanes.setdefault(lane, off.until)
             if lane in lanes:
                 continue
             is_recorded = await self.in_thread(partial(_replayed_file, path))
             if is_recorded is None and not self._is_given_up(path):
-                lanes[lane] = self.put_off[path.name].until
+                lanes[lane] = self.backoffs[path.name].until
                 continue
-            await asyncio.to_thread(path.unlink if is_recorded else partial(self.spool.reject, path))
+            leave = partial(path.unlink, missing_ok=True) if is_recorded else partial(self.spool.reject, path)
+            await asyncio.to_thread(leave)
             self._done(lane, is_recorded=bool(is_recorded))
-            self.put_off.pop(path.name, None)
+            self.backoffs.pop(path.name, None)
         for lane, received_at, data in list(self.in_memory):
             is_recorded = None if lane in lanes else await self.in_thread(partial(_replayed, data))
             if is_recorded is None:
-                lanes.setdefault(lane, time.monotonic() + PUT_OFF_SECONDS[0])
+                lanes.setdefault(lane, time.monotonic() + BACKOFF_SECONDS[0])
                 continue
             self.in_memory.remove((lane, received_at, data))
             self._done(lane, is_recorded=is_recorded)
@@ -147,12 +148,12 @@ class Backlog:
         self.release(lane)
 
     def _is_given_up(self, path: Path) -> bool:
-        """Put an exchange off that took too long; whether it has been too often."""
-        off = self.put_off.setdefault(path.name, PutOff(recorded=self.recorded))
+        """Plan another attempt of an exchange; whether it has failed too often."""
+        off = self.backoffs.setdefault(path.name, Backoff(recorded=self.recorded))
         # While the database takes none, it is not the exchange's fault.
         off.attempts += self.recorded > off.recorded
         off.recorded = self.recorded
-        off.until = time.monotonic() + min(PUT_OFF_SECONDS[0] * 2**off.attempts, PUT_OFF_SECONDS[1])
+        off.until = time.monotonic() + min(BACKOFF_SECONDS[0] * 2**off.attempts, BACKOFF_SECONDS[1])
         if off.attempts >= MOST_ATTEMPTS:
             logger.error("gateway_exchange_rejected", code="timeout")
         return off.attempts >= MOST_ATTEMPTS
@@ -166,7 +167,13 @@ def recorder_of(exchange: Exchange) -> Recorder:
 
 
 def _replayed_file(path: Path) -> bool | None:
-    return _replayed(path.read_bytes())
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        # As one that another user has written: those behind it do not wait for it.
+        logger.error("gateway_spool_unreadable", reason=type(error).__name__)
+        return None
+    return _replayed(data)
 
 
 def _replayed(data: bytes) -> bool | None:
@@ -180,7 +187,7 @@ def _replayed(data: bytes) -> bool | None:
         if is_outage(error):
             raise
         if problem.retryable:
-            logger.info("gateway_replay_put_off", code=problem.code)
+            logger.info("gateway_replay_retried_later", code=problem.code)
             return None
         logger.error("gateway_exchange_rejected", code=problem.code, exc_info=error)
         return False

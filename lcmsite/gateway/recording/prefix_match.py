@@ -110,10 +110,10 @@ def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | 
 def is_begun_alike(message: WireMessage, text: str) -> bool:
     """Whether one is the beginning of the other.
 
-    Agents keep as much of an answer as they got.
+    Agents keep as much of an answer as they got. An answer without text is like no other.
     """
     one, other = _bare(message), "".join(text.split())
-    return bool(one) and (other.startswith(one) or one.startswith(other))
+    return bool(one and other) and (other.startswith(one) or one.startswith(other))
 
 
 def _bare(message: WireMessage) -> str:

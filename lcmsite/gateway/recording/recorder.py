@@ -274,9 +274,12 @@ class Recorder:
         if not new:
             return chain, known.get(keys[-1])
         head = conversation.head_seq
-        has_gone_on = not answer.is_complete and head != recorded.seq
-        if has_gone_on and (kept := self._kept_of(conversation, recorded.seq, messages[-1])) is not None:
-            return chain, kept
+        # Something else was recorded before this answer, and the agent is there.
+        has_gone_on = head != recorded.seq and (not answer.is_complete or self._is_late(conversation, exchange))
+        if has_gone_on and not answer.is_complete:
+            kept = self._kept_of(conversation, recorded.seq, messages[-1])
+            if kept is not None:
+                return chain, kept
         if len(new) == len(messages):
             self._move_head(conversation, recorded.seq, reason="gateway: answered anew")
         seq, _ = self._append(conversation, new)

@@ -32,11 +32,11 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 THREADS = 4
-# The database has so long for a request, and for an answer; then the exchange is spooled.
-PATIENCE_SECONDS = 6.0
+# Then the recording of a request, or of an answer, is given up, and the exchange is spooled.
+DATABASE_TIMEOUT_SECONDS = 6.0
 # While the database is down, one attempt is made after so long, then after twice as long.
 PAUSES = (0.25, 4.0)
-# A request is sent on before it is read, as both need the interpreter's lock; a slow vendor is not waited for.
+# Parsing holds the interpreter's lock, so recording starts when the answer begins, or after so long at the latest.
 HEAD_START_SECONDS = 0.03
 SECONDS_TO_FINISH = 8.0
 
@@ -121,9 +121,11 @@ class Recordings:
             if self.is_down:
                 pending.reason = "database"
                 return None
+            forwarded_by = asyncio.get_running_loop().time() + HEAD_START_SECONDS
             async with lock:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(pending.is_forwarded.wait(), HEAD_START_SECONDS)
+                    async with asyncio.timeout_at(forwarded_by):
+                        await pending.is_forwarded.wait()
                 pending.has_begun = True
                 if self.backlog.waiting[lane] and not is_awaited:
                     pending.reason = "slow"
@@ -178,7 +180,7 @@ class Recordings:
 
     async def _attempt(self, work: Callable[[], T], pending: Pending) -> T | None:
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(DATABASE_TIMEOUT_SECONDS):
                 return await self.backlog.in_thread(work)
         except TimeoutError:
             pending.reason = "slow"
@@ -216,8 +218,10 @@ class Recordings:
     async def _replay(self) -> None:
         """Record what waits whenever there is some, and find when the database is back."""
         pause = PAUSES[0]
+        due: float | None = None
         while True:
-            await self.wake.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), due)
             self.wake.clear()
             try:
                 due = await self.backlog.replay()
@@ -234,8 +238,6 @@ class Recordings:
             pause = PAUSES[0]
             if not self.wake.is_set():
                 self.is_down = False
-            if due is not None:
-                asyncio.get_running_loop().call_later(due, self.wake.set)
 
 
 def _answers() -> None:

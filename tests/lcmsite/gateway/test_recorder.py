@@ -190,6 +190,31 @@ def test_a_request_that_is_recorded_late_gets_its_place_and_leaves_the_head_wher
 
 
 @EVERY
+def test_an_answer_that_is_recorded_late_leaves_the_head_where_it_is(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("one"), answer=Answer("A"))
+    late = agent.send(user("left"))
+    agent.ask(user("right"), answer=Answer("B"))
+
+    agent.get(*late, Answer("On the left."))
+    agent.ask(user("more"), answer=Answer("C"))
+
+    found = conversation()
+    assert words(found) == ["one", "A", "right", "B", "more", "C"]
+    assert "On the left." in words(found, active=False)
+
+
+def test_what_came_of_an_answer_is_kept_beside_a_retry_that_began_with_a_thought(workspace):
+    agent = an_agent(workspace, Surface.RESPONSES)
+    broken = agent.send(user("Tell me"))
+    agent.ask(user("Tell me"), answer=Answer("A whole answer.", thinking="Hm."))
+
+    agent.get(*broken, Answer("Half of another answer that was cut off."), cut=True)
+
+    assert any("Half of another" in text for text in words(conversation(), active=False))
+
+
+@EVERY
 def test_instructions_and_tools_are_kept_once_beside_the_messages(workspace, surface):
     agent = an_agent(workspace, surface)
     name = {Surface.MESSAGES: "system", Surface.RESPONSES: "instructions"}.get(surface)

@@ -32,7 +32,7 @@ SLOW, OTHER = "slow-session", "other-session"
 def quick(monkeypatch):
     """What takes seconds takes less."""
     monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "200ms")
-    monkeypatch.setattr(backlog, "PUT_OFF_SECONDS", (0.05, 0.1))
+    monkeypatch.setattr(backlog, "BACKOFF_SECONDS", (0.05, 0.1))
     monkeypatch.setattr(backlog, "MOST_ATTEMPTS", 3)
 
 
@@ -167,7 +167,7 @@ def test_a_request_that_is_given_up_holds_up_nothing(tmp_path):
 
 def test_the_patience_with_the_database_begins_behind_those_before(tmp_path, monkeypatch):
     agents = Agents(tmp_path)
-    monkeypatch.setattr(recordings, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(recordings, "DATABASE_TIMEOUT_SECONDS", 1.0)
     lock = agents.recordings.lanes[agents.exchange(OTHER, "").lane] = asyncio.Lock()
 
     async def story():
@@ -179,6 +179,34 @@ def test_the_patience_with_the_database_begins_behind_those_before(tmp_path, mon
     agents.run(story)
 
     assert words(conversation(f"gateway/{OTHER}")) == ["Hello", "Hi."]
+
+
+def test_requests_without_a_session_that_wait_for_slow_vendors_do_not_wait_for_each_other(tmp_path, monkeypatch):
+    agents = Agents(tmp_path)
+    monkeypatch.setattr(recordings, "HEAD_START_SECONDS", 2.0)
+
+    async def story():
+        begun = [agents.recordings.begin(agents.exchange(OTHER, str(number))) for number in range(20)]
+        async with asyncio.timeout(30):
+            assert all([await each.task for each in begun])
+
+    agents.run(story)
+
+
+def test_a_file_of_the_spool_that_cannot_be_read_holds_up_no_other(tmp_path):
+    agents = Agents(tmp_path)
+    unreadable = agents.spool / "00000000000000000001-a-ffff.exchange"
+    unreadable.mkdir(parents=True)
+
+    async def story():
+        agents.recordings.is_down = True
+        assert not await agents.ask(OTHER, "Hello")
+        agents.recordings.is_down = False
+        await until(lambda: agents.recordings.backlog.recorded == 1)
+
+    agents.run(story)
+
+    assert words(conversation(f"gateway/{OTHER}")) == ["Hello", "Hi."] and unreadable.exists()
 
 
 def test_a_key_is_looked_up_while_exchanges_wait(tmp_path, settings):
