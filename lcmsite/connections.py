@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import psycopg
@@ -15,6 +16,7 @@ from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
+T = TypeVar("T")
 # Whoever starts LCM wants an answer now, also when a server swallows every packet.
 SECONDS_FOR_AN_ANSWER = 3
 
@@ -113,3 +115,11 @@ def _place(url: str) -> str:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return unquote(f"{parts.hostname}{port}" if parts.hostname else parts.path)
+
+
+def without_connections(work: Callable[[], T]) -> T:
+    """Do work in a thread that serves no request, and close its connections."""
+    try:
+        return work()
+    finally:
+        connections.close_all()

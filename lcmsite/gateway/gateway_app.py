@@ -6,20 +6,22 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx2
 import structlog
 from cachetools import TTLCache
 from django.conf import settings
-from django.db import connections
 
 from conversations.errors import NotFound, Unauthenticated, Unavailable
 from lcmsite.access.keys import LONGEST_KEY, PREFIX, Caller, caller_of_hash, hash_of_key
 from lcmsite.catalogue.problems import INTERNAL, problem_of
+from lcmsite.connections import without_connections
 from lcmsite.gateway.forwarding import Header, a_client
 from lcmsite.gateway.own_errors import refusal
 from lcmsite.gateway.passing_request import SLOW_SECONDS, PassingRequest
+from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
 from lcmsite.gateway.upstreams import Route, Routes, rules_in, upstreams_in
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
@@ -29,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 # A key that was never valid here is looked up for so long.
 UNKNOWN_KEY_SECONDS = 3.0
-# When that was not possible, unknown keys are taken unexamined for so long.
+# After a look-up that failed, unknown keys are accepted without one for so long.
 PAUSE_SECONDS = 1.0
 # A key that was valid is taken for so long while the database does not answer.
 KEY_CACHED_SECONDS = 3600
@@ -66,7 +68,11 @@ class Gateway:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        await self.recordings.start()
+        try:
+            await self.recordings.start()
+        except SpoolInUse as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.recordings.stop()
@@ -124,15 +130,18 @@ class Gateway:
     async def _caller(self, key_hash: bytes) -> Caller | None:
         """The holder of a key, looked up or cached.
 
-        While the database does not answer, a key that was valid is taken; another one is examined when the exchange is
-        recorded.
+        While the database does not answer, a key that was valid within the hour is accepted; any other is checked when
+        the exchange is recorded.
         """
         known = self.callers.get(key_hash)
-        if self.recordings.is_down if known is not None else time.monotonic() < self.looked_up_from:
+        if known is not None and self.recordings.is_down:
             return known
+        if known is None and time.monotonic() < self.looked_up_from:
+            return None
         try:
             async with asyncio.timeout(UNKNOWN_KEY_SECONDS if known is None else SLOW_SECONDS):
-                caller = await asyncio.get_running_loop().run_in_executor(self.threads, _known, key_hash)
+                look_up = partial(without_connections, partial(caller_of_hash, key_hash))
+                caller = await asyncio.get_running_loop().run_in_executor(self.threads, look_up)
         except TimeoutError:
             return self._not_looked_up(known)
         except Exception as error:
@@ -167,10 +176,3 @@ def _key_hash(route: Route, headers: dict[str, str]) -> bytes:
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
         raise Unauthenticated("Send LCM's key as the header x-lcm-api-key, or in the path: /k/lcm_.../v1/...")
     return hash_of_key(key)
-
-
-def _known(key_hash: bytes) -> Caller:
-    try:
-        return caller_of_hash(key_hash)
-    finally:
-        connections.close_all()

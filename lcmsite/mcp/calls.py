@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import structlog
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import connections
 from mcp_types import CallToolResult, TextContent
 
 from lcmsite.access.keys import Caller
@@ -26,6 +25,7 @@ from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
+from lcmsite.connections import without_connections
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
@@ -74,7 +74,7 @@ class CallRunner:
         before = CLIENT.set(client)
         self.at_work.add(call)
         try:
-            return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+            return await sync_to_async(without_connections, thread_sensitive=False, executor=self.threads)(work)
         except asyncio.CancelledError:
             # The client has disconnected, or cancelled the call; the thread goes on until it is told.
             client.set()
@@ -160,11 +160,3 @@ def _answered(result: Any, *, is_structured: bool) -> CallToolResult:
 
 def _refused(problem: Problem) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=as_bytes(problem.as_json()).decode())], is_error=True)
-
-
-def _tidily(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    finally:
-        # There is no request whose end would do this.
-        connections.close_all()

@@ -7,6 +7,7 @@ on. One that keeps failing while others succeed is moved to `rejected`.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter as Counts
 from collections import deque
@@ -19,10 +20,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
-from django.db import connections
 
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.catalogue.problems import problem_of
+from lcmsite.connections import without_connections
 from lcmsite.gateway.recording.exchange import Exchange, parsed
 from lcmsite.gateway.recording.exchange_spool import Spool, lane_in
 from lcmsite.gateway.recording.recorder import Recorder
@@ -63,9 +64,12 @@ class Backlog:
     backoffs: dict[str, Backoff] = field(default_factory=dict)
     # Exchanges that the database has taken, here or at once.
     recorded: int = 0
+    # A file that is locked while this process has the spool.
+    claim: int | None = None
 
     async def open(self) -> None:
-        """Find what was left by an earlier process."""
+        """Find what was left by an earlier process; SpoolInUse if another one has the spool."""
+        self.claim = await asyncio.to_thread(self.spool.claim)
         await asyncio.to_thread(self.spool.open)
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
 
@@ -88,6 +92,8 @@ class Backlog:
         """Keep what is in memory in the spool, now that this process ends."""
         while self.in_memory:
             self.keep_now(*self.in_memory.popleft())
+        if self.claim is not None:
+            os.close(self.claim)
 
     def keep_now(self, lane: str, received_at: datetime, data: bytes) -> None:
         """Keep an exchange of a process that ends; what cannot be kept is lost."""
@@ -140,7 +146,7 @@ class Backlog:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run the work in a thread, without a database connection left in it."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, _tidily, work)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, without_connections, work)
 
     def _done(self, lane: str, *, is_recorded: bool) -> None:
         self.recorded += is_recorded
@@ -192,10 +198,3 @@ def _replayed(data: bytes) -> bool | None:
         logger.error("gateway_exchange_rejected", code=problem.code, exc_info=error)
         return False
     return True
-
-
-def _tidily(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    finally:
-        connections.close_all()

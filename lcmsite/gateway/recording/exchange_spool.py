@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import time
@@ -14,16 +15,26 @@ from typing import Self
 
 import structlog
 
+from conversations.errors import Conflict
+
 logger = structlog.get_logger(__name__)
 
 _ENDING, _UNFINISHED = ".exchange", ".part"
 # What no attempt can record is put aside for so long, and as much as may wait beside it; then the oldest of it goes.
 _REJECTED = "rejected"
 REJECTED_SECONDS = 30 * 24 * 3600
+# A gateway that ends gives the spool back within this time.
+SECONDS_TO_CLAIM = 10.0
 
 
 class SpoolFull(OSError):
     """The spool has as much as it may have."""
+
+
+class SpoolInUse(Conflict):
+    """Another gateway has the spool."""
+
+    code = "spool_in_use"
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,31 @@ class Spool:
     @classmethod
     def below(cls, data_directory: Path, *, most_bytes: int) -> Self:
         return cls(data_directory / "gateway" / "spool", most_bytes)
+
+    def claim(self) -> int | None:
+        """Claim the spool for one process; SpoolInUse if another gateway keeps it.
+
+        Returns a locked file, to be closed at the end; None if the disk takes none.
+        """
+        try:
+            self.directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.directory.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as refusal:
+            logger.warning("gateway_spool_not_claimed", reason=type(refusal).__name__)
+            return None
+        until = time.monotonic() + SECONDS_TO_CLAIM
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() > until:
+                    os.close(lock)
+                    raise SpoolInUse(
+                        f"Another gateway uses {self.directory}: end it, or give this one its own LCM_DATA_DIR."
+                    ) from None
+                time.sleep(0.1)
+            else:
+                return lock
 
     def open(self) -> None:
         """Put aside what a process that was killed has written in part."""

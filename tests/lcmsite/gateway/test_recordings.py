@@ -15,8 +15,9 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from lcmsite.access.keys import hash_of_key
 from lcmsite.gateway.gateway_app import Gateway
-from lcmsite.gateway.recording import backlog, recorder, recordings
+from lcmsite.gateway.recording import backlog, exchange_spool, recorder, recordings
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
 from lcmsite.gateway.surfaces import Surface, Task
 from tests.clients.answers import Answer
@@ -191,6 +192,18 @@ def test_requests_without_a_session_that_wait_for_slow_vendors_do_not_wait_for_e
             assert all([await each.task for each in begun])
 
     agents.run(story)
+
+
+def test_two_gateways_never_use_one_spool(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange_spool, "SECONDS_TO_CLAIM", 0.2)
+    agents = Agents(tmp_path)
+
+    async def story():
+        with pytest.raises(SpoolInUse, match="LCM_DATA_DIR"):
+            await Recordings.in_directory(tmp_path, most_bytes=1024**2).start()
+
+    agents.run(story)
+    Agents(tmp_path).run(lambda: asyncio.sleep(0))
 
 
 def test_a_file_of_the_spool_that_cannot_be_read_holds_up_no_other(tmp_path):
