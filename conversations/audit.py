@@ -28,6 +28,7 @@ class Act(StrEnum):
     UNDO_REPAIR = "undo_repair"
     QUARANTINE = "quarantine"
     RELEASE = "release"
+    READ_QUARANTINED = "read_quarantined"
     IMPORT_LEDGER = "import_ledger"
     CHANGE_CONVERSATION = "change_conversation"
     MOVE_HEAD = "move_head"

@@ -83,17 +83,24 @@ class Quarantines(Scoped):
         held.refresh_from_db()
         return record_of(QuarantineRecord, held)
 
+    @transaction.atomic
     def read_quarantined(self, *, id: str) -> QuarantinedText:
         """Read what a quarantine withholds from everybody else, as it is stored.
 
         That is a quarantined message, summary, part or file, or a summary that carries the words of one. A part comes
-        with its message, a file with its first lines. Raises NotFound, and Conflict for what is not withheld.
+        with its message, a file with its first lines. The audit log names who has read it. Raises NotFound, and Conflict
+        for what is not withheld.
         """
         conversation_id = self._conversation_of(id)
         if id.startswith("part_"):
             id = f"msg_{MessagePart.objects.values_list('message_id', flat=True).get(pk=id)}"
         if id not in withheld_items(conversation_id):
             raise Conflict(f"{id} is not quarantined: `lcm describe {id}` shows it.", code="not_quarantined")
+        text = self._withheld_text(id, conversation_id)
+        AuditLog(self.scope).record(Act.READ_QUARANTINED, conversation_id=conversation_id, target=id)
+        return text
+
+    def _withheld_text(self, id: str, conversation_id: int) -> QuarantinedText:
         if id.startswith("msg_"):
             [message] = messages_of([int(id.removeprefix("msg_"))])
             return QuarantinedText(id, conversation_id, message.content, message=message)

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 
 from compaction.history.session_history import SessionHistory
+from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
 from conversations.models import FileReference
@@ -204,6 +205,8 @@ def test_an_admin_reads_what_is_withheld_on_purpose(held):
     assert agent.get(f"items/{held.id}/quarantine/").status == 403
     assert api.get(f"items/msg_{held.message_id - 1}/quarantine/").body["code"] == "not_quarantined"
     assert not [each.tool for each in CATALOGUE if each.method == "read_quarantined" and each.agent_tool]
+    acts = AuditLog(held.scope).list_acts(act=Act.READ_QUARANTINED)
+    assert {act.target for act in acts} == set(read) and len(acts) == 5
 
 
 def test_a_released_message_is_read_again(held):
