@@ -52,7 +52,7 @@ _RESULT = "anthropic_result"
 # On the text of a document: it is written as one again.
 _DOCUMENT = "anthropic_document"
 # On a compaction that this API has made: no other can be sent to it.
-_COMPACTED = "anthropic_compaction"
+COMPACTED = "anthropic_compaction"
 ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)}
 _CALL, _ANSWER, _COMPACTION = "tool_use", "tool_result", "compaction"
 # A thought, and the keys that its model must get back.
@@ -118,7 +118,7 @@ def _parts(block: Fields) -> list[NewPart]:
     elif kind in _SIGNED:
         part = NewPart(PartType.REASONING, text_content=block.text("thinking"))
     elif kind == _COMPACTION:
-        part = NewPart(PartType.COMPACTION, text_content=block.text("content"), metadata={_COMPACTED: True})
+        part = NewPart(PartType.COMPACTION, text_content=block.text("content"), metadata={COMPACTED: True})
     elif kind.endswith(_CALL):
         part = a_call(block.text("id"), block.text("name"), block.values.get("input"))
     elif kind in _ATTACHED:
@@ -216,7 +216,7 @@ def _block(part: NewPart) -> dict[str, Any]:
         }  # fmt: skip
         kind = "image" if (part.file_mime or "").startswith("image/") else "document"
         block = {"type": kind, "source": source} | ({"title": part.file_name} if part.file_name else {})
-    elif mark(part, _COMPACTED) is True:
+    elif mark(part, COMPACTED) is True:
         block = {"type": _COMPACTION, "content": part.text_content}
     elif mark(part, _DOCUMENT) is True:
         source = {"type": "text", "media_type": "text/plain", "data": part.text_content}

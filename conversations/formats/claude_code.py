@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.content.flattening import flattened
-from conversations.formats.anthropic import from_anthropic, to_anthropic
-from conversations.formats.foreign_rows import Fields, as_it_came, noted, restored, split_note, timestamp_of
+from conversations.formats.anthropic import COMPACTED, from_anthropic, to_anthropic
+from conversations.formats.foreign_rows import Fields, as_it_came, mark, noted, restored, split_note, timestamp_of
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "claude_code"
@@ -80,7 +80,9 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     """Return the line that a message came as."""
     metadata, rest = split_note(record.metadata, NOTE)
     parts = as_it_came(record).parts
-    is_summary = [part.part_type for part in parts] == [PartType.COMPACTION]
+    is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]
+    # A compaction of the API is a block of its own; Claude Code's is a text of the user.
+    is_summary = is_compaction and mark(parts[0], COMPACTED) is not True
     row = _summary_row(parts[0]) if is_summary else to_anthropic(replace(record, metadata=metadata))
     return restored(_plain(record, row), rest)
 

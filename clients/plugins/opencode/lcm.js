@@ -202,7 +202,9 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
   /** The messages of a session that will not change, those before a compaction among them. */
   async function doneIn(sessionID) {
     const { data } = await client.session.messages({ path: { id: sessionID } })
-    return (data ?? []).filter(isDone)
+    // An error is no empty session, for which LCM would move back to the beginning.
+    if (!data) throw new Error("OpenCode does not give the session's messages")
+    return data.filter(isDone)
   }
 
   async function sync(sessionID) {

@@ -288,6 +288,9 @@ def test_a_real_conversation_comes_back_from_the_store_key_for_key():
     assert [to_neutral(record, session_id=session_id, first_seq=first_seq) for record in stored] == rows
 
 
+COMPACTION_OF_THE_API = {"role": "assistant", "content": [{"type": "compaction", "content": "The port is 5433."}]}
+
+
 @pytest.mark.parametrize(
     ("form", "row"),
     [
@@ -300,6 +303,7 @@ def test_a_real_conversation_comes_back_from_the_store_key_for_key():
         ("claude_code", CLAUDE_CODE_LINE),
         ("claude_code", CLAUDE_CODE_LINE | {"isCompactSummary": True}),
         ("claude_code", CLAUDE_CODE_LINE | {"isCompactSummary": True, "message": of_blocks(ANTHROPIC_CALL)}),
+        ("claude_code", CLAUDE_CODE_LINE | {"type": "assistant", "message": COMPACTION_OF_THE_API}),
     ],
 )
 def test_a_message_on_which_compaction_made_a_note_comes_back_as_it_came(form, row):
