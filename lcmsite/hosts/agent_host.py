@@ -57,7 +57,7 @@ class FilePlan(NamedTuple):
 class Host(ABC):
     """A program that people run agents with."""
 
-    # As on the command line, as people know it, and the program itself.
+    # The name on the command line, the title for people, the executable.
     name = ""
     title = ""
     program = ""
@@ -85,7 +85,7 @@ class Host(ABC):
         return True
 
     def status_line(self, event: Event) -> str:
-        """What the host shows of LCM at its edge; empty if it has no such line."""
+        """The text of the host's status line; empty if it has none."""
         return ""
 
     def answer(self, event: Event) -> str:

@@ -31,7 +31,7 @@ class FileChange:
     is_original_known: bool = True
     # What disconnecting leaves, because somebody has changed it since.
     left: tuple[str, ...] = ()
-    # With which it is written; None for that which it has.
+    # The mode to write it with; None keeps the file's own.
     mode: int | None = None
 
     @property
@@ -177,7 +177,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
 def _require_unchanged(change: FileChange) -> None:
     # A host that runs writes its files, too.
     if _bytes_of(change.path) != change.before:
-        raise Conflict(f"{change.path} was changed at this moment: try again.")
+        raise Conflict(f"{change.path} was changed while this command ran: run it again.")
 
 
 def _undone(text: str, edits: Sequence[Edit]) -> str:

@@ -18,10 +18,10 @@ from conversations.models import Conversation
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, Place
 from lcmsite.hosts.connecting import undoing
-from lcmsite.hosts.rest_client import PATIENT_SECONDS
+from lcmsite.hosts.rest_client import BACKGROUND_TIMEOUT_SECONDS
 
 _VERSION_SECONDS = 10
-# In the name of a transcript, that of its session.
+# The session id in a transcript's file name.
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -29,7 +29,7 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class HostHealth:
     """What is known of one host; `advice` is empty when all is well.
 
-    `alive` is whether what the host leaves can come to LCM; None for one that is not connected.
+    `alive` is whether the host's hooks can reach LCM with their key; None if it is not connected.
     """
 
     host: str
@@ -51,7 +51,7 @@ def examine(host: Host, place: Place) -> HostHealth:
     found = program is not None or host.is_here(place)
     connection = host_state.read(host.name, "connection.json")
     activity = host_state.read(host.name, "activity.json")
-    client = host.lcm(PATIENT_SECONDS)
+    client = host.lcm(BACKGROUND_TIMEOUT_SECONDS)
     answers = None if client is None else client.is_ready()
     is_refused = client is not None and client.refuses_key()
     pending = sum(entry["host"] == host.name for _, entry in spool.entries())

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 
 from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.agent_host import Host, host_named
-from lcmsite.hosts.rest_client import PATIENT_SECONDS
+from lcmsite.hosts.rest_client import BACKGROUND_TIMEOUT_SECONDS
 
 REPLAY = "replay"
 # Of the process that replays.
 DETACHED = "detached"
-# In place of an event: what the host shows at its edge.
+# Print the host's status line instead of an event's answer.
 STATUS_LINE = "statusline"
 # Of an event; Claude Code sends whole prompts.
 _MOST_BYTES = 32 * 1024**2
@@ -51,7 +51,7 @@ def _handled(host: Host, event: dict[str, object]) -> str:
             spool.add({"host": host.name, **entry})
     with _logged(host, "the event is not noted"):
         host_state.note(host.name, event=str(event.get("hook_event_name", "")))
-    with _logged(host, "the spool is not worked on"):
+    with _logged(host, "the replay is not started"):
         if host.replays(event) and (entries or spool.pending()[0]):
             start_replay(host.name)
     return host.answer(event)
@@ -97,9 +97,9 @@ def start_replay(name: str) -> None:
 
 
 def answered(words: list[str]) -> bool:
-    """Answer `lcm hook WORDS` without Django; False if it takes Django.
+    """Answer `lcm hook WORDS` without Django.
 
-    It does for help, and for a replay while LCM answers.
+    Returns False where Django is needed: for help, and for a replay while LCM answers.
     """
     if words[0] == REPLAY:
         return len(words) == 4 and words[1] == DETACHED and not _is_up(words[2])
@@ -111,7 +111,7 @@ def answered(words: list[str]) -> bool:
 
 def _is_up(name: str) -> bool:
     """Whether LCM answers; without a connection there is only its database to ask."""
-    client = host_named(name).lcm(PATIENT_SECONDS)
+    client = host_named(name).lcm(BACKGROUND_TIMEOUT_SECONDS)
     if client is None or client.is_ready():
         return True
     host_state.log(f"{name}: LCM does not answer; {spool.pending()[0]} entries wait in the spool.")

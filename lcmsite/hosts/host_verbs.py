@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     changes = [] if arguments.plugin else changes_for(host, place)
     make(host, changes)
     if any(change.is_change and f" hook {host.name}".encode() in (change.after or b"") for change in changes):
-        # Hosts that trust hooks trust them as they were.
+        # A host that asks for trust in hooks asks again after a change.
         host_state.forget_event(host.name)
     return _report(host, changes, made=True, next=host.after_connecting(place))
 
@@ -129,15 +129,9 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
         return _report(host, changes, made=False, next=_to_remove(host, changes))
     # The host may have written its files while the person read the change.
     changes = undoing(host)
+    left_valid = _revoked(host, connection) if connection.get("api_key") else ""
     unmake(host, changes)
-    if connection.get("api_key"):
-        try:
-            # By the key itself: in another database its number may be that of another key.
-            keys.revoke(OPERATOR, key=str(keys.caller_of(connection["api_key"]).api_key_id))
-        except LcmError as refusal:
-            # Of another database, or removed with it.
-            host_state.log(f"{host.name}: the key {connection.get('api_key_id')} was not revoked: {refusal.detail}")
-    return _report(host, changes, made=True, next=_to_remove(host, changes))
+    return _report(host, changes, made=True, next=" ".join(filter(None, [_to_remove(host, changes), left_valid])))
 
 
 @verb(
@@ -161,8 +155,8 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
     """Show whether hosts are connected, alive and imported.
 
-    Of each: the program and its version, the last event, the last import, what waits in the spool, and what to do. Ends
-    with an exit status of findings where a host is connected and its way to LCM is dead.
+    Of each: the program and its version, the last event, the last import, what waits in the spool, and what to do. The
+    exit status is 1 if a connected host cannot reach LCM.
     """
     names = [arguments.host] if arguments.host else host_names()
     return [examine(host_named(name), _place(Namespace(), api_key="")) for name in names]
@@ -180,6 +174,21 @@ def _place(arguments: Namespace, *, api_key: str) -> Place:
     )
 
 
+def _revoked(host: Host, connection: Mapping[str, str]) -> str:
+    """Revoke the key of a connection; what is to be done by hand where that fails."""
+    number = connection.get("api_key_id")
+    try:
+        # By the key itself: in another database its number may be that of another key.
+        keys.revoke(OPERATOR, key=str(keys.caller_of(connection["api_key"]).api_key_id))
+    except LcmError as refusal:
+        # Of another database, or removed with it.
+        host_state.log(f"{host.name}: the key {number} was not revoked: {refusal.detail}")
+    except DatabaseError as error:
+        host_state.log(f"{host.name}: the key {number} was not revoked: {type(error).__name__}")
+        return f"The key {number} is still valid, as the database does not answer: run `lcm key revoke {number}` later."
+    return ""
+
+
 def _is_good(key: str) -> bool:
     """Whether a host can store with this key."""
     try:
@@ -187,7 +196,7 @@ def _is_good(key: str) -> bool:
     except Unauthenticated:
         return False
     except DatabaseError:
-        # Who knows: it is kept.
+        # The database cannot be asked: keep the key.
         return True
 
 

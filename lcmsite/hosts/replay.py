@@ -24,7 +24,7 @@ from lcmsite.types import KeyScope
 
 # An entry that has failed unexpectedly so often is tried again only when somebody runs `lcm hook replay`.
 MOST_ATTEMPTS = 5
-# Neither time nor another key makes it possible; all else stays in the spool.
+# A retry cannot help, not even with another key; other failures stay in the spool.
 _HOPELESS = (Invalid, NotFound, HistoryChanged)
 
 

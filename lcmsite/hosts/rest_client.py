@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 TIMEOUT_SECONDS = 2.0
 # After a compaction, which takes longer itself.
 COMPACTED_SECONDS = 6.0
-# Of a process in the background.
-PATIENT_SECONDS = 10.0
+# For a process in the background.
+BACKGROUND_TIMEOUT_SECONDS = 10.0
 # With fewer tokens a summary has no room.
 _LEAST_TOKENS = 200
 

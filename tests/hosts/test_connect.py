@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.db import OperationalError, connection
 
 from conversations.errors import Conflict, Invalid
 from lcmsite.access import keys
@@ -358,6 +359,21 @@ def test_with_the_plugin_no_file_of_the_host_is_written(used):
 
 def test_a_host_that_is_not_connected_cannot_be_disconnected(home):
     assert lcm("disconnect", "codex", "--yes").exit_code == 4
+
+
+def test_where_the_database_is_away_disconnecting_says_which_key_is_still_valid(used):
+    before = files_in(used)
+    connected("codex")
+    number = host_state.read("codex", "connection.json")["api_key_id"]
+
+    def away(*_):
+        raise OperationalError("the server closed the connection")
+
+    with connection.execute_wrapper(away):
+        report = lcm("disconnect", "codex", "--yes")
+
+    assert f"lcm key revoke {number}" in report.out and report.exit_code == 0
+    assert files_in(used) == before
 
 
 def test_only_the_key_of_the_host_is_revoked(used):

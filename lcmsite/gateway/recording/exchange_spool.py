@@ -149,7 +149,7 @@ def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, float, int]]:
 
 
 def _sync(directory: Path) -> None:
-    """Have the names in a directory on the disk, too."""
+    """Flush the entries of a directory to disk."""
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)

@@ -22,7 +22,7 @@ from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 RECALLED_TOKENS = 1800
 MOST_CHARACTERS = 9000
 OPENING_TOKENS = 1000
-# Where LCM hangs, most prompts do not wait: for each second that one waited, none does for so many seconds.
+# After a recall that failed in n seconds, the next one is tried so many times n seconds later.
 PAUSE = 10
 
 # By event, the seconds after which Codex stops waiting.

@@ -1,7 +1,7 @@
 """Cursor: hooks in `hooks.json`, LCM's tools in `mcp.json`.
 
-Its transcripts are its own affair, so each event leaves its messages. Cursor shows a model nothing of LCM's but at the
-beginning of a session; it refuses answers that are not JSON.
+LCM does not read Cursor's transcripts: each event adds its messages to the spool. Cursor gives its model a hook's text
+only when a session starts, and a hook must print JSON or nothing.
 """
 
 from __future__ import annotations
