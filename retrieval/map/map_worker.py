@@ -63,8 +63,8 @@ _MOST_SCHEMAS = 100
 # How often runs are ended while others go on.
 _SECONDS_BETWEEN_ENDS = 2.0
 
-# Between trials to reach a database that is away.
-_SECONDS_BETWEEN_TRIALS = 1.0
+# Seconds between attempts to reach the database.
+_SECONDS_BETWEEN_ATTEMPTS = 1.0
 OUTAGES = (OperationalError, InterfaceError)
 
 # The calls under way, and those whose results are not recorded yet.
@@ -150,7 +150,7 @@ class MapWorker:
                         raise
                     logger.warning("database_away", work="MapItem", error=type(outage).__name__)
                     connection.close()
-                    time.sleep(_SECONDS_BETWEEN_TRIALS)
+                    time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
                 if self.clock() - beat > self.lease_seconds / 3:
                     beat = self.clock()
                     self._renew(calls)

@@ -59,7 +59,7 @@ _PROBES: tuple[Any, ...] = (None, {}, [], "", 0)
 
 
 class TooMuchWork(Exception):
-    """A value takes more references or trials of a pattern than are made."""
+    """Checking a value would take more references or regex steps than allowed."""
 
 
 @dataclass(frozen=True)
