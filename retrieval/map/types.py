@@ -136,6 +136,8 @@ class MapItemRecord:
     leased_until: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    # The input file of the run is quarantined, so input, output and errors are withheld.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)
