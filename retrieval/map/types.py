@@ -40,6 +40,8 @@ class PauseReason(StrEnum):
     SPEND = "spend"
     # The run's own budget.
     BUDGET = "budget"
+    # The input file is quarantined; whoever releases it resumes the run.
+    QUARANTINE = "quarantine"
 
 
 class ItemErrorKind(StrEnum):

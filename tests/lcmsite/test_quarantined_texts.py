@@ -30,6 +30,8 @@ from lcmsite.types import KeyScope
 from retrieval.expansion.expand import Expansion
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
+from retrieval.map.map_worker import MapWorker
+from retrieval.map.models import MapEvent
 from retrieval.policy import RetrievalPolicy
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
@@ -262,7 +264,11 @@ def test_agents_get_no_items_of_a_quarantined_file(held):
     claims = AgenticClaims.from_settings(held.scope)
 
     assert claims.claim(run_id=held.run_id, worker="agent").items == ()
-    assert MapOperator.from_settings(held.scope).get_run(run_id=held.run_id).state == "paused"
+    MapWorker.from_settings().sweep()
+    run = MapOperator.from_settings(held.scope).get_run(run_id=held.run_id)
+    assert (run.state, run.pause_reason) == ("paused", "quarantine")
+    last = MapEvent.objects.filter(run_id=held.run_id).latest("seq")
+    assert (last.event, last.actor, last.details) == ("paused", "system", {"reason": "quarantine"})
     with pytest.raises(Conflict, match="quarantined"):
         MapOperator.from_settings(held.scope).submit(
             prompt="Again {{item}}.", output_schema={}, kind="agentic", retain="books", input_file_id=held.file_id
