@@ -151,7 +151,7 @@ class Filling(Generic[E]):
             if items and read_ahead is None and room < cap / 2:
                 return items, Position(entry.key)
             whole = read_ahead or self.read([entry])[0]
-            # Behind one that was not read ahead, no other comes.
+            # What was not read ahead and fits a page begins the next one.
             if items and whole.tokens <= cap and (read_ahead is None or whole.tokens > room):
                 return items, Position(entry.key)
             if whole.tokens <= room and entry.key != begun:
@@ -193,7 +193,7 @@ class Filling(Generic[E]):
     def _read_ahead(self, entries: Iterator[E], cap: int, begun: Any | None) -> Iterator[tuple[E, ExpandedItem | None]]:
         """Each entry with its item, many of them read at once.
 
-        The first behind the cap ends them and comes unread, unless it is alone.
+        Those behind the cap come unread: a page seldom goes on there, except past a long one that was erased.
         """
         batch: list[E] = []
         total = 0
@@ -206,7 +206,7 @@ class Filling(Generic[E]):
                 batch = []
             if is_behind:
                 yield entry, None
-                return
-            batch.append(entry)
+            else:
+                batch.append(entry)
         if batch:
             yield from zip(batch, self.read(batch), strict=True)

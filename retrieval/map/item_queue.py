@@ -181,8 +181,8 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
         pause_run(run, PauseReason.BUDGET, actor="system")
         return []
     if is_quarantined(run.input_file_id):
-        # Its items hold the words of the file. Whoever releases the file resumes the run.
-        pause_run(run, PauseReason.PERSON, actor="system")
+        # Its items hold the words of the file.
+        pause_run(run, PauseReason.QUARANTINE, actor="system")
         return []
     [(at_work,)] = sql.rows(STATEMENTS["items_at_work"], {"run_id": run_id})
     leases: list[ItemLease] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection, transaction
@@ -14,6 +14,7 @@ from conversations.errors import Conflict, Invalid
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from conversations.store.pages import MOST_PAGE_BYTES, Page, behind
+from conversations.store.withheld import is_quarantined
 from conversations.work.queue import WorkState
 from retrieval.map.event_log import record_event
 from retrieval.map.item_call import chosen_model
@@ -114,12 +115,16 @@ class MapOperator(Scoped):
     ) -> list[MapItemRecord]:
         """List the items of a run in the order of the input, by state.
 
-        A page of large items may end before `limit`.
+        A page of large items may end before `limit`. While the input file is quarantined, items come without their
+        texts.
         """
         return self._items(self._found(run_id), state=state, after_position=after_position, limit=limit)
 
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
-        """A page of the outputs so far, in the order of the input, and the file ids."""
+        """A page of the outputs so far, in the order of the input, and the file ids.
+
+        While the input file is quarantined, items come without their texts.
+        """
         run = self._found(run_id)
         found = self._items(run, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
         shown = found[:limit]
@@ -216,7 +221,9 @@ class MapOperator(Scoped):
             "most_bytes": MOST_PAGE_BYTES,
         }
         found: list[Any] = list(MapItem.objects.raw(STATEMENTS["items_of_page"], page))
-        return Page(map(_item_record, found), more=bool(found) and len(found) < found[0].there)
+        items = map(_item_record, found)
+        shown = map(_without_texts, items) if is_quarantined(run.input_file_id) else items
+        return Page(shown, more=bool(found) and len(found) < found[0].there)
 
     def _submitted(self, request: MapRequest) -> MapRunRecord:
         return self.get_run(run_id=MapSubmission(self.scope).submit(request).pk)
@@ -257,7 +264,12 @@ class MapOperator(Scoped):
 
 def _item_record(row: MapItem) -> MapItemRecord:
     kind = None if row.error_kind is None else ItemErrorKind(row.error_kind)
-    return record_of(MapItemRecord, row, state=WorkState(row.state), error_kind=kind)
+    return record_of(MapItemRecord, row, state=WorkState(row.state), error_kind=kind, quarantined=False)
+
+
+def _without_texts(item: MapItemRecord) -> MapItemRecord:
+    """The item without what is in the file, or made from it; errors quote both."""
+    return replace(item, input="", output=None, last_error="", validation_errors="", quarantined=True)
 
 
 def _is_over(run: MapRun) -> Conflict:

@@ -63,9 +63,11 @@ _MOST_SCHEMAS = 100
 # How often runs are ended while others go on.
 _SECONDS_BETWEEN_ENDS = 2.0
 
-# Between trials to reach a database that is away.
-_SECONDS_BETWEEN_TRIALS = 1.0
+# Seconds between attempts to reach the database.
+_SECONDS_BETWEEN_ATTEMPTS = 1.0
 OUTAGES = (OperationalError, InterfaceError)
+# Classes of states in which the server takes nothing: broken connections, no disk or memory left, shutdown and start.
+_STATES_OF_OUTAGES = ("08", "53", "57P")
 
 # The calls under way, and those whose results are not recorded yet.
 Calls = dict[Future[Reply | ModelFailed], ItemLease]
@@ -150,7 +152,7 @@ class MapWorker:
                         raise
                     logger.warning("database_away", work="MapItem", error=type(outage).__name__)
                     connection.close()
-                    time.sleep(_SECONDS_BETWEEN_TRIALS)
+                    time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
                 if self.clock() - beat > self.lease_seconds / 3:
                     beat = self.clock()
                     self._renew(calls)
@@ -177,9 +179,9 @@ class MapWorker:
             if not isinstance(failure, Error):
                 try:
                     self._record(calls[call], call.result())
-                except OUTAGES:
-                    raise
                 except Error as refusal:
+                    if _is_outage(refusal):
+                        raise
                     # It would be refused again.
                     failure = refusal
             if failure is not None:
@@ -284,3 +286,10 @@ class MapWorker:
         found: Any = sql.first_row(STATEMENTS["seconds_to_next"])
         if found is not None and found["seconds"] is not None:
             wake_workers(max(0.1, found["seconds"]))
+
+
+def _is_outage(error: Error) -> bool:
+    """Whether the database takes nothing now; a timeout of one statement is none."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    # Without a state there was no answer.
+    return isinstance(error, OUTAGES) and (state is None or state.startswith(_STATES_OF_OUTAGES))

@@ -53,11 +53,13 @@ _PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# With this flag, blanks and comments may be between a group and its repetition.
+_VERBOSE_FLAG = re.compile(r"\(\?[a-zA-Z]*x")
 _PROBES: tuple[Any, ...] = (None, {}, [], "", 0)
 
 
 class TooMuchWork(Exception):
-    """A value takes more references or trials of a pattern than are made."""
+    """Checking a value would take more references or regex steps than allowed."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class PatternCost:
     # The product of all other choices.
     choices: int
     is_anchored: bool
-    # A group is repeated or referred to: no bound is known.
+    # A group is repeated or referred to, or may be in a way that is not looked for: no bound is known.
     is_unknown: bool
 
     def ways(self, length: int) -> int:
@@ -88,14 +90,16 @@ def cost_of(pattern: str) -> PatternCost:
         match piece.lastgroup:
             case "back":
                 is_unknown = True
+            case "open" if _VERBOSE_FLAG.match(piece[0]):
+                is_unknown = True
             case "open" if not (piece[0].startswith("(?") and piece[0].endswith(")") and "(" not in piece[0][1:]):
                 open_groups.append(1)
-            case "close" | "repeated":
+            case "close":
                 is_unknown |= piece["repeated"] is not None
                 choices.append(open_groups.pop() if len(open_groups) > 1 else 1)
             case "either":
                 open_groups[-1] += 1
-            case "quantifier" | "low" | "comma" | "high":
+            case "quantifier":
                 low, high = int(piece["low"] or 0), int(piece["high"] or 0)
                 if piece["quantifier"] in "*+" or (piece["comma"] and not piece["high"]):
                     unbounded += 1
@@ -253,7 +257,7 @@ def _require_simple_patterns(part: Mapping[str, Any]) -> None:
             raise Invalid(
                 f"output_schema: the regular expression {pattern[:80]!r} could take very long. At most "
                 f"{MOST_PATTERN_CHARACTERS} characters and {MOST_UNBOUNDED} of * and + are taken, few of ?, {{a,b}} "
-                "and alternatives beside them, no repeated groups and no back references."
+                "and alternatives beside them; no repeated groups, no back references and no verbose flag (?x)."
             )
 
 

@@ -40,6 +40,8 @@ class PauseReason(StrEnum):
     SPEND = "spend"
     # The run's own budget.
     BUDGET = "budget"
+    # The input file is quarantined; whoever releases it resumes the run.
+    QUARANTINE = "quarantine"
 
 
 class ItemErrorKind(StrEnum):
@@ -136,6 +138,8 @@ class MapItemRecord:
     leased_until: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    # The input file of the run is quarantined, so input, output and errors are withheld.
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mcp import Client
 
 from compaction.history.session_history import SessionHistory
 from conversations.audit import Act, AuditLog
-from conversations.errors import Conflict
+from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.models import FileReference
 from conversations.scope import Scope
@@ -31,6 +31,8 @@ from lcmsite.types import KeyScope
 from retrieval.expansion.expand import Expansion
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
+from retrieval.map.map_worker import MapWorker
+from retrieval.map.models import MapEvent
 from retrieval.policy import RetrievalPolicy
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
@@ -149,6 +151,8 @@ def readings(held: SimpleNamespace) -> Iterator[tuple[Operation, dict[str, Any]]
         ("lcm_files", one),
         ("lcm_read_file", {"file_id": held.file_id}),
         ("lcm_read_lines", {"file_id": held.file_id}),
+        ("lcm_map_items", {"run_id": held.run_id}),
+        ("lcm_map_output", {"run_id": held.run_id}),
     ]
     for tool, given in asked:
         yield OPERATIONS[tool], given
@@ -263,11 +267,47 @@ def test_agents_get_no_items_of_a_quarantined_file(held):
     claims = AgenticClaims.from_settings(held.scope)
 
     assert claims.claim(run_id=held.run_id, worker="agent").items == ()
-    assert MapOperator.from_settings(held.scope).get_run(run_id=held.run_id).state == "paused"
+    MapWorker.from_settings().sweep()
+    run = MapOperator.from_settings(held.scope).get_run(run_id=held.run_id)
+    assert (run.state, run.pause_reason) == ("paused", "quarantine")
+    last = MapEvent.objects.filter(run_id=held.run_id).latest("seq")
+    assert (last.event, last.actor, last.details) == ("paused", "system", {"reason": "quarantine"})
     with pytest.raises(Conflict, match="quarantined"):
         MapOperator.from_settings(held.scope).submit(
             prompt="Again {{item}}.", output_schema={}, kind="agentic", retain="books", input_file_id=held.file_id
         )
+
+
+def test_items_of_a_quarantined_file_come_without_what_is_in_it_or_was_made_from_it(held):
+    api, claims = Api(an_api_key(held.workspace)), AgenticClaims.from_settings(held.scope)
+    [number] = [each.quarantine_id for each in Quarantines.from_settings().list_quarantines() if each.target != held.id]
+    Quarantines.from_settings().release(quarantine_id=number)
+    file = LargeFileService.from_settings(held.scope).store(
+        conversation_id=held.conversation_id, content=f'"{FILE}"\n'.encode() * 3, file_name="three.jsonl"
+    )
+    run = MapOperator.from_settings(held.scope).submit(
+        prompt="Repeat {{item}}.", output_schema={"type": "string"}, kind="agentic", retain="the books", max_attempts=2,
+        input_file_id=file.file_id,
+    )  # fmt: skip
+    done, failed, _ = claims.claim(run_id=run.run_id, worker="agent", count=3).items
+    claims.complete(item_id=done.item_id, fence=done.fence, output=FILE)
+    with pytest.raises(Invalid):
+        claims.complete(item_id=failed.item_id, fence=failed.fence, output={"is": FILE})
+    asked = [OPERATIONS["lcm_map_items"], OPERATIONS["lcm_map_output"]]
+    before = [api.perform(each, {"run_id": run.run_id}).body["items"] for each in asked]
+
+    held_back = Quarantines.from_settings(held.scope).quarantine(id=file.file_id, reason="It was altered.")
+
+    assert all(FILE in json.dumps(item) and not item["quarantined"] for items in before for item in items)
+    for operation, items in zip(asked, before, strict=True):
+        withheld = api.perform(operation, {"run_id": run.run_id}).body["items"]
+        assert [item["position"] for item in withheld] == [item["position"] for item in items]
+        assert all(item["quarantined"] and "output" not in item for item in withheld)
+        shown = lcm("map", operation.method.removeprefix("list_"), run.run_id)
+        assert shown.exit_code == 0
+        without_words(json.dumps(withheld) + shown.out + shown.err, {"tool": operation.tool})
+    Quarantines.from_settings().release(quarantine_id=held_back.quarantine_id)
+    assert [api.perform(each, {"run_id": run.run_id}).body["items"] for each in asked] == before
 
 
 def test_a_ledger_holds_what_is_quarantined(held):

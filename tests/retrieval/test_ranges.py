@@ -8,10 +8,13 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.types import NewMessage, Role
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
 from retrieval.describing.ranges import RangeExpansion
 from retrieval.slices import joined
 from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.erasing import erased
 from tests.retrieval import lineages
 from tests.retrieval.lineages import Graph, a_graph, engine
 from tests.summaries import a_summary_of
@@ -153,6 +156,23 @@ def test_no_page_of_a_range_costs_more_than_its_cap_and_nothing_is_lost_or_doubl
             texts[item.id] = texts.get(item.id, "") + item.content
     assert texts == {item.id: item.content for page in everything for item in page.items}
     assert list(texts) == [item.id for page in everything for item in page.items]
+
+
+@pytest.mark.parametrize("longest", [(2,), (2, 3), (3, 5)])
+@pytest.mark.parametrize("taken", ["erased", "quarantined"])
+def test_what_comes_behind_a_long_message_that_lost_its_text_is_given_too(db, taken, longest):
+    number = a_conversation(*("harbour " * (900 if seq in longest else 4) for seq in range(1, 8))).conversation_id
+    for seq in longest:
+        if taken == "quarantined":
+            Quarantines.from_settings().quarantine(id=lineages.message_id(number, seq), reason="It was altered.")
+        else:
+            erased(Erasures.from_settings(), number, from_seq=seq, to_seq=seq)
+
+    found = pages(number, 1, 7, only_messages=True, token_cap=800)
+
+    assert told(found) == [1, 2, 3, 4, 5, 6, 7]
+    assert [item.first_seq for page in found for item in page.items if not item.content] == list(longest)
+    assert all(page.tokens <= 800 for page in found)
 
 
 def test_messages_appended_within_an_open_range_are_on_later_pages(graph):

@@ -175,6 +175,7 @@ _PAUSES = {
     PauseReason.BREAKER: "the model fails too often or is not configured; goes on by itself",
     PauseReason.SPEND: "the site's limit for the model is reached; goes on by itself",
     PauseReason.BUDGET: "the run's own budget of tokens is spent",
+    PauseReason.QUARANTINE: "its input file is quarantined; release the file, then resume the run",
 }
 _REASONS = {
     AssemblyReason.SYSTEM: "system message: always included",

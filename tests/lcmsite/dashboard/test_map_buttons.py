@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.scope import Scope
+from integrity.repairs.quarantines import Quarantines
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.models import MapEvent, MapRun
 from tests.factories import a_workspace
@@ -80,6 +81,16 @@ def test_there_is_no_other_button(run, operator, act):
     assert MapRun.objects.get(pk=run.pk).state == "queued"
 
 
+def test_items_of_a_quarantined_file_are_named_without_their_texts(run, operator):
+    fail_one(run)
+    Quarantines.from_settings().quarantine(id=run.input_file_id, reason="It was altered.")
+
+    page = page_of(operator, path_of(run))
+
+    assert page.count(">quarantined</span>") == 3
+    assert "{&quot;n&quot;:1}" not in page and "alert(1)" not in page
+
+
 def test_hostile_values_stay_text_and_the_page_takes_few_queries(db, operator):
     run = a_map_run(kind="agentic", prompt=f"{HOSTILE} {{{{item}}}}", retain=HOSTILE, kept_work=HOSTILE, max_attempts=1)
     fail_one(run)
@@ -90,5 +101,5 @@ def test_hostile_values_stay_text_and_the_page_takes_few_queries(db, operator):
         with CaptureQueriesContext(connection) as queries:
             page = page_of(operator, path)
         assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
-        assert len(queries) <= 8, [query["sql"][:100] for query in queries]
+        assert len(queries) <= 9, [query["sql"][:100] for query in queries]
     assert operator.get(path_of(run), {"state": HOSTILE, "cursor": HOSTILE}).status_code in (200, 400)

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from django.db import DataError, OperationalError, connection
+from django.db import DataError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from conversations.errors import Conflict
@@ -303,6 +303,24 @@ def test_an_error_of_the_database_loses_no_answer_of_other_calls(
 
     run = operator.get_run(run_id=run.run_id)
     assert (run.state, run.done, len(vendor.requests)) == (state, done, asked)
+
+
+def test_an_answer_that_always_times_out_when_it_is_recorded_holds_up_no_others(operator, work, vendor, monkeypatch):
+    run = a_run(operator, 8)
+    complete = ItemLease.complete
+
+    def slow_for_the_first(lease, output, **values):
+        with transaction.atomic(), connection.cursor() as cursor:
+            if lease.row.position == 1:
+                cursor.execute("SET LOCAL statement_timeout = 20")
+                cursor.execute("SELECT pg_sleep(1)")
+        complete(lease, output, **values)
+
+    monkeypatch.setattr(ItemLease, "complete", slow_for_the_first)
+    work(map_lease_seconds=3.0)
+
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.state, run.done, len(vendor.requests)) == ("running", 7, 8)
 
 
 def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, work, vendor, monkeypatch):
