@@ -88,8 +88,8 @@ class Quarantines(Scoped):
         """Read what a quarantine withholds from everybody else, as it is stored.
 
         That is a quarantined message, summary, part or file, or a summary that carries the words of one. A part comes
-        with its message, a file with its first lines. The audit log names who has read it. Raises NotFound, and Conflict
-        for what is not withheld.
+        with its message, a file with its first lines. The audit log names the reader. Raises NotFound, and Conflict for
+        what is not withheld.
         """
         conversation_id = self._conversation_of(id)
         if id.startswith("part_"):
