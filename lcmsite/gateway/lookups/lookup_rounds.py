@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 import structlog
 
-from lcmsite.gateway.decoding import decoder
-from lcmsite.gateway.forwarding import Header, Watched, headers_for_client
+from lcmsite.gateway.decoding import Decoder, decoder, steps
+from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_client
 from lcmsite.gateway.lookups.calls_of_answers import calls_in, results_of, sendable
 from lcmsite.gateway.lookups.offering import OFFERED, Lookups
 from lcmsite.gateway.lookups.shown_answers import ShownAnswer, shown_answer
@@ -93,24 +93,34 @@ class LookupRounds:
             is_good = 200 <= response.status_code < 300
             if self.rounds and not is_good:
                 raise httpx2.RemoteProtocolError(f"The upstream answered {response.status_code} within an answer.")
+            try:
+                unpacking = decoder(response.headers.get("content-encoding", ""))
+            except ValueError as wrong:
+                if self.rounds:
+                    raise httpx2.DecodingError(str(wrong)) from wrong
+                await forward(nullcontext(response), send=self.send, own_headers=self.own_headers, watched=self.watched)
+                return None
             if not self.rounds:
                 self.watched.begin(response)
                 self.watched.headers.pop("content-encoding", None)
+            pieces = _unpacked(response, unpacking)
             if is_good and response.headers.get("content-type", "").startswith("text/event-stream"):
-                found = await self._from_stream(response, shown)
+                found = await self._from_stream(response, pieces, shown)
             else:
-                found = await self._from_body(response, is_good=is_good)
+                found = await self._from_body(response, pieces, is_good=is_good)
             if found is None:
                 await self._finish()
             return found
 
-    async def _from_stream(self, response: httpx2.Response, shown: ShownAnswer) -> ReadAnswer | None:
+    async def _from_stream(
+        self, response: httpx2.Response, pieces: AsyncIterator[bytes], shown: ShownAnswer
+    ) -> ReadAnswer | None:
         """The answer of a stream, each event sent on as it comes."""
         await self._begin(response)
-        pieces: list[bytes] = []
+        taken: list[bytes] = []
         rest = b""
-        async for piece in _unpacked(response):
-            pieces.append(piece)
+        async for piece in pieces:
+            taken.append(piece)
             rest += piece
             # Most pieces of a large event cannot end it: they are not searched.
             if b"\n" in piece:
@@ -118,14 +128,16 @@ class LookupRounds:
                 await self._send(b"".join(_shown(shown, each) for each in events))
         if rest.strip():
             await self._send(_shown(shown, rest))
-        found = _read(self.surface, pieces, is_stream=True)
+        found = _read(self.surface, taken, is_stream=True)
         if found is None:
             await self._send(shown.finish(is_only_hidden=False))
         return found
 
-    async def _from_body(self, response: httpx2.Response, *, is_good: bool) -> ReadAnswer | None:
+    async def _from_body(
+        self, response: httpx2.Response, pieces: AsyncIterator[bytes], *, is_good: bool
+    ) -> ReadAnswer | None:
         """The answer of a body; the body is sent on where nothing is looked up."""
-        whole = b"".join([piece async for piece in _unpacked(response)])
+        whole = b"".join([piece async for piece in pieces])
         await self._begin(response)
         found = _read(self.surface, [whole], is_stream=False) if is_good else None
         if found is None or not (self.bodies or _has_hidden(found)):
@@ -167,10 +179,13 @@ class LookupRounds:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:
-    unpacking = decoder(response.headers.get("content-encoding", ""))
-    async for piece in response.aiter_raw():
-        yield unpacking.decompress(piece)
+async def _unpacked(response: httpx2.Response, unpacking: Decoder) -> AsyncIterator[bytes]:
+    try:
+        async for piece in response.aiter_raw():
+            for data in steps(unpacking, piece):
+                yield data
+    except ValueError as wrong:
+        raise httpx2.DecodingError(str(wrong)) from wrong
 
 
 def _read(surface: Surface, pieces: list[bytes], *, is_stream: bool) -> ReadAnswer | None:

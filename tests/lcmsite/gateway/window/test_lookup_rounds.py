@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+import pytest
 
 from lcmsite.gateway.forwarding import Watched
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
@@ -16,30 +19,59 @@ from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.surfaces import Surface
 
 STREAM = {"content-type": "text/event-stream"}
+JSON = {"content-type": "application/json"}
+
+
+@dataclass
+class Vendor:
+    """Answers requests one after another, each answer in pieces."""
+
+    answers: list[tuple[int, Mapping[str, str], bytes]]
+    piece: int = 500
+    requests: list[bytes] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def ask(self, body: bytes) -> Any:
+        self.requests.append(body)
+        status, headers, answer = self.answers[len(self.requests) - 1]
+
+        async def pieces() -> Any:
+            for start in range(0, len(answer), self.piece):
+                yield answer[start : start + self.piece]
+
+        yield httpx2.Response(status, headers=headers, content=pieces())
+
+
+@dataclass
+class Client:
+    """What a client gets, and what the gateway notes of it."""
+
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    watched: Watched = field(default_factory=lambda: Watched(lambda piece: None))
+
+    async def send(self, event: Any) -> None:
+        if event["type"] == "http.response.start":
+            self.status = event["status"]
+            self.headers = {name.decode().lower(): value.decode() for name, value in event["headers"]}
+        self.body.extend(event.get("body", b""))
+
+    def ask(self, vendor: Vendor, surface: Surface, lookups: Lookups | None = None) -> LookupRounds:
+        async def no_headers() -> list[Any]:
+            return []
+
+        lookups = lookups or Lookups(b"", 4_000)
+        rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watched)
+        asyncio.run(rounds.answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
+        return rounds
 
 
 def passed(body: bytes, *, piece: int, surface: Surface = Surface.RESPONSES) -> bytes:
     """What a client gets of an answer that comes in pieces."""
-    sent = bytearray()
-
-    async def pieces() -> Any:
-        for start in range(0, len(body), piece):
-            yield body[start : start + piece]
-
-    @asynccontextmanager
-    async def ask(changed: bytes) -> Any:
-        yield httpx2.Response(200, headers=STREAM, content=pieces())
-
-    async def send(event: Any) -> None:
-        sent.extend(event.get("body", b""))
-
-    async def no_headers() -> list[Any]:
-        return []
-
-    watched = Watched(lambda piece: None)
-    rounds = LookupRounds(surface, Lookups(b"", 4_000), ask, send, no_headers, watched)
-    asyncio.run(rounds.answer(b"{}"))
-    return bytes(sent)
+    client = Client()
+    client.ask(Vendor([(200, STREAM, body)], piece), surface)
+    return bytes(client.body)
 
 
 def test_a_large_event_holds_up_no_other_stream() -> None:
@@ -89,3 +121,26 @@ def test_events_pass_whole_wherever_the_pieces_end() -> None:
     body = b"".join(map(_sent, texts))
 
     assert {passed(body, piece=size) for size in (1, 2, 3, 7, 500)} == {body}
+
+
+@pytest.mark.parametrize("status", [200, 429])
+def test_an_answer_in_an_unknown_coding_passes_as_it_came(status: int) -> None:
+    client = Client()
+    headers = {"content-type": "application/json", "content-encoding": "br", "content-length": "7"}
+
+    client.ask(Vendor([(status, headers, b"\x8b\x01 raw!")]), Surface.MESSAGES)
+
+    assert (client.status, bytes(client.body)) == (status, b"\x8b\x01 raw!")
+    assert client.headers == headers
+    assert client.watched.is_whole and client.watched.headers["content-encoding"] == "br"
+
+
+@pytest.mark.parametrize("kind", [STREAM, JSON])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+def test_a_corrupt_answer_counts_as_broken_off(kind: dict[str, str], coding: str) -> None:
+    client = Client()
+
+    with pytest.raises(httpx2.HTTPError):
+        client.ask(Vendor([(200, {**kind, "content-encoding": coding}, b"no such coding")]), Surface.MESSAGES)
+
+    assert not client.watched.is_whole
