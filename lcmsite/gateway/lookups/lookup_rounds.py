@@ -6,7 +6,6 @@ A call of the agent's own ends the answer: what LCM's tools gave beside it is ke
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -16,12 +15,13 @@ import httpx2
 import structlog
 
 from lcmsite.gateway.decoding import Decoder, decoder, steps
+from lcmsite.gateway.event_stream import EventStream, data_of
 from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_client
 from lcmsite.gateway.lookups.calls_of_answers import calls_in, results_of, sendable
 from lcmsite.gateway.lookups.offering import OFFERED, Lookups
 from lcmsite.gateway.lookups.shown_answers import ShownAnswer, shown_answer
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
+from lcmsite.gateway.surfaces_answer import MOST_BYTES, AnswerReader, ReadAnswer
 from lcmsite.gateway.window.json_spans import members
 from lcmsite.gateway.window.request_entries import LIST
 from lcmsite.server.incoming import Send
@@ -32,7 +32,6 @@ MOST_ROUNDS = 6
 # With these an answer ends before the model has, and with it a call, of which no vendor accepts a part.
 _CUT_OFF = ("max_tokens", "length", "max_output_tokens", "model_context_window_exceeded")
 _ENOUGH = "Enough was looked up for one answer: go on with what you have."
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 @dataclass
@@ -117,18 +116,18 @@ class LookupRounds:
     ) -> ReadAnswer | None:
         """The answer of a stream, each event sent on as it comes."""
         await self._begin(response)
-        taken: list[bytes] = []
-        rest = b""
+        reader = AnswerReader(self.surface, is_stream=True)
+        is_read = True
+        events = EventStream()
         async for piece in pieces:
-            taken.append(piece)
-            rest += piece
-            # Most pieces of a large event cannot end it: they are not searched.
-            if b"\n" in piece:
-                *events, rest = _split(rest)
-                await self._send(b"".join(_shown(shown, each) for each in events))
+            is_read = is_read and _is_fed(reader, piece)
+            await self._send(b"".join(_shown(shown, each) for each in events.ended(piece)))
+            if len(events.rest) > MOST_BYTES:
+                await self._send(events.take_rest())
+        rest = events.take_rest()
         if rest.strip():
             await self._send(_shown(shown, rest))
-        found = _read(self.surface, taken, is_stream=True)
+        found = _finished(reader) if is_read else None
         if found is None:
             await self._send(shown.finish(is_only_hidden=False))
         return found
@@ -137,11 +136,22 @@ class LookupRounds:
         self, response: httpx2.Response, pieces: AsyncIterator[bytes], *, is_good: bool
     ) -> ReadAnswer | None:
         """The answer of a body; the body is sent on where nothing is looked up."""
-        whole = b"".join([piece async for piece in pieces])
+        whole = bytearray()
+        is_read = is_good
+        async for piece in pieces:
+            whole += piece
+            if len(whole) > MOST_BYTES:
+                is_read = False
+            if not is_read:
+                # Too large, or no answer: it goes on as it comes.
+                await self._begin(response)
+                await self._send(bytes(whole))
+                whole.clear()
         await self._begin(response)
-        found = _read(self.surface, [whole], is_stream=False) if is_good else None
+        reader = AnswerReader(self.surface, is_stream=False)
+        found = _finished(reader) if is_read and _is_fed(reader, bytes(whole)) else None
         if found is None or not (self.bodies or _has_hidden(found)):
-            await self._send(whole)
+            await self._send(bytes(whole))
             return None
         self.bodies.append(json.loads(whole))
         return found
@@ -188,12 +198,19 @@ async def _unpacked(response: httpx2.Response, unpacking: Decoder) -> AsyncItera
         raise httpx2.DecodingError(str(wrong)) from wrong
 
 
-def _read(surface: Surface, pieces: list[bytes], *, is_stream: bool) -> ReadAnswer | None:
-    """The answer in these pieces; None for one that cannot be read."""
-    reader = AnswerReader(surface, is_stream)
+def _is_fed(reader: AnswerReader, piece: bytes) -> bool:
+    """Whether the reader has taken the piece; it does not take too much."""
     try:
-        for piece in pieces:
-            reader.feed(piece)
+        reader.feed(piece)
+    except ValueError as error:
+        logger.warning("gateway_answer_not_read", reason=type(error).__name__)
+        return False
+    return True
+
+
+def _finished(reader: AnswerReader) -> ReadAnswer | None:
+    """The answer that the reader has; None for one that cannot be read."""
+    try:
         return reader.finish()
     except Exception as error:
         logger.warning("gateway_answer_not_read", reason=type(error).__name__)
@@ -204,19 +221,9 @@ def _has_hidden(answer: ReadAnswer) -> bool:
     return any(call.name in OFFERED for call in calls_in(answer.surface, answer.rows))
 
 
-def _split(data: bytes) -> list[bytes]:
-    """The events of a stream, each with its blank line; the last is not ended."""
-    found, start = [], 0
-    for blank in _BLANK_LINE.finditer(data):
-        found.append(data[start : blank.end()])
-        start = blank.end()
-    return [*found, data[start:]]
-
-
 def _shown(shown: ShownAnswer, raw: bytes) -> bytes:
     """What the client gets of an event now."""
-    lines = raw.splitlines()
-    data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+    data = data_of(raw)
     if data == b"[DONE]":
         shown.is_done = True
         return b""

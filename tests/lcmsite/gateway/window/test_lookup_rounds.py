@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from typing import Any
 
 import httpx2
 import pytest
+import zstandard
 
 from lcmsite.gateway.forwarding import Watched
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces_answer import MOST_BYTES
 
 STREAM = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json"}
@@ -65,6 +68,16 @@ class Client:
         rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watched)
         asyncio.run(rounds.answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
         return rounds
+
+
+@dataclass
+class Counting(Client):
+    """A client that counts what it gets, and keeps nothing."""
+
+    taken: int = 0
+
+    async def send(self, event: Any) -> None:
+        self.taken += len(event.get("body", b""))
 
 
 def passed(body: bytes, *, piece: int, surface: Surface = Surface.RESPONSES) -> bytes:
@@ -144,3 +157,19 @@ def test_a_corrupt_answer_counts_as_broken_off(kind: dict[str, str], coding: str
         client.ask(Vendor([(200, {**kind, "content-encoding": coding}, b"no such coding")]), Surface.MESSAGES)
 
     assert not client.watched.is_whole
+
+
+@pytest.mark.parametrize("kind", [STREAM, JSON])
+def test_an_answer_that_decodes_to_too_much_is_passed_on_and_not_kept(kind: dict[str, str]) -> None:
+    size = 80 * 1024**2
+    packed = zstandard.ZstdCompressor().compress(b"data: " + bytes(size))
+    client = Counting()
+
+    tracemalloc.start()
+    client.ask(Vendor([(200, {**kind, "content-encoding": "zstd"}, packed)]), Surface.MESSAGES)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert client.taken == size + len(b"data: ")
+    assert client.watched.is_whole
+    assert most < 4 * MOST_BYTES
