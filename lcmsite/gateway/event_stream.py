@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_BLANK_LINE = re.compile(rb"\n\r?\n")
 # A blank line may begin so many bytes before a piece.
-_LONGEST_BEGINNING = 3
+_LONGEST_BEGINNING = 2
 
 
 @dataclass

@@ -57,8 +57,9 @@ class LookupRounds:
         while (found := await self._next_answer(body, shown)) is not None:
             calls = list(calls_in(self.surface, found.rows))
             own = [call for call in calls if call.name not in OFFERED]
-            if len(own) == len(calls) or not found.is_complete or found.stop_reason in _CUT_OFF:
-                await self._end(shown, found, is_only_hidden=False)
+            is_cut_off = found.stop_reason in _CUT_OFF
+            if len(own) == len(calls) or not found.is_complete or is_cut_off:
+                await self._end(shown, found, is_only_hidden=bool(calls) and not own and not is_cut_off)
                 return
             if not own and self.rounds == MOST_ROUNDS:
                 await self._end(shown, found, is_only_hidden=True)

@@ -103,26 +103,38 @@ def test_a_large_event_holds_up_no_other_stream() -> None:
     assert time.thread_time() - began < 2.0
 
 
-def test_a_lookup_that_the_limit_of_the_answer_has_cut_off_is_not_answered() -> None:
-    events: list[dict[str, Any]] = [
+def events_with_a_lookup(stop_reason: str, argument: str = '{"query": "x"}') -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep"}
+    delta = {"type": "input_json_delta", "partial_json": argument}
+    return [
         {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [], "usage": {}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "I look it up."}},
         {"type": "content_block_stop", "index": 0},
-        {
-            "type": "content_block_start",
-            "index": 1,
-            "content_block": {"type": "tool_use", "id": "1", "name": "lcm_grep"},
-        },
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"que'}},
+        {"type": "content_block_start", "index": 1, "content_block": call},
+        {"type": "content_block_delta", "index": 1, "delta": delta},
         {"type": "content_block_stop", "index": 1},
-        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 9}},
+        {"type": "message_delta", "delta": {"stop_reason": stop_reason}, "usage": {"output_tokens": 9}},
         {"type": "message_stop"},
     ]
+
+
+def test_a_lookup_that_the_limit_of_the_answer_has_cut_off_is_not_answered() -> None:
+    events = events_with_a_lookup("max_tokens", '{"que')
 
     given = passed(b"".join(map(_sent, events)), piece=500, surface=Surface.MESSAGES)
 
     assert b"I look it up." in given and b"lcm_grep" not in given
     assert b'"stop_reason": "max_tokens"' in given and b"message_stop" in given
+
+
+def test_a_lookup_in_an_answer_with_a_gap_ends_it_without_a_call() -> None:
+    unread = b"event: new\ndata: not JSON\n\n"
+    *events, end = map(_sent, events_with_a_lookup("tool_use"))
+
+    given = passed(b"".join([*events, unread, end]), piece=500, surface=Surface.MESSAGES)
+
+    assert b"lcm_grep" not in given and unread in given
+    assert b'"stop_reason": "end_turn"' in given and b"tool_use" not in given
 
 
 def _sent(event: dict[str, Any]) -> bytes:
