@@ -49,6 +49,8 @@ class LookupRounds:
     rounds: int = 0
     rows: list[Any] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    # The upstream's first answer: the client gets its status and headers.
+    first: httpx2.Response | None = None
     has_begun: bool = False
 
     async def answer(self, body: bytes) -> None:
@@ -100,23 +102,20 @@ class LookupRounds:
                     raise httpx2.DecodingError(str(wrong)) from wrong
                 await forward(nullcontext(response), send=self.send, own_headers=self.own_headers, watched=self.watched)
                 return None
-            if not self.rounds:
-                self.watched.begin(response)
-                self.watched.headers.pop("content-encoding", None)
+            if self.first is None:
+                self.first = response
             pieces = _unpacked(response, unpacking)
             if is_good and response.headers.get("content-type", "").startswith("text/event-stream"):
-                found = await self._from_stream(response, pieces, shown)
+                found = await self._from_stream(pieces, shown)
             else:
-                found = await self._from_body(response, pieces, is_good=is_good)
+                found = await self._from_body(pieces, is_good=is_good)
             if found is None:
                 await self._finish()
             return found
 
-    async def _from_stream(
-        self, response: httpx2.Response, pieces: AsyncIterator[bytes], shown: ShownAnswer
-    ) -> ReadAnswer | None:
+    async def _from_stream(self, pieces: AsyncIterator[bytes], shown: ShownAnswer) -> ReadAnswer | None:
         """The answer of a stream, each event sent on as it comes."""
-        await self._begin(response)
+        await self._begin()
         reader = AnswerReader(self.surface, is_stream=True)
         is_read = True
         events = EventStream()
@@ -133,9 +132,7 @@ class LookupRounds:
             await self._send(shown.finish(is_only_hidden=False))
         return found
 
-    async def _from_body(
-        self, response: httpx2.Response, pieces: AsyncIterator[bytes], *, is_good: bool
-    ) -> ReadAnswer | None:
+    async def _from_body(self, pieces: AsyncIterator[bytes], *, is_good: bool) -> ReadAnswer | None:
         """The answer of a body; the body is sent on where nothing is looked up."""
         whole = bytearray()
         is_read = is_good
@@ -145,10 +142,8 @@ class LookupRounds:
                 is_read = False
             if not is_read:
                 # Too large, or no answer: it goes on as it comes.
-                await self._begin(response)
                 await self._send(bytes(whole))
                 whole.clear()
-        await self._begin(response)
         reader = AnswerReader(self.surface, is_stream=False)
         found = _finished(reader) if is_read and _is_fed(reader, bytes(whole)) else None
         if found is None or not (self.bodies or _has_hidden(found)):
@@ -174,13 +169,19 @@ class LookupRounds:
             logger.info("gateway_looked_up", surface=self.surface.value, rounds=self.rounds)
         await self._finish()
 
-    async def _begin(self, response: httpx2.Response) -> None:
-        if not self.has_begun:
-            self.has_begun = True
-            headers = [*headers_for_client(response, is_rewritten=True), *await self.own_headers()]
-            await self.send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async def _begin(self) -> None:
+        """Send status and headers, once: those of the model's first answer."""
+        if self.has_begun:
+            return
+        assert self.first is not None
+        self.has_begun = True
+        self.watched.begin(self.first)
+        self.watched.headers.pop("content-encoding", None)
+        headers = [*headers_for_client(self.first, is_rewritten=True), *await self.own_headers()]
+        await self.send({"type": "http.response.start", "status": self.first.status_code, "headers": headers})
 
     async def _send(self, data: bytes) -> None:
+        await self._begin()
         if data:
             await self.send({"type": "http.response.body", "body": data, "more_body": True})
             self.watched.taken(data)

@@ -14,15 +14,27 @@ from typing import Any
 import httpx2
 import pytest
 import zstandard
+from mcp_types import CallToolResult, TextContent
 
+from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.forwarding import Watched
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import MOST_BYTES
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.mcp.calls import CallRunner
 
+FOUND = "retry_ceiling = 4711"
 STREAM = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json"}
+
+
+class Finding(CallRunner):
+    """Gives the same answer to each call."""
+
+    async def answer(self, *_: Any, **__: Any) -> CallToolResult:
+        return CallToolResult(content=[TextContent(type="text", text=FOUND)])
 
 
 @dataclass
@@ -64,7 +76,7 @@ class Client:
         async def no_headers() -> list[Any]:
             return []
 
-        lookups = lookups or Lookups(b"", 4_000)
+        lookups = lookups or Lookups(b"", 4_000, RequestCounter(TokenEstimator("estimate")), Finding())
         rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watched)
         asyncio.run(rounds.answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
         return rounds
@@ -185,3 +197,33 @@ def test_an_answer_that_decodes_to_too_much_is_passed_on_and_not_kept(kind: dict
     assert client.taken == size + len(b"data: ")
     assert client.watched.is_whole
     assert most < 4 * MOST_BYTES
+
+
+def a_body(*blocks: dict[str, Any], stop_reason: str) -> bytes:
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "usage": {"output_tokens": 9}}
+    return json.dumps({**message, "content": blocks, "stop_reason": stop_reason}).encode()
+
+
+def test_what_a_body_needs_is_looked_up_before_its_headers_are_sent() -> None:
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
+    first = (200, {**JSON, "request-id": "first"}, a_body(call, stop_reason="tool_use"))
+    second = (200, {**JSON, "request-id": "second"}, a_body({"type": "text", "text": FOUND}, stop_reason="end_turn"))
+    client, vendor = Client(), Vendor([first, second])
+
+    client.ask(vendor, Surface.MESSAGES)
+
+    assert FOUND in vendor.requests[1].decode()
+    assert (client.status, client.headers["request-id"]) == (200, "first")
+    assert json.loads(client.body)["content"] == [{"type": "text", "text": FOUND}]
+
+
+@pytest.mark.parametrize("status", [429, 529])
+def test_an_error_within_the_answer_of_a_body_leaves_the_client_without_one(status: int) -> None:
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
+    client = Client()
+
+    with pytest.raises(httpx2.HTTPError):
+        client.ask(Vendor([(200, JSON, a_body(call, stop_reason="tool_use")), (status, JSON, b"{}")]), Surface.MESSAGES)
+
+    # So the gateway can still refuse, and nothing says that the request was answered.
+    assert client.status is None and client.watched.status is None
