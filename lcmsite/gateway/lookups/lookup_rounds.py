@@ -5,6 +5,7 @@ A call of the agent's own ends the answer: what LCM's tools gave beside it is ke
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -67,8 +68,7 @@ class LookupRounds:
                 await self._end(shown, found, is_only_hidden=True)
                 return
             rows = sendable(self.surface, found.rows)
-            for row in rows:
-                self.lookups.spend(row)
+            await self.lookups.spend(rows)
             results = []
             for call in calls:
                 if call.name in OFFERED:
@@ -76,13 +76,12 @@ class LookupRounds:
                     text = _ENOUGH if is_last else await self.lookups.result(call, share=len(calls) - len(own))
                     results.append((call, text))
             answers = results_of(self.surface, results)
-            for row in answers:
-                self.lookups.spend(row)
             if own:
                 await self._end(shown, found, is_only_hidden=False, results=answers)
                 return
             self.rows += [*rows, *answers]
-            body = _with_rows(self.surface, body, [*rows, *answers])
+            await self.lookups.spend(answers)
+            body = await asyncio.to_thread(_with_rows, self.surface, body, [*rows, *answers])
             shown.go_on(found.tokens_out)
             self.rounds += 1
 

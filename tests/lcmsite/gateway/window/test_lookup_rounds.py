@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 import tracemalloc
 from collections.abc import Mapping
@@ -227,3 +228,20 @@ def test_an_error_within_the_answer_of_a_body_leaves_the_client_without_one(stat
 
     # So the gateway can still refuse, and nothing says that the request was answered.
     assert client.status is None and client.watched.status is None
+
+
+def test_tokens_are_counted_beside_the_other_streams() -> None:
+    class Noting(RequestCounter):
+        def tokens(self, value: Any) -> int:
+            counted_in.add(threading.current_thread())
+            return super().tokens(value)
+
+    counted_in: set[threading.Thread] = set()
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
+    bodies = [a_body(call, stop_reason="tool_use"), a_body({"type": "text", "text": "Yes."}, stop_reason="end_turn")]
+    lookups = Lookups(b"", 4_000, Noting(TokenEstimator("estimate")), Finding())
+
+    Client().ask(Vendor([(200, JSON, body) for body in bodies]), Surface.MESSAGES, lookups)
+
+    assert counted_in and threading.current_thread() not in counted_in
+    assert lookups.room < 4_000
