@@ -44,6 +44,9 @@ class WindowMemory(Protocol):
     def compact(self) -> None:
         """Have summaries made, and wait for them no longer than an agent would."""
 
+    def looked_up(self) -> LookedUp:
+        """What the gateway looked up for the model, by the agent's answer's seq."""
+
 
 @dataclass(frozen=True)
 class WindowAssembler:
@@ -61,12 +64,12 @@ class WindowAssembler:
         window: int,
         is_trial: bool = False,
         kept_free: int = 0,
-        looked_up: LookedUp | None = None,
+        has_lookups: bool = False,
     ) -> Assembled:
         """Shorten a request of which `seqs` are the entries' places in the conversation.
 
-        A trial keeps nothing and compacts nothing. So many tokens are `kept_free` for what the model looks up, and what
-        it has `looked_up` before is put back.
+        A trial keeps nothing and compacts nothing. A request that `has_lookups` gets back what the model has looked up
+        before, and so many tokens are `kept_free` for more of it.
         """
         request = read_request(surface, body, counter=self.assembling.counter, seqs=seqs)
         if isinstance(request, Untouched):
@@ -76,7 +79,8 @@ class WindowAssembler:
             return Assembled(window, request.tokens, untouched=Untouched.FITS)
         if any(entry.seq is None for entry in request.entries if entry.kind is not Kind.SYSTEM):
             return Assembled(window, request.tokens, untouched=Untouched.NOT_STORED)
-        request = unfolded(request, looked_up or {}, counter=self.assembling.counter)
+        if has_lookups:
+            request = unfolded(request, self.memory.looked_up(), counter=self.assembling.counter)
         for kept in self.memory.kept(window):
             again = self._again(request, kept, limit=limit, is_trial=is_trial)
             if again is not None:

@@ -82,7 +82,7 @@ class Windows:
             window=window,
             is_trial=is_trial,
             kept_free=kept_free,
-            looked_up=memory.looked_up() if offered else None,
+            has_lookups=offered is not None,
         )
         assembled = replace(assembled, lookup_room=kept_free)
         _log(conversation_id, assembled, is_trial=is_trial)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.window.assembling import Assembling
@@ -25,6 +26,9 @@ class Kept:
     cuts: list[KeptCut] = field(default_factory=list)
     found: list[ShownSummary] = field(default_factory=list)
     is_quick: bool = True
+    lookups: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # How often the lookups were read.
+    times_read: int = 0
 
     def kept(self, window: int) -> list[KeptCut]:
         return [each for each in reversed(self.cuts) if each.window == window]
@@ -42,6 +46,10 @@ class Kept:
         if self.is_quick:
             self.summarize()
 
+    def looked_up(self) -> dict[int, dict[str, Any]]:
+        self.times_read += 1
+        return self.lookups
+
     def summarize(self) -> None:
         first = self.found[-1].last_seq + 1 if self.found else 1
         while first + 9 <= self.newest - 8:
@@ -54,10 +62,17 @@ def assembler_of(memory: Kept) -> WindowAssembler:
     return WindowAssembler(Assembling(7, COUNTER, lambda text: f"{MARK}{text}</lcm_injected>"), memory)
 
 
-def assembled(wire: Wire, memory: Kept, *, window: int, is_trial: bool = False, **more: object) -> Assembled:
+def assembled(
+    wire: Wire, memory: Kept, *, window: int, is_trial: bool = False, has_lookups: bool = False, **more: object
+) -> Assembled:
     memory.newest = len(wire.entries)
     return assembler_of(memory).assemble(
-        surface=wire.surface, body=wire.body(**more), seqs=wire.seqs(), window=window, is_trial=is_trial
+        surface=wire.surface,
+        body=wire.body(**more),
+        seqs=wire.seqs(),
+        window=window,
+        is_trial=is_trial,
+        has_lookups=has_lookups,
     )
 
 
