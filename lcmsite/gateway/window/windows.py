@@ -77,12 +77,12 @@ class Windows:
         kept_free = window // _LOOKUPS_PART if offered else 0
         assembled = WindowAssembler(assembling, memory).assemble(
             surface=surface,
-            body=offered or body,
+            body=body,
             seqs=[seqs.get(place) for place in range(max(seqs, default=-1) + 1)],
             window=window,
             is_trial=is_trial,
+            offered=offered,
             kept_free=kept_free,
-            has_lookups=offered is not None,
         )
         assembled = replace(assembled, lookup_room=kept_free)
         _log(conversation_id, assembled, is_trial=is_trial)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.content.tokens import TokenEstimator
+from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.window.assembling import Assembling
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import read_request
@@ -66,13 +67,14 @@ def assembled(
     wire: Wire, memory: Kept, *, window: int, is_trial: bool = False, has_lookups: bool = False, **more: object
 ) -> Assembled:
     memory.newest = len(wire.entries)
+    body = wire.body(**more)
     return assembler_of(memory).assemble(
         surface=wire.surface,
-        body=wire.body(**more),
+        body=body,
         seqs=wire.seqs(),
         window=window,
         is_trial=is_trial,
-        has_lookups=has_lookups,
+        offered=with_tools(wire.surface, body) if has_lookups else None,
     )
 
 

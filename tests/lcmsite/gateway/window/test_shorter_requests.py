@@ -10,7 +10,7 @@ import pytest
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.types import Assembled, Untouched
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
-from tests.lcmsite.gateway.window.memory import MARK, Kept, assembled, assembler_of
+from tests.lcmsite.gateway.window.memory import MARK, Kept, assembled, assembler_of, read
 from tests.lcmsite.gateway.window.wire import Step, Wire
 
 surfaces = pytest.mark.parametrize("surface", list(Surface))
@@ -256,3 +256,21 @@ def test_lookups_are_read_only_for_a_request_that_is_shortened(window: int, read
     assembled(a_long_wire(), memory, window=window, has_lookups=True)
 
     assert memory.times_read == reads
+
+
+@surfaces
+@pytest.mark.parametrize("window", [100_000, 5_000])
+def test_the_tokens_of_a_request_are_counted_as_it_came(surface: Surface, window: int) -> None:
+    wire, memory = a_long_wire(surface), Kept()
+    *_, last = wire.entries
+    wire.entries.remove(last)
+    answer = wire.entries[-1]
+    row = {"role": "assistant", "content": "looked up " * 100}
+    memory.lookups = {len(wire.entries): {"visible": 1, "rows": [row, answer], "results": []}}
+    wire.entries.append(last)
+
+    without = assembled(wire, Kept(), window=window)
+    result = assembled(wire, memory, window=window, has_lookups=True)
+
+    assert result.tokens_in == without.tokens_in == read(wire, wire.body()).tokens
+    assert (result.shorter is None) or "looked up" in result.shorter.body.decode()
