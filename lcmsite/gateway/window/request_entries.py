@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lcmsite.gateway.surfaces import Surface
@@ -80,13 +81,14 @@ def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
 def made_entry(surface: Surface, value: Any, seq: int | None, counter: RequestCounter) -> Entry:
     """The entry of a message or item that the client has not sent."""
     text = json.dumps(value)
-    return _entry(surface, text, Span(0, len(text), value), seq, counter)
+    entry = _entry(surface, text, Span(0, len(text), value), seq, counter)
+    return replace(entry, looked_up=entry.answers)
 
 
 def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: RequestCounter) -> Entry:
     kind, calls, answers = _CLASSIFIERS[surface](span.value)
     tokens = counter.entry_tokens(span.value)
-    return Entry(text[span.start : span.end], span.value, kind, tokens, calls, answers, seq)
+    return Entry(text[span.start : span.end], span.value, kind, tokens, calls, answers, seq=seq)
 
 
 def _of_messages(message: Mapping[str, Any]) -> _Classified:

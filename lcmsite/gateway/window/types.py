@@ -43,6 +43,8 @@ class Entry:
     # The ids of the tool calls that it makes, and of those that it answers.
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    # Of the answered calls, those of LCM's tools: no message has what these gave.
+    looked_up: tuple[str, ...] = ()
     # The seq of the last message that it was stored as.
     seq: int | None = None
 

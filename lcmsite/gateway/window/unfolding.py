@@ -55,4 +55,5 @@ def _with_results(entry: Entry, results: Sequence[Any], counter: RequestCounter)
     value = {**entry.value, "content": [*results, *entry.value["content"]]}
     ids = tuple(str(each["tool_use_id"]) for each in results)
     tokens = counter.entry_tokens(value)
-    return replace(entry, value=value, text=json.dumps(value), tokens=tokens, answers=(*ids, *entry.answers))
+    answers = (*ids, *entry.answers)
+    return replace(entry, value=value, text=json.dumps(value), tokens=tokens, answers=answers, looked_up=ids)

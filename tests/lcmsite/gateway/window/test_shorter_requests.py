@@ -274,3 +274,35 @@ def test_the_tokens_of_a_request_are_counted_as_it_came(surface: Surface, window
 
     assert result.tokens_in == without.tokens_in == read(wire, wire.body()).tokens
     assert (result.shorter is None) or "looked up" in result.shorter.body.decode()
+
+
+@surfaces
+def test_a_lookup_that_is_shortened_points_to_no_message(surface: Surface) -> None:
+    wire = Wire(surface)
+    wire.ask("Find it, and read it.")
+    [call] = wire.answer(Step("", results=("x",)))
+    wire.return_results([call], ["own " * 20_000])
+    question, answer, result = wire.entries
+    looking = Wire(surface, calls=1)
+    looking.return_results(looking.answer(Step("", results=("x",))), ["found " * 20_000])
+    looked, found = looking.entries
+    rows = [looked, found, answer]
+    last: list[dict[str, Any]] = []
+    if surface is Surface.MESSAGES:
+        # Beside the call of the agent's own: the results of both are one message.
+        rows, last = [{**answer, "content": [*looked["content"], *answer["content"]]}], [found]
+    memory = Kept(lookups={2: {"visible": 1, "rows": rows, "results": last}})
+
+    _, *shorter = sent(wire, assembled(wire, memory, window=8_000, has_lookups=True))
+
+    [own] = [text for text in strings_in(shorter) if "own own" in text]
+    [other] = [text for text in strings_in(shorter) if "found found" in text]
+    assert "LCM left out" in own and "lcm_expand_range" in own
+    assert "LCM left out" in other and "Call the tool again" in other and "lcm_expand_range" not in other
+
+
+def strings_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in strings_in(each)]
