@@ -57,13 +57,14 @@ class AnswerReader:
     # Of a stream: the event that is not ended yet, and what the events made.
     events: EventStream = field(default_factory=EventStream)
     state: Any = None
-    has_skipped: bool = False
+    # The name of the error by which the first event was skipped.
+    skipped_by: str = ""
 
     def __post_init__(self) -> None:
         self.state = _STATES[self.surface]()
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece; ValueError for more than is read."""
+        """Take the next piece; ValueError above MOST_BYTES."""
         self.taken += len(data)
         if self.taken > MOST_BYTES:
             self.pieces.clear()
@@ -76,11 +77,11 @@ class AnswerReader:
             self._take_event(event)
 
     def _take_event(self, event: bytes) -> None:
+        """Skip an event that cannot be read; the answer then counts as incomplete."""
         try:
             self._take(data_of(event))
-        except Exception:
-            # One that cannot be read leaves a gap: what the others say is worth keeping, but not the whole answer.
-            self.has_skipped = True
+        except Exception as error:
+            self.skipped_by = self.skipped_by or type(error).__name__
 
     def _take(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -95,7 +96,7 @@ class AnswerReader:
         if self.is_stream:
             self._take_event(self.events.take_rest())
             answer: ReadAnswer = self.state.answer()
-            return replace(answer, is_complete=answer.is_complete and not self.has_skipped)
+            return replace(answer, is_complete=answer.is_complete and not self.skipped_by)
         body = json.loads(b"".join(self.pieces))
         if not isinstance(body, dict):
             raise ValueError("The answer is not a JSON object.")
