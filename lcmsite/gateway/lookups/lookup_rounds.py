@@ -21,10 +21,9 @@ from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_cli
 from lcmsite.gateway.lookups.calls_of_answers import calls_in, results_of, sendable
 from lcmsite.gateway.lookups.offering import OFFERED, Lookups
 from lcmsite.gateway.lookups.shown_answers import ShownAnswer, shown_answer
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces import LIST, Surface
 from lcmsite.gateway.surfaces_answer import MOST_BYTES, AnswerReader, ReadAnswer
 from lcmsite.gateway.window.json_spans import members
-from lcmsite.gateway.window.request_entries import LIST
 from lcmsite.server.incoming import Send
 
 logger = structlog.get_logger(__name__)
@@ -47,7 +46,6 @@ class LookupRounds:
     watched: Watched
     # What the journal keeps of them; None if nothing was looked up.
     record: dict[str, Any] | None = None
-    rounds: int = 0
     rows: list[Any] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     # The upstream's first answer: the client gets its status and headers.
@@ -64,7 +62,7 @@ class LookupRounds:
             if len(own) == len(calls) or not found.is_complete or is_cut_off:
                 await self._end(shown, found, is_only_hidden=bool(calls) and not own and not is_cut_off)
                 return
-            if not own and self.rounds == MOST_ROUNDS:
+            if not own and shown.rounds == MOST_ROUNDS:
                 await self._end(shown, found, is_only_hidden=True)
                 return
             rows = sendable(self.surface, found.rows)
@@ -72,7 +70,7 @@ class LookupRounds:
             results = []
             for call in calls:
                 if call.name in OFFERED:
-                    is_last = self.rounds + 1 == MOST_ROUNDS
+                    is_last = shown.rounds + 1 == MOST_ROUNDS
                     text = _ENOUGH if is_last else await self.lookups.result(call, share=len(calls) - len(own))
                     results.append((call, text))
             answers = results_of(self.surface, results)
@@ -83,7 +81,6 @@ class LookupRounds:
             await self.lookups.spend(answers)
             body = await asyncio.to_thread(_with_rows, self.surface, body, [*rows, *answers])
             shown.go_on(found.tokens_out)
-            self.rounds += 1
 
     async def _next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
         """The model's next answer, what may be shown of it sent on.
@@ -92,12 +89,12 @@ class LookupRounds:
         """
         async with self.ask(body) as response:
             is_good = 200 <= response.status_code < 300
-            if self.rounds and not is_good:
+            if shown.rounds and not is_good:
                 raise httpx2.RemoteProtocolError(f"The upstream answered {response.status_code} within an answer.")
             try:
                 unpacking = decoder(response.headers.get("content-encoding", ""))
             except ValueError as wrong:
-                if self.rounds:
+                if shown.rounds:
                     raise httpx2.DecodingError(str(wrong)) from wrong
                 await forward(nullcontext(response), send=self.send, own_headers=self.own_headers, watched=self.watched)
                 return None
@@ -165,7 +162,7 @@ class LookupRounds:
             rows = [*self.rows, *sendable(self.surface, found.rows)]
             self.record = {"visible": visible, "rows": rows, "results": results or []}
         if self.rows or results:
-            logger.info("gateway_looked_up", surface=self.surface.value, rounds=self.rounds)
+            logger.info("gateway_looked_up", surface=self.surface.value, rounds=shown.rounds)
         await self._finish()
 
     async def _begin(self) -> None:
