@@ -1,7 +1,7 @@
 """Make one answer for the agent out of several of the model. Pure.
 
-Calls of LCM's tools are not in it. Events of a stream pass as they came while nothing has been held back; later ones
-are numbered on. The end of an answer is held until it is known that no other follows.
+Calls of LCM's tools are left out. Events pass unchanged until one is left out; later ones are renumbered. The end is
+held back until no further answer can follow.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class ShownAnswer(ABC):
     places: dict[int, int] = field(default_factory=dict)
     # The events that end it, held until it is known that no other answer follows.
     end: list[Event] = field(default_factory=list)
-    # So many blocks, calls or items the agent has.
+    # How many blocks, calls or items the agent has been sent.
     shown_count: int = 0
     # How many answers of the model came before this one, and their tokens.
     rounds: int = 0
     spent_tokens: int = 0
-    # Whether the stream of chat completions has said that it ends.
+    # Whether `data: [DONE]` has come.
     is_done: bool = False
 
     @abstractmethod
@@ -133,7 +133,7 @@ class _Chat(ShownAnswer):
         return _plain({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
 
     def _kept(self, delta: Mapping[str, Any]) -> dict[str, Any]:
-        """A delta without hidden calls, the others numbered on."""
+        """A delta without hidden calls, the others renumbered."""
         if not delta.get("tool_calls"):
             return dict(delta)
         calls = []
@@ -200,13 +200,16 @@ class _Responses(ShownAnswer):
             changed["output_index"] = self.place(event["output_index"])
             if kind == "response.output_item.done":
                 self.output.append(event["item"])
-        return self._numbered(changed, event, raw)
-
-    def _numbered(self, changed: Event, event: Event, raw: bytes) -> bytes:
-        if "sequence_number" in event:
-            changed["sequence_number"] = self.sequence
-            self.sequence += 1
+        changed = self._with_number(changed)
         return raw if changed == event else _named(changed)
+
+    def _with_number(self, event: Event) -> Event:
+        """The event with its number among those that the agent has been sent."""
+        if "sequence_number" not in event:
+            return event
+        numbered = {**event, "sequence_number": self.sequence}
+        self.sequence += 1
+        return numbered
 
     def _is_hidden(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == "function_call" and item.get("name") in self.hidden_names
@@ -217,7 +220,7 @@ class _Responses(ShownAnswer):
             response = event.get("response") or {}
             usage = self.with_spent(response.get("usage"), "output_tokens", "total_tokens")
             changed = {**event, "response": {**response, "output": self.output, "usage": usage}}
-            found.append(self._numbered(changed, event, b"") or _named(event))
+            found.append(_named(self._with_number(changed)))
         return b"".join(found)
 
     def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
