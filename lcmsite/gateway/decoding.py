@@ -12,7 +12,7 @@ import zstandard
 CODINGS = ("gzip", "deflate", "zstd", "identity")
 
 
-# So many coded bytes can become 16 MiB at most, whatever they are.
+# 512 coded bytes decode to at most 16 MiB in any of these codings.
 _STEP = 512
 
 

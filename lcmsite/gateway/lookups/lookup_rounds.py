@@ -29,14 +29,14 @@ from lcmsite.server.incoming import Send
 logger = structlog.get_logger(__name__)
 
 MOST_ROUNDS = 6
-# With these an answer ends before the model has, and with it a call, of which no vendor accepts a part.
+# With these the answer was cut off, and a call in it may be incomplete.
 _CUT_OFF = ("max_tokens", "length", "max_output_tokens", "model_context_window_exceeded")
 _ENOUGH = "Enough was looked up for one answer: go on with what you have."
 
 
 @dataclass
 class LookupRounds:
-    """One request with LCM's tools, and as many more as the model looks something up."""
+    """Send a request with LCM's tools, and again after each round of lookups."""
 
     surface: Surface
     lookups: Lookups

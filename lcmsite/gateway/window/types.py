@@ -79,7 +79,7 @@ class Cut:
 
     Entries up to `opening_seq` stay; then come those from `first_seq` on, before them the question that they belong to.
     Without `first_seq`, nothing is left out. What was there when the cut was made ends at `newest_seq`: there, results
-    of tools over `most_result_tokens` are shortened, and what the model wrote it wrote before the cut.
+    of tools over `most_result_tokens` are shortened, and the model's thoughts are from before the cut.
     """
 
     opening_seq: int = 0

@@ -36,7 +36,7 @@ Header = tuple[bytes, bytes]
 _LOOKUPS_PART = 4
 # A request waits no longer for being shortened; then it goes through as it came.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
-# Their own, so that what hangs here holds up nothing else.
+# A pool of its own: threads that hang here block no other work.
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 
 
