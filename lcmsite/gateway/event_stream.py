@@ -1,10 +1,15 @@
-"""Cut a stream of server-sent events where they end. Pure."""
+"""Cut streams of server-sent events where they end, and write events. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+# What ends a stream of chat completions.
+END_OF_CHAT = b"data: [DONE]\n\n"
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 # A blank line may begin so many bytes before a piece.
 _LONGEST_BEGINNING = 2
@@ -37,3 +42,13 @@ class EventStream:
 def data_of(event: bytes) -> bytes:
     """The data of an event, its lines joined."""
     return b"\n".join(line[5:].strip() for line in event.splitlines() if line.startswith(b"data:"))
+
+
+def event_of(value: Mapping[str, Any]) -> bytes:
+    """An event with this value as its data."""
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def named_event_of(value: Mapping[str, Any]) -> bytes:
+    """An event that is named after the type of its value."""
+    return b"event: " + str(value["type"]).encode() + b"\n" + event_of(value)
