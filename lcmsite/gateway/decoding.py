@@ -12,7 +12,7 @@ import zstandard
 CODINGS = ("gzip", "deflate", "zstd", "identity")
 
 
-# So many coded bytes can become 16 MiB at most, whatever they are.
+# 512 coded bytes decode to at most 16 MiB in any of these codings.
 _STEP = 512
 
 
@@ -60,10 +60,17 @@ def decoder(coding: str) -> Decoder:
 
 
 def steps(unpacking: Decoder, data: bytes) -> Iterator[bytes]:
-    """What a piece becomes, in steps so small that a bound can be kept between them."""
+    """What a piece becomes, in steps so small that a bound can be kept between them.
+
+    ValueError for one that is not coded as it says.
+    """
     size = len(data) if isinstance(unpacking, _Plain) else _STEP
     for start in range(0, len(data), size or 1):
-        yield unpacking.decompress(data[start : start + size])
+        try:
+            found = unpacking.decompress(data[start : start + size])
+        except (zlib.error, zstandard.ZstdError) as wrong:
+            raise ValueError("The body is not coded as it says.") from wrong
+        yield found
 
 
 def decoded(data: bytes, coding: str, *, most: int) -> bytes:
@@ -72,13 +79,10 @@ def decoded(data: bytes, coding: str, *, most: int) -> bytes:
         return data
     unpacking = decoder(coding)
     found = bytearray()
-    try:
-        for piece in steps(unpacking, data):
-            found += piece
-            if len(found) > most:
-                raise ValueError("The body is too large.")
-    except (zlib.error, zstandard.ZstdError) as wrong:
-        raise ValueError("The body is not coded as it says.") from wrong
+    for piece in steps(unpacking, data):
+        found += piece
+        if len(found) > most:
+            raise ValueError("The body is too large.")
     return bytes(found)
 
 

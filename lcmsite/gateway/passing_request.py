@@ -289,6 +289,8 @@ class _Answer:
         if self.reader is None or self.has_failed:
             error = _error_in(bytes(self.error_body)) or ("" if watched.status else "no_answer")
             return Outcome(watched.status, milliseconds, error)
+        if self.reader.skipped_by:
+            logger.warning("gateway_event_not_read", reason=self.reader.skipped_by)
         try:
             lookups = self.call.rounds.record if self.call.rounds else None
             return Outcome(watched.status, milliseconds, answer=self.reader.finish(), lookups=lookups)

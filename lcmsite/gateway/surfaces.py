@@ -42,6 +42,8 @@ class Task(StrEnum):
     COMPACT = "compact"
 
 
+# The member of a request that lists its messages or items.
+LIST = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
 _PATHS = (
     (re.compile(r"/v\d\w*/messages/count_tokens/?$"), Surface.MESSAGES, Task.COUNT),
     (re.compile(r"/v\d\w*/messages/?$"), Surface.MESSAGES, Task.GENERATE),
@@ -121,10 +123,16 @@ class ReadRequest:
 
 def rows_of(surface: Surface, body: Row) -> Sequence[Any]:
     """The list of messages or items in a request; a plain text is one message."""
-    given = body.get("input" if surface is Surface.RESPONSES else "messages")
+    given = body.get(LIST[surface])
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     return given if isinstance(given, list) else []
+
+
+def objects_in(value: Any) -> Iterator[Row]:
+    """The objects in a list; nothing for what is no list."""
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
 
 
 def read_request(surface: Surface, body: Row) -> ReadRequest:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lcmsite.gateway.event_stream import EventStream, data_of
 from lcmsite.gateway.surfaces import Row, Surface, WireMessage, wire_message
 
 # An answer of more than this is not read.
@@ -53,35 +54,34 @@ class AnswerReader:
     is_stream: bool
     taken: int = 0
     pieces: list[bytes] = field(default_factory=list)
-    # Of a stream: the line that is not ended yet, and what the events made.
-    rest: bytes = b""
+    # Of a stream: the event that is not ended yet, and what the events made.
+    events: EventStream = field(default_factory=EventStream)
     state: Any = None
-    has_skipped: bool = False
+    # The name of the error by which the first event was skipped.
+    skipped_by: str = ""
 
     def __post_init__(self) -> None:
         self.state = _STATES[self.surface]()
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece; ValueError for more than is read."""
+        """Take the next piece; ValueError above MOST_BYTES."""
         self.taken += len(data)
         if self.taken > MOST_BYTES:
             self.pieces.clear()
+            self.events.rest.clear()
             raise ValueError("The answer is too large to be read.")
         if not self.is_stream:
             self.pieces.append(data)
             return
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        for line in lines:
-            self._take_line(line)
+        for event in self.events.ended(data):
+            self._take_event(event)
 
-    def _take_line(self, line: bytes) -> None:
-        if not line.startswith(b"data:"):
-            return
+    def _take_event(self, event: bytes) -> None:
+        """Skip an event that cannot be read; the answer then counts as incomplete."""
         try:
-            self._take(line[5:].strip())
-        except Exception:
-            # One that cannot be read leaves a gap: what the others say is worth keeping, but not the whole answer.
-            self.has_skipped = True
+            self._take(data_of(event))
+        except Exception as error:
+            self.skipped_by = self.skipped_by or type(error).__name__
 
     def _take(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -94,10 +94,9 @@ class AnswerReader:
     def finish(self) -> ReadAnswer:
         """The answer as far as it came; ValueError if it is none."""
         if self.is_stream:
-            line, self.rest = self.rest, b""
-            self._take_line(line)
+            self._take_event(self.events.take_rest())
             answer: ReadAnswer = self.state.answer()
-            return replace(answer, is_complete=answer.is_complete and not self.has_skipped)
+            return replace(answer, is_complete=answer.is_complete and not self.skipped_by)
         body = json.loads(b"".join(self.pieces))
         if not isinstance(body, dict):
             raise ValueError("The answer is not a JSON object.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from lcmsite.gateway.surfaces import Row, Surface
+from lcmsite.gateway.surfaces import Row, Surface, objects_in
 
 
 class Call(NamedTuple):
@@ -22,11 +22,11 @@ def calls_in(surface: Surface, rows: Sequence[Row]) -> Iterator[Call]:
     for row in rows:
         match surface:
             case Surface.MESSAGES:
-                for block in _objects(row.get("content")):
+                for block in objects_in(row.get("content")):
                     if block.get("type") == "tool_use":
                         yield Call(str(block.get("id")), str(block.get("name")), block.get("input"))
             case Surface.CHAT:
-                for call in _objects(row.get("tool_calls")):
+                for call in objects_in(row.get("tool_calls")):
                     function = call.get("function") or {}
                     yield Call(str(call.get("id")), str(function.get("name")), _parsed(function.get("arguments")))
             case Surface.RESPONSES:
@@ -55,11 +55,6 @@ def sendable(surface: Surface, rows: Sequence[Row]) -> list[Row]:
         {**row, "content": [block for block in row["content"] if block.get("type") != "text" or block.get("text")]}
         for row in rows
     ]
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, list):
-        yield from (each for each in value if isinstance(each, dict))
 
 
 def _parsed(text: Any) -> Any:

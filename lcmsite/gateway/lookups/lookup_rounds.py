@@ -5,39 +5,38 @@ A call of the agent's own ends the answer: what LCM's tools gave beside it is ke
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 import structlog
 
-from lcmsite.gateway.decoding import decoder
-from lcmsite.gateway.forwarding import Header, Watched, headers_for_client
+from lcmsite.gateway.decoding import Decoder, decoder, steps
+from lcmsite.gateway.event_stream import EventStream, data_of
+from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_client
 from lcmsite.gateway.lookups.calls_of_answers import calls_in, results_of, sendable
 from lcmsite.gateway.lookups.offering import OFFERED, Lookups
 from lcmsite.gateway.lookups.shown_answers import ShownAnswer, shown_answer
-from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
+from lcmsite.gateway.surfaces import LIST, Surface
+from lcmsite.gateway.surfaces_answer import MOST_BYTES, AnswerReader, ReadAnswer
 from lcmsite.gateway.window.json_spans import members
-from lcmsite.gateway.window.request_entries import LIST
 from lcmsite.server.incoming import Send
 
 logger = structlog.get_logger(__name__)
 
 MOST_ROUNDS = 6
-# With these an answer ends before the model has, and with it a call, of which no vendor accepts a part.
+# With these the answer was cut off, and a call in it may be incomplete.
 _CUT_OFF = ("max_tokens", "length", "max_output_tokens", "model_context_window_exceeded")
 _ENOUGH = "Enough was looked up for one answer: go on with what you have."
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 @dataclass
 class LookupRounds:
-    """One request with LCM's tools, and as many more as the model looks something up."""
+    """Send a request with LCM's tools, and again after each round of lookups."""
 
     surface: Surface
     lookups: Lookups
@@ -47,9 +46,10 @@ class LookupRounds:
     watched: Watched
     # What the journal keeps of them; None if nothing was looked up.
     record: dict[str, Any] | None = None
-    rounds: int = 0
     rows: list[Any] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    # The upstream's first answer: the client gets its status and headers.
+    first: httpx2.Response | None = None
     has_begun: bool = False
 
     async def answer(self, body: bytes) -> None:
@@ -58,31 +58,29 @@ class LookupRounds:
         while (found := await self._next_answer(body, shown)) is not None:
             calls = list(calls_in(self.surface, found.rows))
             own = [call for call in calls if call.name not in OFFERED]
-            if len(own) == len(calls) or not found.is_complete or found.stop_reason in _CUT_OFF:
-                await self._end(shown, found, is_only_hidden=False)
+            is_cut_off = found.stop_reason in _CUT_OFF
+            if len(own) == len(calls) or not found.is_complete or is_cut_off:
+                await self._end(shown, found, is_only_hidden=bool(calls) and not own and not is_cut_off)
                 return
-            if not own and self.rounds == MOST_ROUNDS:
+            if not own and shown.rounds == MOST_ROUNDS:
                 await self._end(shown, found, is_only_hidden=True)
                 return
             rows = sendable(self.surface, found.rows)
-            for row in rows:
-                self.lookups.spend(row)
+            await self.lookups.spend(rows)
             results = []
             for call in calls:
                 if call.name in OFFERED:
-                    is_last = self.rounds + 1 == MOST_ROUNDS
+                    is_last = shown.rounds + 1 == MOST_ROUNDS
                     text = _ENOUGH if is_last else await self.lookups.result(call, share=len(calls) - len(own))
                     results.append((call, text))
             answers = results_of(self.surface, results)
-            for row in answers:
-                self.lookups.spend(row)
             if own:
                 await self._end(shown, found, is_only_hidden=False, results=answers)
                 return
             self.rows += [*rows, *answers]
-            body = _with_rows(self.surface, body, [*rows, *answers])
+            await self.lookups.spend(answers)
+            body = await asyncio.to_thread(_with_rows, self.surface, body, [*rows, *answers])
             shown.go_on(found.tokens_out)
-            self.rounds += 1
 
     async def _next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
         """The model's next answer, what may be shown of it sent on.
@@ -91,45 +89,61 @@ class LookupRounds:
         """
         async with self.ask(body) as response:
             is_good = 200 <= response.status_code < 300
-            if self.rounds and not is_good:
+            if shown.rounds and not is_good:
                 raise httpx2.RemoteProtocolError(f"The upstream answered {response.status_code} within an answer.")
-            if not self.rounds:
-                self.watched.begin(response)
-                self.watched.headers.pop("content-encoding", None)
+            try:
+                unpacking = decoder(response.headers.get("content-encoding", ""))
+            except ValueError as wrong:
+                if shown.rounds:
+                    raise httpx2.DecodingError(str(wrong)) from wrong
+                await forward(nullcontext(response), send=self.send, own_headers=self.own_headers, watched=self.watched)
+                return None
+            if self.first is None:
+                self.first = response
+            pieces = _unpacked(response, unpacking)
             if is_good and response.headers.get("content-type", "").startswith("text/event-stream"):
-                found = await self._from_stream(response, shown)
+                found = await self._from_stream(pieces, shown)
             else:
-                found = await self._from_body(response, is_good=is_good)
+                found = await self._from_body(pieces, is_good=is_good)
             if found is None:
                 await self._finish()
             return found
 
-    async def _from_stream(self, response: httpx2.Response, shown: ShownAnswer) -> ReadAnswer | None:
+    async def _from_stream(self, pieces: AsyncIterator[bytes], shown: ShownAnswer) -> ReadAnswer | None:
         """The answer of a stream, each event sent on as it comes."""
-        await self._begin(response)
-        pieces: list[bytes] = []
-        rest = b""
-        async for piece in _unpacked(response):
-            pieces.append(piece)
-            rest += piece
-            # Most pieces of a large event cannot end it: they are not searched.
-            if b"\n" in piece:
-                *events, rest = _split(rest)
-                await self._send(b"".join(_shown(shown, each) for each in events))
+        await self._begin()
+        reader = AnswerReader(self.surface, is_stream=True)
+        is_read = True
+        events = EventStream()
+        async for piece in pieces:
+            is_read = is_read and _is_fed(reader, piece)
+            await self._send(b"".join(_shown(shown, each) for each in events.ended(piece)))
+            if len(events.rest) > MOST_BYTES:
+                await self._send(events.take_rest())
+        rest = events.take_rest()
         if rest.strip():
             await self._send(_shown(shown, rest))
-        found = _read(self.surface, pieces, is_stream=True)
+        found = _finished(reader) if is_read else None
         if found is None:
             await self._send(shown.finish(is_only_hidden=False))
         return found
 
-    async def _from_body(self, response: httpx2.Response, *, is_good: bool) -> ReadAnswer | None:
+    async def _from_body(self, pieces: AsyncIterator[bytes], *, is_good: bool) -> ReadAnswer | None:
         """The answer of a body; the body is sent on where nothing is looked up."""
-        whole = b"".join([piece async for piece in _unpacked(response)])
-        await self._begin(response)
-        found = _read(self.surface, [whole], is_stream=False) if is_good else None
+        whole = bytearray()
+        is_read = is_good
+        async for piece in pieces:
+            whole += piece
+            if len(whole) > MOST_BYTES:
+                is_read = False
+            if not is_read:
+                # Too large, or no answer: it goes on as it comes.
+                await self._send(bytes(whole))
+                whole.clear()
+        reader = AnswerReader(self.surface, is_stream=False)
+        found = _finished(reader) if is_read and _is_fed(reader, bytes(whole)) else None
         if found is None or not (self.bodies or _has_hidden(found)):
-            await self._send(whole)
+            await self._send(bytes(whole))
             return None
         self.bodies.append(json.loads(whole))
         return found
@@ -148,16 +162,22 @@ class LookupRounds:
             rows = [*self.rows, *sendable(self.surface, found.rows)]
             self.record = {"visible": visible, "rows": rows, "results": results or []}
         if self.rows or results:
-            logger.info("gateway_looked_up", surface=self.surface.value, rounds=self.rounds)
+            logger.info("gateway_looked_up", surface=self.surface.value, rounds=shown.rounds)
         await self._finish()
 
-    async def _begin(self, response: httpx2.Response) -> None:
-        if not self.has_begun:
-            self.has_begun = True
-            headers = [*headers_for_client(response, is_rewritten=True), *await self.own_headers()]
-            await self.send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async def _begin(self) -> None:
+        """Send status and headers, once: those of the model's first answer."""
+        if self.has_begun:
+            return
+        assert self.first is not None
+        self.has_begun = True
+        self.watched.begin(self.first)
+        self.watched.headers.pop("content-encoding", None)
+        headers = [*headers_for_client(self.first, is_rewritten=True), *await self.own_headers()]
+        await self.send({"type": "http.response.start", "status": self.first.status_code, "headers": headers})
 
     async def _send(self, data: bytes) -> None:
+        await self._begin()
         if data:
             await self.send({"type": "http.response.body", "body": data, "more_body": True})
             self.watched.taken(data)
@@ -167,18 +187,28 @@ class LookupRounds:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:
-    unpacking = decoder(response.headers.get("content-encoding", ""))
-    async for piece in response.aiter_raw():
-        yield unpacking.decompress(piece)
-
-
-def _read(surface: Surface, pieces: list[bytes], *, is_stream: bool) -> ReadAnswer | None:
-    """The answer in these pieces; None for one that cannot be read."""
-    reader = AnswerReader(surface, is_stream)
+async def _unpacked(response: httpx2.Response, unpacking: Decoder) -> AsyncIterator[bytes]:
     try:
-        for piece in pieces:
-            reader.feed(piece)
+        async for piece in response.aiter_raw():
+            for data in steps(unpacking, piece):
+                yield data
+    except ValueError as wrong:
+        raise httpx2.DecodingError(str(wrong)) from wrong
+
+
+def _is_fed(reader: AnswerReader, piece: bytes) -> bool:
+    """Whether the reader has taken the piece; it does not take too much."""
+    try:
+        reader.feed(piece)
+    except ValueError as error:
+        logger.warning("gateway_answer_not_read", reason=type(error).__name__)
+        return False
+    return True
+
+
+def _finished(reader: AnswerReader) -> ReadAnswer | None:
+    """The answer that the reader has; None for one that cannot be read."""
+    try:
         return reader.finish()
     except Exception as error:
         logger.warning("gateway_answer_not_read", reason=type(error).__name__)
@@ -189,19 +219,9 @@ def _has_hidden(answer: ReadAnswer) -> bool:
     return any(call.name in OFFERED for call in calls_in(answer.surface, answer.rows))
 
 
-def _split(data: bytes) -> list[bytes]:
-    """The events of a stream, each with its blank line; the last is not ended."""
-    found, start = [], 0
-    for blank in _BLANK_LINE.finditer(data):
-        found.append(data[start : blank.end()])
-        start = blank.end()
-    return [*found, data[start:]]
-
-
 def _shown(shown: ShownAnswer, raw: bytes) -> bytes:
     """What the client gets of an event now."""
-    lines = raw.splitlines()
-    data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+    data = data_of(raw)
     if data == b"[DONE]":
         shown.is_done = True
         return b""

@@ -5,8 +5,9 @@ Names, schemas and texts are those of the MCP server. A call acts for the holder
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -99,17 +100,21 @@ class Lookups:
             TOOLS[call.name], given, caller=lambda: caller_of_hash(self.key_hash), is_structured=False
         )
         text = "\n".join(each.text for each in found.content if isinstance(each, TextContent))
-        return self._bounded(text, most)
+        return await asyncio.to_thread(self._bounded, text, most)
 
-    def spend(self, value: Any) -> None:
-        """Take what was added to the request off the room."""
-        self.room -= self.counter.entry_tokens(value)
+    async def spend(self, rows: Sequence[Any]) -> None:
+        """Take the rows that are added to the request off the room."""
+        self.room -= await asyncio.to_thread(lambda: sum(self.counter.entry_tokens(row) for row in rows))
 
     def _bounded(self, text: str, most: int) -> str:
         tokens = self.counter.tokens(text)
         kept = len(text)
+        short = text
         while kept and tokens > most:
             kept = kept * most // tokens * 9 // 10
             note = f"[LCM left out the other {len(text) - kept} characters of this answer: ask for less at once.]"
-            tokens = self.counter.tokens(short := f"{text[:kept]}\n{note}")
-        return text if kept == len(text) else short if kept else _NO_ROOM
+            short = f"{text[:kept]}\n{note}"
+            tokens = self.counter.tokens(short)
+        if text and not kept:
+            return _NO_ROOM
+        return short

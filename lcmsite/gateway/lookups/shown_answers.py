@@ -1,21 +1,20 @@
 """Make one answer for the agent out of several of the model. Pure.
 
-Calls of LCM's tools are not in it. Events of a stream pass as they came while nothing has been held back; later ones
-are numbered on. The end of an answer is held until it is known that no other follows.
+Calls of LCM's tools are left out. Events pass unchanged until one is left out; later ones are renumbered. The end is
+held back until no further answer can follow.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lcmsite.gateway.event_stream import END_OF_CHAT, event_of, named_event_of
 from lcmsite.gateway.surfaces import Surface
 
 Event = dict[str, Any]
-DONE = b"data: [DONE]\n\n"
 
 
 @dataclass
@@ -28,12 +27,12 @@ class ShownAnswer(ABC):
     places: dict[int, int] = field(default_factory=dict)
     # The events that end it, held until it is known that no other answer follows.
     end: list[Event] = field(default_factory=list)
-    # So many blocks, calls or items the agent has.
+    # How many blocks, calls or items the agent has been sent.
     shown_count: int = 0
     # How many answers of the model came before this one, and their tokens.
     rounds: int = 0
     spent_tokens: int = 0
-    # Whether the stream of chat completions has said that it ends.
+    # Whether `data: [DONE]` has come.
     is_done: bool = False
 
     @abstractmethod
@@ -86,7 +85,7 @@ class _Messages(ShownAnswer):
                 if event["index"] in self.hidden:
                     return b""
                 place = self.place(event["index"])
-                return raw if place == event["index"] else _named({**event, "index": place})
+                return raw if place == event["index"] else named_event_of({**event, "index": place})
         return raw
 
     def _is_hidden(self, block: Mapping[str, Any]) -> bool:
@@ -99,7 +98,7 @@ class _Messages(ShownAnswer):
                 event = {**event, "usage": self.with_spent(event.get("usage"), "output_tokens")}
                 if is_only_hidden:
                     event["delta"] = {**(event.get("delta") or {}), "stop_reason": "end_turn"}
-            found.append(_named(event))
+            found.append(named_event_of(event))
         return b"".join(found)
 
     def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
@@ -130,10 +129,10 @@ class _Chat(ShownAnswer):
             return raw
         if not any(value for name, value in kept.items() if name != "role" or not self.rounds):
             return b""
-        return _plain({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
+        return event_of({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
 
     def _kept(self, delta: Mapping[str, Any]) -> dict[str, Any]:
-        """A delta without hidden calls, the others numbered on."""
+        """A delta without hidden calls, the others renumbered."""
         if not delta.get("tool_calls"):
             return dict(delta)
         calls = []
@@ -154,8 +153,8 @@ class _Chat(ShownAnswer):
                 event["usage"] = self.with_spent(event["usage"], "completion_tokens", "total_tokens")
             if is_only_hidden and event.get("choices"):
                 event["choices"] = [{**each, "finish_reason": "stop"} for each in event["choices"]]
-            found.append(_plain(event))
-        return b"".join([*found, DONE if self.is_done else b""])
+            found.append(event_of(event))
+        return b"".join([*found, END_OF_CHAT if self.is_done else b""])
 
     def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
         messages = [body["choices"][0].get("message") or {} for body in bodies]
@@ -200,13 +199,16 @@ class _Responses(ShownAnswer):
             changed["output_index"] = self.place(event["output_index"])
             if kind == "response.output_item.done":
                 self.output.append(event["item"])
-        return self._numbered(changed, event, raw)
+        changed = self._with_number(changed)
+        return raw if changed == event else named_event_of(changed)
 
-    def _numbered(self, changed: Event, event: Event, raw: bytes) -> bytes:
-        if "sequence_number" in event:
-            changed["sequence_number"] = self.sequence
-            self.sequence += 1
-        return raw if changed == event else _named(changed)
+    def _with_number(self, event: Event) -> Event:
+        """The event with its number among those that the agent has been sent."""
+        if "sequence_number" not in event:
+            return event
+        numbered = {**event, "sequence_number": self.sequence}
+        self.sequence += 1
+        return numbered
 
     def _is_hidden(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == "function_call" and item.get("name") in self.hidden_names
@@ -217,7 +219,7 @@ class _Responses(ShownAnswer):
             response = event.get("response") or {}
             usage = self.with_spent(response.get("usage"), "output_tokens", "total_tokens")
             changed = {**event, "response": {**response, "output": self.output, "usage": usage}}
-            found.append(self._numbered(changed, event, b"") or _named(event))
+            found.append(named_event_of(self._with_number(changed)))
         return b"".join(found)
 
     def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
@@ -230,11 +232,3 @@ def shown_answer(surface: Surface, hidden_names: Collection[str]) -> ShownAnswer
     """An answer of this API, of which no event has come."""
     kinds = {Surface.MESSAGES: _Messages, Surface.CHAT: _Chat, Surface.RESPONSES: _Responses}
     return kinds[surface](hidden_names)
-
-
-def _plain(event: Event) -> bytes:
-    return b"data: " + json.dumps(event).encode() + b"\n\n"
-
-
-def _named(event: Event) -> bytes:
-    return b"event: " + str(event["type"]).encode() + b"\n" + _plain(event)

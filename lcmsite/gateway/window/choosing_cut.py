@@ -22,7 +22,7 @@ _KEPT_PART = 2
 # A turn that begins within this part of what may stay begins it.
 _WHOLE_TURN_PART = 2
 _LEAST_RESULT_TOKENS = 200
-# Of a limit that is passed anyway, what all results in what stays get together: of less, a model learns nothing.
+# If nothing fits, all results in the kept entries together get this part of the limit.
 _RESULTS_PART = 16
 
 # An entry, with results of over so many tokens shortened.

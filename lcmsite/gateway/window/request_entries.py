@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces import LIST, Surface, objects_in
 from lcmsite.gateway.window.breakpoints import breakpoints_in
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import Span, elements, members
 from lcmsite.gateway.window.types import Entry, Kind, Untouched, WindowRequest
 
-LIST = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
 # What a model reads of a request beside its entries.
 _HEAD = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
 # With one of these, the request continues what the vendor keeps.
@@ -80,18 +80,19 @@ def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
 def made_entry(surface: Surface, value: Any, seq: int | None, counter: RequestCounter) -> Entry:
     """The entry of a message or item that the client has not sent."""
     text = json.dumps(value)
-    return _entry(surface, text, Span(0, len(text), value), seq, counter)
+    entry = _entry(surface, text, Span(0, len(text), value), seq, counter)
+    return replace(entry, looked_up=entry.answers)
 
 
 def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: RequestCounter) -> Entry:
     kind, calls, answers = _CLASSIFIERS[surface](span.value)
     tokens = counter.entry_tokens(span.value)
-    return Entry(text[span.start : span.end], span.value, kind, tokens, calls, answers, seq)
+    return Entry(text[span.start : span.end], span.value, kind, tokens, calls, answers, seq=seq)
 
 
 def _of_messages(message: Mapping[str, Any]) -> _Classified:
     """A message of Anthropic's Messages."""
-    blocks = list(_objects(message.get("content")))
+    blocks = list(objects_in(message.get("content")))
     calls = tuple(str(block["id"]) for block in blocks if _is(block, "tool_use") and "id" in block)
     answers = tuple(
         str(block["tool_use_id"]) for block in blocks if _is(block, "tool_result") and "tool_use_id" in block
@@ -109,7 +110,7 @@ def _of_chat(message: Mapping[str, Any]) -> _Classified:
     """A message of Chat Completions."""
     match message.get("role"):
         case "assistant":
-            calls = tuple(str(call["id"]) for call in _objects(message.get("tool_calls")) if "id" in call)
+            calls = tuple(str(call["id"]) for call in objects_in(message.get("tool_calls")) if "id" in call)
             return _Classified(Kind.MODEL, calls)
         case "system" | "developer":
             return _Classified(Kind.SYSTEM)
@@ -142,11 +143,6 @@ _CLASSIFIERS: Mapping[Surface, Callable[[Mapping[str, Any]], _Classified]] = {
 }
 
 
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, list):
-        yield from (each for each in value if isinstance(each, dict))
-
-
 def _is(block: Mapping[str, Any], ending: str) -> bool:
     """Whether a block is of this type, or of the vendor's own tools that end like it."""
     return str(block.get("type")).endswith(ending)
@@ -158,7 +154,7 @@ def _is_reference(item: Mapping[str, Any]) -> bool:
 
 def _has_compacted(value: Mapping[str, Any]) -> bool:
     """Whether the history has a compaction of the vendor or the client."""
-    kinds = [value.get("type"), *(block.get("type") for block in _objects(value.get("content")))]
+    kinds = [value.get("type"), *(block.get("type") for block in objects_in(value.get("content")))]
     return any(str(kind).startswith("compaction") for kind in kinds if kind is not None)
 
 
@@ -168,7 +164,7 @@ def _compacts(found: Mapping[str, Span]) -> bool:
         return True
     management = found["context_management"].value if "context_management" in found else None
     edits = management.get("edits") if isinstance(management, dict) else management
-    return any(str(edit.get("type")).startswith("compact") for edit in _objects(edits))
+    return any(str(edit.get("type")).startswith("compact") for edit in objects_in(edits))
 
 
 def _type_of(found: Mapping[str, Span], key: str) -> Any:

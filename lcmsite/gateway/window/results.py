@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ _BEGINNING, _END = 0.6, 0.2
 _NOTE_TOKENS = 128
 # The keys under which results hold text, on all surfaces.
 _TEXTS = frozenset({"content", "output", "text"})
+# The keys under which results name their call, and what is said in place of a pointer if no message has the result.
+_CALL_IDS = ("tool_use_id", "tool_call_id", "call_id")
+_AGAIN = "Call the tool again for all of it."
 
 
 @dataclass(frozen=True)
@@ -29,29 +32,34 @@ class ResultShortener:
         """The entry with texts over so many tokens shortened, if there are any."""
         if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
             return entry
-        value = self._object(entry.value, most, entry.seq)
+        value = self._object(entry.value, most, self.pointer(entry.seq), entry.looked_up)
         if value == entry.value:
             return entry
         return replace(entry, value=value, text=json.dumps(value), tokens=self.counter.entry_tokens(value))
 
-    def _object(self, value: Mapping[str, Any], most: int, seq: int) -> dict[str, Any]:
-        return {key: self._value(inner, most, seq) if key in _TEXTS else inner for key, inner in value.items()}
+    def _object(self, value: Mapping[str, Any], most: int, pointer: str, looked_up: Collection[str]) -> dict[str, Any]:
+        if any(value.get(key) in looked_up for key in _CALL_IDS):
+            pointer = _AGAIN
+        return {
+            key: self._value(inner, most, pointer, looked_up) if key in _TEXTS else inner
+            for key, inner in value.items()
+        }
 
-    def _value(self, value: Any, most: int, seq: int) -> Any:
+    def _value(self, value: Any, most: int, pointer: str, looked_up: Collection[str]) -> Any:
         if isinstance(value, str):
-            return self._text(value, most, seq)
+            return self._text(value, most, pointer)
         if isinstance(value, list):
-            return [self._object(each, most, seq) if isinstance(each, dict) else each for each in value]
+            return [self._object(each, most, pointer, looked_up) if isinstance(each, dict) else each for each in value]
         return value
 
-    def _text(self, text: str, most: int, seq: int) -> str:
+    def _text(self, text: str, most: int, pointer: str) -> str:
         tokens = self.counter.tokens(text)
         if tokens <= most:
             return text
         room = max(0, most - _NOTE_TOKENS) / tokens
         while True:
             begin, end = text[: int(len(text) * room * _BEGINNING)], text[len(text) - int(len(text) * room * _END) :]
-            note = f"[LCM left out {len(text) - len(begin) - len(end)} of {len(text)} characters. {self.pointer(seq)}]"
+            note = f"[LCM left out {len(text) - len(begin) - len(end)} of {len(text)} characters. {pointer}]"
             short = f"{begin}\n{note}\n{end}" if begin else note
             # The ends may be denser than the whole.
             if not begin or self.counter.tokens(short) <= most:

@@ -26,6 +26,7 @@ from conversations.models import Conversation
 from lcmsite.gateway.recording.exchange_journal import LOOKUPS
 from lcmsite.gateway.recording.recorder import bound_time
 from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
+from lcmsite.gateway.window.unfolding import LookedUp
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import withheld_ids
 
@@ -67,7 +68,7 @@ class StoredMemory:
             if isinstance(values, dict) and values.get("window") == window
         )
 
-    def looked_up(self) -> dict[int, Any]:
+    def looked_up(self) -> LookedUp:
         """What the gateway looked up for the model, by the agent's answer's seq."""
         newest = self.conversation.journal_entries.filter(subpath=LOOKUPS, entry__isnull=False).order_by("-position")
         with bounded():

@@ -43,6 +43,8 @@ class Entry:
     # The ids of the tool calls that it makes, and of those that it answers.
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    # Of the answered calls, those of LCM's tools: no message has what these gave.
+    looked_up: tuple[str, ...] = ()
     # The seq of the last message that it was stored as.
     seq: int | None = None
 
@@ -77,7 +79,7 @@ class Cut:
 
     Entries up to `opening_seq` stay; then come those from `first_seq` on, before them the question that they belong to.
     Without `first_seq`, nothing is left out. What was there when the cut was made ends at `newest_seq`: there, results
-    of tools over `most_result_tokens` are shortened, and what the model wrote it wrote before the cut.
+    of tools over `most_result_tokens` are shortened, and the model's thoughts are from before the cut.
     """
 
     opening_seq: int = 0

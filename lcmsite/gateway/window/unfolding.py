@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from lcmsite.gateway.surfaces import Surface
@@ -36,7 +37,8 @@ def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCou
             continue
         shown = found[-int(known["visible"]) :]
         is_in_messages = request.surface is Surface.MESSAGES and bool(known["results"])
-        if any(each.kind is not Kind.MODEL for each in shown) or (is_in_messages and not _takes_results(below)):
+        is_whole = len(shown) == known["visible"] and not _reaches_back(found, len(shown))
+        if not is_whole or (is_in_messages and not _takes_results(below)):
             continue
         del found[-len(shown) :]
         rows = known["rows"] if is_in_messages else [*known["rows"], *known["results"]]
@@ -44,6 +46,17 @@ def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCou
         if is_in_messages:
             results = known["results"][0]["content"]
     return replace(request, entries=tuple(found))
+
+
+def _reaches_back(entries: Sequence[Entry], visible: int) -> bool:
+    """Whether the last entries, so many, have one that is not of the last answer."""
+    shown = entries[-visible:]
+    if any(entry.kind is not Kind.MODEL for entry in shown):
+        return True
+    oldest = (shown[-1].seq or 0) - visible + 1
+    seqs = [None, *(entry.seq for entry in entries)][-visible - 1 :]
+    # One that is not stored by itself has the seq before it.
+    return any(seq != before and (seq or 0) < oldest for before, seq in pairwise(seqs))
 
 
 def _takes_results(below: Sequence[Entry]) -> bool:
@@ -55,4 +68,5 @@ def _with_results(entry: Entry, results: Sequence[Any], counter: RequestCounter)
     value = {**entry.value, "content": [*results, *entry.value["content"]]}
     ids = tuple(str(each["tool_use_id"]) for each in results)
     tokens = counter.entry_tokens(value)
-    return replace(entry, value=value, text=json.dumps(value), tokens=tokens, answers=(*ids, *entry.answers))
+    answers = (*ids, *entry.answers)
+    return replace(entry, value=value, text=json.dumps(value), tokens=tokens, answers=answers, looked_up=ids)

@@ -44,6 +44,9 @@ class WindowMemory(Protocol):
     def compact(self) -> None:
         """Have summaries made, and wait for them no longer than an agent would."""
 
+    def looked_up(self) -> LookedUp:
+        """What the gateway looked up for the model, by the agent's answer's seq."""
+
 
 @dataclass(frozen=True)
 class WindowAssembler:
@@ -61,22 +64,31 @@ class WindowAssembler:
         window: int,
         is_trial: bool = False,
         kept_free: int = 0,
-        looked_up: LookedUp | None = None,
+        offered: bytes | None = None,
     ) -> Assembled:
         """Shorten a request of which `seqs` are the entries' places in the conversation.
 
-        A trial keeps nothing and compacts nothing. So many tokens are `kept_free` for what the model looks up, and what
-        it has `looked_up` before is put back.
+        A trial keeps nothing and compacts nothing. `offered` is the request with LCM's tools, to be shortened in place
+        of it: what the model has looked up before is put back, and so many tokens are `kept_free` for more of it.
         """
-        request = read_request(surface, body, counter=self.assembling.counter, seqs=seqs)
-        if isinstance(request, Untouched):
-            return Assembled(window, untouched=request)
+        counter = self.assembling.counter
+        came = read_request(surface, body, counter=counter, seqs=seqs)
+        if isinstance(came, Untouched):
+            return Assembled(window, untouched=came)
+        request = came if offered is None else read_request(surface, offered, counter=counter, seqs=seqs)
+        assert isinstance(request, WindowRequest)
         limit = limit_of(window, request.answer_tokens) - kept_free
         if request.tokens <= limit:
-            return Assembled(window, request.tokens, untouched=Untouched.FITS)
+            return Assembled(window, came.tokens, untouched=Untouched.FITS)
         if any(entry.seq is None for entry in request.entries if entry.kind is not Kind.SYSTEM):
-            return Assembled(window, request.tokens, untouched=Untouched.NOT_STORED)
-        request = unfolded(request, looked_up or {}, counter=self.assembling.counter)
+            return Assembled(window, came.tokens, untouched=Untouched.NOT_STORED)
+        if offered is not None:
+            request = unfolded(request, self.memory.looked_up(), counter=counter)
+        shortened = self._shortened(request, window=window, limit=limit, is_trial=is_trial)
+        return replace(shortened, tokens_in=came.tokens)
+
+    def _shortened(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
+        """The request by the newest cut that fits, or by a new one."""
         for kept in self.memory.kept(window):
             again = self._again(request, kept, limit=limit, is_trial=is_trial)
             if again is not None:

@@ -36,7 +36,7 @@ Header = tuple[bytes, bytes]
 _LOOKUPS_PART = 4
 # A request waits no longer for being shortened; then it goes through as it came.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
-# Their own, so that what hangs here holds up nothing else.
+# A pool of its own: threads that hang here block no other work.
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 
 
@@ -77,12 +77,12 @@ class Windows:
         kept_free = window // _LOOKUPS_PART if offered else 0
         assembled = WindowAssembler(assembling, memory).assemble(
             surface=surface,
-            body=offered or body,
+            body=body,
             seqs=[seqs.get(place) for place in range(max(seqs, default=-1) + 1)],
             window=window,
             is_trial=is_trial,
+            offered=offered,
             kept_free=kept_free,
-            looked_up=memory.looked_up() if offered else None,
         )
         assembled = replace(assembled, lookup_room=kept_free)
         _log(conversation_id, assembled, is_trial=is_trial)

@@ -1,6 +1,7 @@
 """Requests and answers of the three APIs are read, and recognized in every form that agents give them."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,27 @@ def test_a_streamed_answer_is_read_like_the_whole_one(surface, size):
     assert stream.is_complete and whole.is_complete
     assert (stream.tokens_in, stream.tokens_out, stream.response_id) == (100, 8, whole.response_id)
     assert ReadAnswer.from_json(json.loads(json.dumps(stream.as_json()))) == stream
+
+
+def test_an_event_of_several_lines_is_read_as_one():
+    event = {"id": "1", "choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]}
+    lines = "".join(f"data: {line}\r\n" for line in json.dumps(event, indent=1).splitlines())
+
+    answer = read(Surface.CHAT, f"{lines}\r\ndata: [DONE]".encode(), is_stream=True, size=7)
+
+    assert answer.is_complete
+    assert answer.rows == ({"role": "assistant", "content": "Hello"},)
+
+
+def test_a_large_event_in_small_pieces_is_read_in_linear_time():
+    text = "x" * 8 * 1024**2
+    event = {"id": "1", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
+    began = time.thread_time()
+
+    answer = read(Surface.CHAT, b"data: " + json.dumps(event).encode() + b"\n\n", is_stream=True, size=4096)
+
+    assert answer.rows[0]["content"] == text
+    assert time.thread_time() - began < 2
 
 
 @pytest.mark.parametrize("surface", Surface)

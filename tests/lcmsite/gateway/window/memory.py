@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from conversations.content.tokens import TokenEstimator
+from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.window.assembling import Assembling
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import read_request
@@ -25,6 +27,9 @@ class Kept:
     cuts: list[KeptCut] = field(default_factory=list)
     found: list[ShownSummary] = field(default_factory=list)
     is_quick: bool = True
+    lookups: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # How often the lookups were read.
+    times_read: int = 0
 
     def kept(self, window: int) -> list[KeptCut]:
         return [each for each in reversed(self.cuts) if each.window == window]
@@ -42,6 +47,10 @@ class Kept:
         if self.is_quick:
             self.summarize()
 
+    def looked_up(self) -> dict[int, dict[str, Any]]:
+        self.times_read += 1
+        return self.lookups
+
     def summarize(self) -> None:
         first = self.found[-1].last_seq + 1 if self.found else 1
         while first + 9 <= self.newest - 8:
@@ -54,10 +63,18 @@ def assembler_of(memory: Kept) -> WindowAssembler:
     return WindowAssembler(Assembling(7, COUNTER, lambda text: f"{MARK}{text}</lcm_injected>"), memory)
 
 
-def assembled(wire: Wire, memory: Kept, *, window: int, is_trial: bool = False, **more: object) -> Assembled:
+def assembled(
+    wire: Wire, memory: Kept, *, window: int, is_trial: bool = False, has_lookups: bool = False, **more: object
+) -> Assembled:
     memory.newest = len(wire.entries)
+    body = wire.body(**more)
     return assembler_of(memory).assemble(
-        surface=wire.surface, body=wire.body(**more), seqs=wire.seqs(), window=window, is_trial=is_trial
+        surface=wire.surface,
+        body=body,
+        seqs=wire.seqs(),
+        window=window,
+        is_trial=is_trial,
+        offered=with_tools(wire.surface, body) if has_lookups else None,
     )
 
 

@@ -4,42 +4,100 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
+import tracemalloc
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+import pytest
+import zstandard
+from mcp_types import CallToolResult, TextContent
 
+from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.forwarding import Watched
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces_answer import MOST_BYTES
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.mcp.calls import CallRunner
 
+FOUND = "retry_ceiling = 4711"
 STREAM = {"content-type": "text/event-stream"}
+JSON = {"content-type": "application/json"}
+
+
+class Finding(CallRunner):
+    """Gives the same answer to each call."""
+
+    async def answer(self, *_: Any, **__: Any) -> CallToolResult:
+        return CallToolResult(content=[TextContent(type="text", text=FOUND)])
+
+
+@dataclass
+class Vendor:
+    """Answers requests one after another, each answer in pieces."""
+
+    answers: list[tuple[int, Mapping[str, str], bytes]]
+    piece: int = 500
+    requests: list[bytes] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def ask(self, body: bytes) -> Any:
+        self.requests.append(body)
+        status, headers, answer = self.answers[len(self.requests) - 1]
+
+        async def pieces() -> Any:
+            for start in range(0, len(answer), self.piece):
+                yield answer[start : start + self.piece]
+
+        yield httpx2.Response(status, headers=headers, content=pieces())
+
+
+@dataclass
+class Client:
+    """What a client gets, and what the gateway notes of it."""
+
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    watched: Watched = field(default_factory=lambda: Watched(lambda piece: None))
+
+    async def send(self, event: Any) -> None:
+        if event["type"] == "http.response.start":
+            self.status = event["status"]
+            self.headers = {name.decode().lower(): value.decode() for name, value in event["headers"]}
+        self.body.extend(event.get("body", b""))
+
+    def ask(self, vendor: Vendor, surface: Surface, lookups: Lookups | None = None) -> LookupRounds:
+        async def no_headers() -> list[Any]:
+            return []
+
+        lookups = lookups or Lookups(b"", 4_000, RequestCounter(TokenEstimator("estimate")), Finding())
+        rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watched)
+        asyncio.run(rounds.answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
+        return rounds
+
+
+@dataclass
+class Counting(Client):
+    """A client that counts what it gets, and keeps nothing."""
+
+    taken: int = 0
+
+    async def send(self, event: Any) -> None:
+        self.taken += len(event.get("body", b""))
 
 
 def passed(body: bytes, *, piece: int, surface: Surface = Surface.RESPONSES) -> bytes:
     """What a client gets of an answer that comes in pieces."""
-    sent = bytearray()
-
-    async def pieces() -> Any:
-        for start in range(0, len(body), piece):
-            yield body[start : start + piece]
-
-    @asynccontextmanager
-    async def ask(changed: bytes) -> Any:
-        yield httpx2.Response(200, headers=STREAM, content=pieces())
-
-    async def send(event: Any) -> None:
-        sent.extend(event.get("body", b""))
-
-    async def no_headers() -> list[Any]:
-        return []
-
-    watched = Watched(lambda piece: None)
-    rounds = LookupRounds(surface, Lookups(b"", 4_000), ask, send, no_headers, watched)
-    asyncio.run(rounds.answer(b"{}"))
-    return bytes(sent)
+    client = Client()
+    client.ask(Vendor([(200, STREAM, body)], piece), surface)
+    return bytes(client.body)
 
 
 def test_a_large_event_holds_up_no_other_stream() -> None:
@@ -58,26 +116,38 @@ def test_a_large_event_holds_up_no_other_stream() -> None:
     assert time.thread_time() - began < 2.0
 
 
-def test_a_lookup_that_the_limit_of_the_answer_has_cut_off_is_not_answered() -> None:
-    events: list[dict[str, Any]] = [
+def events_with_a_lookup(stop_reason: str, argument: str = '{"query": "x"}') -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep"}
+    delta = {"type": "input_json_delta", "partial_json": argument}
+    return [
         {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [], "usage": {}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "I look it up."}},
         {"type": "content_block_stop", "index": 0},
-        {
-            "type": "content_block_start",
-            "index": 1,
-            "content_block": {"type": "tool_use", "id": "1", "name": "lcm_grep"},
-        },
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"que'}},
+        {"type": "content_block_start", "index": 1, "content_block": call},
+        {"type": "content_block_delta", "index": 1, "delta": delta},
         {"type": "content_block_stop", "index": 1},
-        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 9}},
+        {"type": "message_delta", "delta": {"stop_reason": stop_reason}, "usage": {"output_tokens": 9}},
         {"type": "message_stop"},
     ]
+
+
+def test_a_lookup_that_the_limit_of_the_answer_has_cut_off_is_not_answered() -> None:
+    events = events_with_a_lookup("max_tokens", '{"que')
 
     given = passed(b"".join(map(_sent, events)), piece=500, surface=Surface.MESSAGES)
 
     assert b"I look it up." in given and b"lcm_grep" not in given
     assert b'"stop_reason": "max_tokens"' in given and b"message_stop" in given
+
+
+def test_a_lookup_in_an_answer_with_a_gap_ends_it_without_a_call() -> None:
+    unread = b"event: new\ndata: not JSON\n\n"
+    *events, end = map(_sent, events_with_a_lookup("tool_use"))
+
+    given = passed(b"".join([*events, unread, end]), piece=500, surface=Surface.MESSAGES)
+
+    assert b"lcm_grep" not in given and unread in given
+    assert b'"stop_reason": "end_turn"' in given and b"tool_use" not in given
 
 
 def _sent(event: dict[str, Any]) -> bytes:
@@ -89,3 +159,89 @@ def test_events_pass_whole_wherever_the_pieces_end() -> None:
     body = b"".join(map(_sent, texts))
 
     assert {passed(body, piece=size) for size in (1, 2, 3, 7, 500)} == {body}
+
+
+@pytest.mark.parametrize("status", [200, 429])
+def test_an_answer_in_an_unknown_coding_passes_as_it_came(status: int) -> None:
+    client = Client()
+    headers = {"content-type": "application/json", "content-encoding": "br", "content-length": "7"}
+
+    client.ask(Vendor([(status, headers, b"\x8b\x01 raw!")]), Surface.MESSAGES)
+
+    assert (client.status, bytes(client.body)) == (status, b"\x8b\x01 raw!")
+    assert client.headers == headers
+    assert client.watched.is_whole and client.watched.headers["content-encoding"] == "br"
+
+
+@pytest.mark.parametrize("kind", [STREAM, JSON])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+def test_a_corrupt_answer_counts_as_broken_off(kind: dict[str, str], coding: str) -> None:
+    client = Client()
+
+    with pytest.raises(httpx2.HTTPError):
+        client.ask(Vendor([(200, {**kind, "content-encoding": coding}, b"no such coding")]), Surface.MESSAGES)
+
+    assert not client.watched.is_whole
+
+
+@pytest.mark.parametrize("kind", [STREAM, JSON])
+def test_an_answer_that_decodes_to_too_much_is_passed_on_and_not_kept(kind: dict[str, str]) -> None:
+    size = 80 * 1024**2
+    packed = zstandard.ZstdCompressor().compress(b"data: " + bytes(size))
+    client = Counting()
+
+    tracemalloc.start()
+    client.ask(Vendor([(200, {**kind, "content-encoding": "zstd"}, packed)]), Surface.MESSAGES)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert client.taken == size + len(b"data: ")
+    assert client.watched.is_whole
+    assert most < 4 * MOST_BYTES
+
+
+def a_body(*blocks: dict[str, Any], stop_reason: str) -> bytes:
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "usage": {"output_tokens": 9}}
+    return json.dumps({**message, "content": blocks, "stop_reason": stop_reason}).encode()
+
+
+def test_what_a_body_needs_is_looked_up_before_its_headers_are_sent() -> None:
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
+    first = (200, {**JSON, "request-id": "first"}, a_body(call, stop_reason="tool_use"))
+    second = (200, {**JSON, "request-id": "second"}, a_body({"type": "text", "text": FOUND}, stop_reason="end_turn"))
+    client, vendor = Client(), Vendor([first, second])
+
+    client.ask(vendor, Surface.MESSAGES)
+
+    assert FOUND in vendor.requests[1].decode()
+    assert (client.status, client.headers["request-id"]) == (200, "first")
+    assert json.loads(client.body)["content"] == [{"type": "text", "text": FOUND}]
+
+
+@pytest.mark.parametrize("status", [429, 529])
+def test_an_error_within_the_answer_of_a_body_leaves_the_client_without_one(status: int) -> None:
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
+    client = Client()
+
+    with pytest.raises(httpx2.HTTPError):
+        client.ask(Vendor([(200, JSON, a_body(call, stop_reason="tool_use")), (status, JSON, b"{}")]), Surface.MESSAGES)
+
+    # So the gateway can still refuse, and nothing says that the request was answered.
+    assert client.status is None and client.watched.status is None
+
+
+def test_tokens_are_counted_beside_the_other_streams() -> None:
+    class Noting(RequestCounter):
+        def tokens(self, value: Any) -> int:
+            counted_in.add(threading.current_thread())
+            return super().tokens(value)
+
+    counted_in: set[threading.Thread] = set()
+    call = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
+    bodies = [a_body(call, stop_reason="tool_use"), a_body({"type": "text", "text": "Yes."}, stop_reason="end_turn")]
+    lookups = Lookups(b"", 4_000, Noting(TokenEstimator("estimate")), Finding())
+
+    Client().ask(Vendor([(200, JSON, body) for body in bodies]), Surface.MESSAGES, lookups)
+
+    assert counted_in and threading.current_thread() not in counted_in
+    assert lookups.room < 4_000

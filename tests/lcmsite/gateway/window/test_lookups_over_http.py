@@ -146,6 +146,21 @@ def test_count_tokens_counts_what_the_vendor_would_get(gateway: Running) -> None
     eventually(lambda: _mine(gateway).messages.count() == 20 * 2 + 2)
 
 
+def test_an_event_that_cannot_be_read_is_logged_without_its_text(gateway: Running) -> None:
+    events = [b"data: {secret\n\n", b"data: [secret\n\n", b'data: {"type": "message_stop"}\n\n']
+    gateway.upstream.reply = streaming(*events)
+    wire = Wire(Surface.MESSAGES)
+    wire.ask("Hello")
+    before = gateway.log.read_text().count("gateway_event_not_read")
+
+    response = gateway.ask("/v1/messages", wire.body(), content_type="application/json")
+
+    assert response.content == b"".join(events)
+    eventually(lambda: gateway.log.read_text().count("gateway_event_not_read") == before + 1)
+    [*_, line] = [each for each in gateway.log.read_text().splitlines() if "gateway_event_not_read" in each]
+    assert "JSONDecodeError" in line and "secret" not in line
+
+
 @pytest.mark.thorough
 def test_a_model_that_only_looks_up_is_stopped(gateway: Running) -> None:
     agent = Agent(gateway, Surface.MESSAGES, is_streamed=True)

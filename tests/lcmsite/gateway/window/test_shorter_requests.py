@@ -10,7 +10,7 @@ import pytest
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.types import Assembled, Untouched
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
-from tests.lcmsite.gateway.window.memory import MARK, Kept, assembled, assembler_of
+from tests.lcmsite.gateway.window.memory import MARK, Kept, assembled, assembler_of, read
 from tests.lcmsite.gateway.window.wire import Step, Wire
 
 surfaces = pytest.mark.parametrize("surface", list(Surface))
@@ -247,3 +247,62 @@ def test_there_are_at_most_four_breakpoints(own: int, expected: int) -> None:
     assert result.shorter.body.count(b'"cache_control"') == expected
     block = next(each for each in sent(wire, result) if MARK in json.dumps(each))
     assert block["content"][0].get("cache_control", {}).get("ttl") == (None if own != 1 else "1h")
+
+
+@pytest.mark.parametrize(("window", "reads"), [(100_000, 0), (3_000, 1)])
+def test_lookups_are_read_only_for_a_request_that_is_shortened(window: int, reads: int) -> None:
+    memory = Kept()
+
+    assembled(a_long_wire(), memory, window=window, has_lookups=True)
+
+    assert memory.times_read == reads
+
+
+@surfaces
+@pytest.mark.parametrize("window", [100_000, 5_000])
+def test_the_tokens_of_a_request_are_counted_as_it_came(surface: Surface, window: int) -> None:
+    wire, memory = a_long_wire(surface), Kept()
+    *_, last = wire.entries
+    wire.entries.remove(last)
+    answer = wire.entries[-1]
+    row = {"role": "assistant", "content": "looked up " * 100}
+    memory.lookups = {len(wire.entries): {"visible": 1, "rows": [row, answer], "results": []}}
+    wire.entries.append(last)
+
+    without = assembled(wire, Kept(), window=window)
+    result = assembled(wire, memory, window=window, has_lookups=True)
+
+    assert result.tokens_in == without.tokens_in == read(wire, wire.body()).tokens
+    assert (result.shorter is None) or "looked up" in result.shorter.body.decode()
+
+
+@surfaces
+def test_a_lookup_that_is_shortened_points_to_no_message(surface: Surface) -> None:
+    wire = Wire(surface)
+    wire.ask("Find it, and read it.")
+    [call] = wire.answer(Step("", results=("x",)))
+    wire.return_results([call], ["own " * 20_000])
+    question, answer, result = wire.entries
+    looking = Wire(surface, calls=1)
+    looking.return_results(looking.answer(Step("", results=("x",))), ["found " * 20_000])
+    looked, found = looking.entries
+    rows = [looked, found, answer]
+    last: list[dict[str, Any]] = []
+    if surface is Surface.MESSAGES:
+        # Beside the call of the agent's own: the results of both are one message.
+        rows, last = [{**answer, "content": [*looked["content"], *answer["content"]]}], [found]
+    memory = Kept(lookups={2: {"visible": 1, "rows": rows, "results": last}})
+
+    _, *shorter = sent(wire, assembled(wire, memory, window=8_000, has_lookups=True))
+
+    [own] = [text for text in strings_in(shorter) if "own own" in text]
+    [other] = [text for text in strings_in(shorter) if "found found" in text]
+    assert "LCM left out" in own and "lcm_expand_range" in own
+    assert "LCM left out" in other and "Call the tool again" in other and "lcm_expand_range" not in other
+
+
+def strings_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in strings_in(each)]
