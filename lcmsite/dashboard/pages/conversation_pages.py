@@ -112,7 +112,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     if is_cut:
         last = records[-1].seq
     active = [each for each in window.summaries if each.active]
-    branches = visit.ask("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
+    branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
     # Missing rows leave gaps, so the list may reach beyond this page.
