@@ -32,7 +32,7 @@ def quarantined_messages(conversation_ids: Iterable[int]) -> frozenset[int]:
 
 def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
     """The files, those that are withheld without their names and descriptions."""
-    held = _quarantined_files(file.file_id for file in files)
+    held = quarantined_files(file.file_id for file in files)
     return [
         replace(each, file_name=None, exploration_summary=None, quarantined=True) if each.file_id in held else each
         for each in files
@@ -50,10 +50,11 @@ def require_readable(file_id: str) -> None:
 
 
 def is_quarantined(file_id: str) -> bool:
-    return bool(_quarantined_files([file_id]))
+    return bool(quarantined_files([file_id]))
 
 
-def _quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
+def quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
+    """Those of some files that are quarantined, or hold a text of a quarantined message."""
     wanted = list(file_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_files"], [texts(wanted)])) if wanted else frozenset()
 
