@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from conversations.errors import Conflict
 from conversations.fast.records import record
+from conversations.models import Quarantine
 from conversations.sql import array, load, rows, texts
-from conversations.types import LargeFileRecord, MessageRecord, PartRecord
+from conversations.types import LargeFileRecord, MessageRecord, PartRecord, SummaryRecord
 
 _SQL = load("conversations/messages.sql")
 # What is left of a withheld part, as of an erased one: its place, and what pairs a call with its result.
@@ -28,6 +29,16 @@ def quarantined_messages(conversation_ids: Iterable[int]) -> frozenset[int]:
     """The ids of the quarantined messages of some conversations."""
     wanted = set(conversation_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_messages"], [array(wanted)])) if wanted else frozenset()
+
+
+def readable_summaries(summaries: Sequence[SummaryRecord]) -> list[SummaryRecord]:
+    """The summaries, those that are quarantined without their texts.
+
+    Those that repeat words which were quarantined after they were made: `withheld_in` in `compaction/sources.py`.
+    """
+    wanted = [each.summary_id for each in summaries]
+    held = set(Quarantine.objects.filter(target__in=wanted, released_at=None).values_list("target", flat=True))
+    return [replace(each, content="") if each.summary_id in held else each for each in summaries]
 
 
 def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
