@@ -1,6 +1,6 @@
 """Withhold the texts of quarantined messages and files from readers.
 
-Only `lcm read-quarantined` gives them, to an admin. The ledger and the journal hold everything.
+Admins read them with `lcm read-quarantined` or in Django's admin. Ledgers, backups and the journal hold everything.
 """
 
 from __future__ import annotations
