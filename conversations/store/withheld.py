@@ -65,7 +65,7 @@ def is_quarantined(file_id: str) -> bool:
 
 
 def quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
-    """Those of some files that are quarantined, or hold a text of a quarantined message."""
+    """The files among these that are quarantined, or hold a quarantined text."""
     wanted = list(file_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_files"], [texts(wanted)])) if wanted else frozenset()
 

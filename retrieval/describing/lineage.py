@@ -108,7 +108,7 @@ class Impact:
 
 
 def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: float, limit: int, scope: Scope) -> Impact:
-    """See `RetrievalEngine.impact`: three queries."""
+    """See `RetrievalEngine.impact`: three queries, and one if there are files."""
     with snapshot():
         kind, name, number, conversation_id = _source(id, scope)
         values = {
