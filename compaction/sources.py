@@ -113,9 +113,9 @@ def withheld_items(conversation_id: int) -> frozenset[str]:
 
 
 def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
-    """The same for several conversations.
+    """The ids of all that is withheld in these conversations.
 
-    Each reader of texts asks this, and gives those items without a text, marked as `quarantined`.
+    Call it before texts are returned: those items are given without a text, marked as `quarantined`.
     """
     wanted = {id for id in conversation_ids if id is not None}
     affected = sql.rows(_QUARANTINES["with_quarantines"], [sql.array(wanted)]) if wanted else []

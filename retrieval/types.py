@@ -90,7 +90,7 @@ class Match:
     author: str | None = None
     depth: int | None = None
     file_name: str | None = None
-    # It is quarantined, or says what is: its text is withheld.
+    # It is quarantined, or repeats quarantined words; its text is withheld.
     quarantined: bool = False
 
 
@@ -239,7 +239,7 @@ class Description:
     embedded_messages: int | None = None
     # Its text, or a file's bytes, had to be erased for good; what is left are its place and its hashes.
     erased: bool = False
-    # Why its text is withheld until it is put right; None for what is not quarantined and says nothing that is.
+    # Why its text is withheld; None if it is not.
     quarantined: str | None = None
     # Of a session summary.
     project: str | None = None
@@ -279,7 +279,7 @@ class ExpandedItem:
     descendant_count: int | None = None
     # There is no content because it had to be erased for good.
     erased: bool = False
-    # There is no content because it is quarantined, or rests on what is.
+    # There is no content because it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 

@@ -225,7 +225,7 @@ class SessionHistory:
         lease: Lease[HistoryJob] | None,
     ) -> None:
         """Make and write one arc or epoch of these members, which are current."""
-        withheld = withheld_sessions(project.workspace_id)
+        withheld = withheld_sessions(project.workspace_id) & frozenset(members)
         sources = sources_of_members(members, withheld=withheld)
         if all(each.is_erased for each in sources):
             return
@@ -240,7 +240,7 @@ class SessionHistory:
             Project.objects.select_for_update(no_key=True).get(pk=project.pk)
             if not are_current(sources):
                 raise Conflict("A member was renewed or erased meanwhile; try again.", code="members_changed")
-            if withheld_sessions(project.workspace_id) != withheld:
+            if withheld_sessions(project.workspace_id) & frozenset(members) != withheld:
                 raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
             if lease is not None:
                 lease.renew(attempts=1)

@@ -75,6 +75,11 @@ class EmbedderPolicy(Policy):
         return tuple(f"LCM_{name.upper()}" for name in ("embedder_url", "embedder_model") if not getattr(self, name))
 
     @property
+    def what_is_missing(self) -> str:
+        """The same as a clause, such as "LCM_EMBEDDER_URL is not set"."""
+        return f"{' and '.join(self.missing)} {'is' if len(self.missing) == 1 else 'are'} not set"
+
+    @property
     def prices(self) -> tuple[float, float] | None:
         """The cost of a million tokens, read and written; None if it is not known."""
         return (self.embedder_price, 0.0) if self.embedder_price else None

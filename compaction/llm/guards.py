@@ -96,7 +96,7 @@ class Guard:
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
 
     def is_denied(self) -> bool:
-        """Whether the endpoint has let no call in since it last answered."""
+        """Whether the endpoint has rejected calls since its last success."""
         denied = ModelEndpoint.objects.filter(name=self._key, last_failure=CallOutcome.DENIED)
         return denied.exclude(last_success_at__gte=F("last_failure_at")).exists()
 

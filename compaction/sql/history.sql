@@ -60,9 +60,10 @@ WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id 
 -- Conversations, or the one, whose current session summary rests on something that was quarantined since it was made, or
 -- that was quarantined then and is released.
 WITH RECURSIVE changed AS MATERIALIZED (
-    SELECT coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
+    SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
            substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
     FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL
     WHERE %(conversation_id)s::bigint IS NULL OR q.conversation_id = %(conversation_id)s
 ), holding AS (
     SELECT summary_id, created_at, released_at FROM changed WHERE summary_id IS NOT NULL

@@ -1,5 +1,6 @@
 -- What quarantines keep from models: a summary carries the words of what it was made from. Of a summary that a run made, it
--- counts when that run began, as it reads its sources before a model is called.
+-- counts when that run began, as it reads its sources before a model is called. A message is withheld with any of its parts,
+-- and with a file that a text of it became, as it holds the file's name and description.
 
 -- name: with_quarantines
 -- Those of some conversations that have something quarantined.
@@ -7,11 +8,12 @@ SELECT conversation_id FROM conversations WHERE conversation_id = ANY(%s) AND qu
 
 -- name: withheld_items
 -- What is quarantined of a conversation, the summaries that were made from it before, and the files that hold a text of a
--- quarantined message; a message is withheld with any of its parts.
+-- quarantined message.
 WITH RECURSIVE hidden AS (
-    SELECT coalesce('msg_' || p.message_id, q.target) AS target, q.created_at,
-           coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
+    SELECT q.target, q.created_at,
+           coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
     FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL
     WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
 ), holding AS (
     SELECT target AS summary_id, created_at FROM hidden WHERE message_id IS NULL
@@ -23,7 +25,10 @@ WITH RECURSIVE hidden AS (
 )
 SELECT target FROM hidden
 UNION
-SELECT r.file_id FROM hidden JOIN file_references r USING (message_id) WHERE r.start_at IS NOT NULL
+SELECT 'msg_' || message_id FROM hidden WHERE message_id IS NOT NULL
+UNION
+SELECT r.file_id FROM hidden JOIN file_references r USING (message_id)
+WHERE r.start_at IS NOT NULL AND hidden.target NOT LIKE 'file\_%%'
 UNION
 SELECT s.summary_id FROM holding JOIN summaries s USING (summary_id)
 LEFT JOIN compaction_runs r ON r.run_id = s.run_id
@@ -34,8 +39,9 @@ WHERE coalesce(r.started_at, s.created_at) < holding.created_at
 -- epochs of them. From each quarantined thing it goes up: summaries are many, and what is quarantined are a few.
 WITH RECURSIVE hidden AS MATERIALIZED (
     SELECT q.target, q.created_at,
-           coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
+           coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
     FROM quarantines q JOIN conversations c USING (conversation_id) LEFT JOIN message_parts p ON p.part_id = q.target
+    LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL
     WHERE q.released_at IS NULL
       AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
 ), holding AS (
@@ -63,9 +69,10 @@ SELECT summary_id FROM resting
 -- The newest summaries, of one conversation or of all, that were made from something which was quarantined since, or which
 -- was quarantined then and is released; with the time of that.
 WITH RECURSIVE changed AS MATERIALIZED (
-    SELECT coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
+    SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
            substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
     FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+    LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL
     WHERE %(id)s::bigint IS NULL OR q.conversation_id = %(id)s
 ), made_from AS (
     SELECT l.summary_id, changed.created_at, changed.released_at

@@ -22,12 +22,14 @@ WHERE conversation_id = %(conversation_id)s AND seq > %(after_seq)s
 ORDER BY seq LIMIT %(limit)s
 
 -- name: quarantined_messages
--- The quarantined messages of some conversations; a message is withheld with any of its parts. Summaries that carry its
--- words: `compaction/sql/quarantines.sql`.
-SELECT coalesce(p.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint)
+-- The quarantined messages of some conversations; a message is withheld with any of its parts, and with a file that a text
+-- of it became, as it holds the file's name and description. Summaries that carry its words:
+-- `compaction/sql/quarantines.sql`.
+SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint)
 FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL
 WHERE q.conversation_id = ANY(%s) AND q.released_at IS NULL
-  AND (p.part_id IS NOT NULL OR q.target LIKE 'msg\_%%')
+  AND (p.part_id IS NOT NULL OR r.file_id IS NOT NULL OR q.target LIKE 'msg\_%%')
 
 -- name: quarantined_files
 -- Those of some files that are quarantined, or hold a text of a quarantined message.

@@ -205,8 +205,8 @@ class MessageStore:
     def get_message(self, *, message_id: int, whole: bool = False) -> MessageRecord:
         """One message with its parts; NotFound if there is none.
 
-        `whole` puts back, byte for byte, what became a file; Unavailable if that cannot be had. One that is quarantined
-        comes without its texts.
+        `whole` puts back, byte for byte, what became a file; Unavailable if that cannot be had, and Conflict if a file
+        is quarantined. A message that is quarantined comes without its texts.
         """
         self.scope.message(message_id)
         [message] = readable(messages_of([message_id]))

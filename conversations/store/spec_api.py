@@ -23,7 +23,7 @@ from conversations.models.columns import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
 from conversations.store.messages import MessageStore, part_row_of
 from conversations.store.read import messages_of
-from conversations.store.withheld import readable
+from conversations.store.withheld import readable, readable_summaries
 from conversations.types import (
     ContextItemType,
     MessageRecord,
@@ -171,14 +171,22 @@ class SpecificationStore(MessageStore):
         return ordinal_of(shown, expected=source_count)
 
     def get_summary(self, *, summary_id: str) -> SummaryRecord:
-        """One summary; NotFound if there is none."""
-        return self.scope.summary(summary_id).as_record()
+        """One summary; NotFound if there is none.
+
+        One that is quarantined comes without its text, but not one that repeats words which were quarantined after it
+        was made: that is known in `compaction/sources.py`, and `RetrievalEngine.describe` withholds both.
+        """
+        [summary] = readable_summaries([self.scope.summary(summary_id).as_record()])
+        return summary
 
     def get_summary_children(self, *, summary_id: str) -> list[SummaryRecord]:
-        """The summaries that this one was made from; none for a leaf."""
+        """The summaries that this one was made from; none for a leaf.
+
+        What is quarantined comes without its text, as from `get_summary`.
+        """
         self.scope.summary(summary_id)
         sources = Summary.objects.filter(derived_links__summary_id=summary_id).order_by("derived_links__ordinal")
-        return [summary.as_record() for summary in sources.readable()]
+        return readable_summaries([summary.as_record() for summary in sources.readable()])
 
     def get_summary_messages(self, *, summary_id: str) -> list[MessageRecord]:
         """The messages that this summary was made from directly, in order."""

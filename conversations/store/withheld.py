@@ -1,6 +1,6 @@
 """Withhold the texts of quarantined messages and files from readers.
 
-Only `lcm read-quarantined` gives them, to an admin. The ledger and the journal hold everything.
+Admins read them with `lcm read-quarantined` or in Django's admin. Ledgers, backups and the journal hold everything.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from conversations.errors import Conflict
 from conversations.fast.records import record
+from conversations.models import Quarantine
 from conversations.sql import array, load, rows, texts
-from conversations.types import LargeFileRecord, MessageRecord, PartRecord
+from conversations.types import LargeFileRecord, MessageRecord, PartRecord, SummaryRecord
 
 _SQL = load("conversations/messages.sql")
 # What is left of a withheld part, as of an erased one: its place, and what pairs a call with its result.
@@ -30,9 +31,19 @@ def quarantined_messages(conversation_ids: Iterable[int]) -> frozenset[int]:
     return frozenset(id for (id,) in rows(_SQL["quarantined_messages"], [array(wanted)])) if wanted else frozenset()
 
 
+def readable_summaries(summaries: Sequence[SummaryRecord]) -> list[SummaryRecord]:
+    """The summaries, those that are quarantined without their texts.
+
+    Those that repeat words which were quarantined after they were made: `withheld_in` in `compaction/sources.py`.
+    """
+    wanted = [each.summary_id for each in summaries]
+    held = set(Quarantine.objects.filter(target__in=wanted, released_at=None).values_list("target", flat=True))
+    return [replace(each, content="") if each.summary_id in held else each for each in summaries]
+
+
 def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
     """The files, those that are withheld without their names and descriptions."""
-    held = _quarantined_files(file.file_id for file in files)
+    held = quarantined_files(file.file_id for file in files)
     return [
         replace(each, file_name=None, exploration_summary=None, quarantined=True) if each.file_id in held else each
         for each in files
@@ -50,10 +61,11 @@ def require_readable(file_id: str) -> None:
 
 
 def is_quarantined(file_id: str) -> bool:
-    return bool(_quarantined_files([file_id]))
+    return bool(quarantined_files([file_id]))
 
 
-def _quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
+def quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
+    """The files among these that are quarantined, or hold a quarantined text."""
     wanted = list(file_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_files"], [texts(wanted)])) if wanted else frozenset()
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from compaction.rendering import ERASED, QUARANTINED
-from compaction.summarizing.extractive.summary_form import NAMED
+from compaction.summarizing.extractive.summary_form import with_few_names
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.answers.answer_text import as_fields, going_on, joined, lines, minute, one_line, period, span, text_of
@@ -140,12 +140,7 @@ def _some_names(described: Description) -> str | None:
     """The content, of a summary of summaries with only the first names of its list."""
     if not described.depth or not described.content:
         return described.content
-    shown = []
-    for line in described.content.split("\n"):
-        names = line.split(", ") if line.startswith(NAMED) else []
-        more = len(names) - MOST_NAMES
-        shown.append(line if more <= 0 else f"{', '.join(names[:MOST_NAMES])}, and {more} more: lcm_expand shows them")
-    return "\n".join(shown)
+    return with_few_names(described.content, most=MOST_NAMES, hint="lcm_expand shows them")
 
 
 def _place(described: Description) -> str | None:

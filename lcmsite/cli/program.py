@@ -33,7 +33,6 @@ from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, pars
 from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
 from lcmsite.connections import require_servers
 from lcmsite.hosts import host_verbs
-from lcmsite.hosts.doctoring import HostHealth
 from lcmsite.importing import discovery_verbs
 
 logger = logging.getLogger(__name__)
@@ -79,7 +78,7 @@ def _has_findings(result: Any) -> bool:
     listed = result if isinstance(result, list) else ()
     return (
         getattr(result, "is_clean", True) is False
-        or any(isinstance(each, HostHealth) and each.alive is False for each in listed)
+        or any(getattr(each, "is_cut_off", False) for each in listed)
         or getattr(result, "is_complete", True) is False
         or getattr(result, "state", None) is PlanState.REFUSED
         or bool(getattr(result, "damaged_files", None))

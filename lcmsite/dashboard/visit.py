@@ -28,6 +28,8 @@ from lcmsite.types import KeyScope, Role
 
 # Rows on a page of a list.
 ON_A_PAGE = 50
+# The most rows that a list gives at once.
+MOST_ROWS = 1000
 
 Row = TypeVar("Row")
 
@@ -72,6 +74,15 @@ class Visit:
             # Addresses of pages name a row; the operation takes a cursor.
             given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
         return operation.perform(self.caller, given, in_text=texts).result
+
+    def ask_all(self, tool: str, **params: Any) -> list[Any]:
+        """All rows of a list that has pages."""
+        page = self.ask(tool, limit=MOST_ROWS, **params)
+        found = list(page)
+        while page.next_cursor is not None:
+            page = self.ask(tool, limit=MOST_ROWS, cursor=page.next_cursor, **params)
+            found += page
+        return found
 
     def may(self, tool: str) -> bool:
         """Whether this person may call the operation."""

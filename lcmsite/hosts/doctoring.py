@@ -44,6 +44,11 @@ class HostHealth:
     advice: str
     alive: bool | None = None
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it is connected, and nothing that it leaves can come to LCM."""
+        return self.alive is False
+
 
 def examine(host: Host, place: Place) -> HostHealth:
     """Look at the host, its files, the spool and LCM."""

@@ -93,7 +93,7 @@ class Importer:
                 self._move_head(conversation, entries[0].head)
 
     def _as_recorded(self, entry: Entry) -> Iterator[Entry]:
-        """Yield a message in the form of the host's plugin, where that was there."""
+        """Yield a message as the host's plugin stores it, if one recorded the session."""
         parent = entry.parent_session_id
         if self._is_recorded(entry.program, parent):
             parent = f"{PREFIXES[entry.program]}{parent}"

@@ -42,7 +42,7 @@ class AboutItem:
     role: Role | None
     text: str
     is_whole: bool
-    # It is quarantined, or says what is: its text is withheld.
+    # It is quarantined, or repeats quarantined words; its text is withheld.
     quarantined: bool = False
 
 

@@ -25,7 +25,7 @@ MOST_IN_MANIFEST = 50
 MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
 # What is shown of a summary that carries the words of a quarantined message, and of a message with such a part.
-_WITHHELD = "It says what was quarantined after it was made, or a part of it is quarantined."
+_WITHHELD = "It repeats words that were quarantined after it was made, or one of its parts is quarantined."
 
 # What a description says in the words of the row.
 _OF_SUMMARY = (

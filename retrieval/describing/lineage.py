@@ -10,6 +10,7 @@ from typing import Any
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
+from conversations.store.withheld import quarantined_files
 from conversations.types import Level
 from retrieval.describing.session_outlines import session_summary
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
@@ -107,7 +108,7 @@ class Impact:
 
 
 def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: float, limit: int, scope: Scope) -> Impact:
-    """See `RetrievalEngine.impact`: three queries."""
+    """See `RetrievalEngine.impact`: three queries, and one if there are files."""
     with snapshot():
         kind, name, number, conversation_id = _source(id, scope)
         values = {
@@ -171,8 +172,10 @@ def _rows(name: str, direction: Direction, values: dict[str, Any]) -> list[tuple
 
 
 def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
-    """The items by distance."""
-    items = records_of(ImpactItem, fetched)
+    """The items by distance; a file that is withheld has no name."""
+    found = records_of(ImpactItem, fetched)
+    held = quarantined_files(item.id for item in found if item.kind is ImpactKind.FILE)
+    items = [replace(item, file_name=None) if item.id in held else item for item in found]
     return {distance: tuple(group) for distance, group in groupby(items, key=lambda item: item.distance)}
 
 

@@ -34,7 +34,7 @@ class CoveringNode:
     seqs_before: int
     seqs_after: int
     content: str | None = None
-    # It is quarantined, or says what is: its text is withheld.
+    # It is quarantined, or repeats quarantined words; its text is withheld.
     quarantined: bool = False
 
 

@@ -34,7 +34,7 @@ DEPTH, PASSAGES = 200, 400
 FEW_PASSAGES = 20_000
 # How many the index keeps in view: more find more of the nearest, and take longer.
 BREADTH = 100
-# How many it goes through for those that meet the filters, and in how often the memory of one sort (`work_mem`).
+# The index scans at most so many passages for those that meet the filters, in so many times work_mem.
 MOST_SCANNED, SCAN_MEMORY = 100_000, 8
 _PARTIAL = (
     "The index ended its search before enough passages met the filters, so there may be more: name conversations, and "

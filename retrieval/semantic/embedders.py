@@ -117,7 +117,7 @@ class Embedders:
     def at_work(self) -> QuerySet[Embedder]:
         """The embedders that embed: the one that is searched, and the configured one.
 
-        Without the first, if it does not let LCM in any more.
+        The first is left out while its server rejects calls.
         """
         if not self.policy.is_configured:
             return Embedder.objects.none()
@@ -130,7 +130,7 @@ class Embedders:
         return Embedder.objects.filter(state=EmbedderState.CURRENT).first()
 
     def _lacks_key(self, embedder: Embedder) -> bool:
-        """Whether it wants the key that it had when the settings named its server."""
+        """Whether its server, which the settings no longer name, rejects calls."""
         return embedder.url != self.policy.embedder_url and guard_of(embedder, self.models).is_denied()
 
     @property
@@ -220,7 +220,7 @@ class Embedders:
     def _note(self, embedders: tuple[EmbedderRecord, ...], current: EmbedderRecord | None) -> str:
         """What to do next, or how things are."""
         if not self.policy.is_configured:
-            return f"Search is by words alone: {' and '.join(self.policy.missing)} not set."
+            return f"Search is by words alone: {self.policy.what_is_missing}."
         building = next(
             (each for each in embedders if each.is_configured and each.state is EmbedderState.BUILDING), None
         )
@@ -239,8 +239,8 @@ class Embedders:
         if current is None or not self._lacks_key(current):
             return ""
         return (
-            f"The model that is searched, {current.model}, lets LCM in no more, as the key in the settings is for "
-            "another server: it embeds nothing new, and words find that until the configured model takes its place."
+            f"The server of the model in use, {current.model}, rejects LCM's calls; LCM_EMBEDDER_KEY is for another "
+            "server. New messages are found by words alone until the configured model takes over."
         )
 
 

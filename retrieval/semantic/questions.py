@@ -45,7 +45,7 @@ def question_of(query: str) -> Question | LcmError:
     """The question as a vector, or why there is none: what to do about it."""
     policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
     if not policy.is_configured:
-        return NotReady(f"No embedder is set up: {' and '.join(policy.missing)} not set. {_UNTIL_THEN}")
+        return NotReady(f"No embedder is set up: {policy.what_is_missing}. {_UNTIL_THEN}")
     embedder = _current()
     if embedder is None:
         return NotReady(f"Not everything is embedded yet: `lcm embed status` tells the operator more. {_UNTIL_THEN}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
@@ -13,7 +15,8 @@ from compaction.history.history_redo import HistoryRedo
 from compaction.history.history_sources import withheld_sessions
 from compaction.history.history_worker import MOST_ATTEMPTS, HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
-from compaction.history.session_history import SessionHistory
+from compaction.history.session_history import QuarantinesChanged, SessionHistory
+from compaction.history.types import HistoryReason
 from compaction.llm.types import Unreachable
 from compaction.rendering import WITHHELD
 from compaction.types import JobState
@@ -154,6 +157,25 @@ def test_an_arc_is_made_of_nothing_that_is_quarantined_and_renewed_when_it_is_re
         Quarantines.from_settings().release(quarantine_id=each.quarantine_id)
     summarize([hidden])
     assert current(1)[0].supersedes_id == remade.pk and WITHHELD not in current(0)[0].content
+
+
+@pytest.mark.parametrize("is_member", [False, True], ids=["of another project", "of a member"])
+def test_an_arc_is_refused_for_a_quarantine_of_its_own_members_alone(settings, is_member):
+    settings.LCM = SMALL
+    sessions = [a_session(0), a_session(1), a_session(0, project="lighthouse")]
+    for session in sessions:
+        SessionHistory.from_settings().summarize_session(conversation_id=session.conversation_id)
+    of = sessions[0 if is_member else 2].conversation_id
+    hidden = Message.objects.filter(conversation_id=of)[0]
+    quarantine = partial(Quarantines.from_settings().quarantine, id=f"msg_{hidden.pk}", reason="no")
+    history = with_a_model(Model(meanwhile=quarantine))
+    project_id = current(0)[0].project_id
+
+    make = partial(history.make_of_project, project_id=project_id, reason=HistoryReason.MANUAL)
+    with pytest.raises(QuarantinesChanged) if is_member else nullcontext():
+        make()
+
+    assert len(current(1)) == (0 if is_member else 1)
 
 
 def test_what_was_quarantined_since_is_not_in_an_arc_that_a_person_has_made_again(past):

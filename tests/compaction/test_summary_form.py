@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from compaction.summarizing.extractive.passages import Passage, passages_of
-from compaction.summarizing.extractive.summary_form import days_of, read, write
+from compaction.summarizing.extractive.summary_form import days_of, read, with_few_names, write
 from tests.compaction.summarizing import a_message
 
 START = datetime(2026, 3, 7, 9, tzinfo=UTC)
@@ -34,6 +34,20 @@ def test_a_page_is_read_back_as_it_was_written():
     ]
     assert [entry.sentences for entry in entries] == ["The ledger moved. It stays read-only. Is it?", "line one"]
     assert [entry.lines.split() for entry in entries] == [["select", "1;"], ["line", "two"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("Also named: a.py, b.py, c.py, d.py", "Also named: a.py, b.py, and 2 more: look there"),
+        ("Also named: a.py, b.py", "Also named: a.py, b.py"),
+        ("12 user: a, b, c, d", "12 user: a, b, c, d"),
+    ],
+)
+def test_names_at_the_end_of_a_page_are_cut_to_a_few(line, shown):
+    page, closing = "12 user: The ledger moved.\n{}\n{}", "Expand for details about: a, b, c."
+
+    assert with_few_names(page.format(line, closing), most=2, hint="look there") == page.format(shown, closing)
 
 
 def test_years_are_written_where_there_are_several():

@@ -22,14 +22,15 @@ def total_tokens(conversation_id: int) -> int:
 
 def test_what_is_broken_is_found_repaired_and_undone(conversation_id):
     check = lcm("check", "harbour")
-    report_id = lcm("--json", "reports").json["items"][0]["report_id"]
+    reports = lcm("--json", "reports")
+    report_id = reports.json["items"][0]["report_id"]
     planned = lcm("plan-repairs", report_id)
     repair_id = lcm("--json", "plan-repairs", report_id).json["repair_id"]
 
     approved = lcm("approve-repairs", repair_id, "[1, 2]")
     applied = lcm("apply-repairs", repair_id)
 
-    assert check.exit_code == 1
+    assert (check.exit_code, reports.exit_code) == (1, 0)
     assert f"lcm plan-repairs {report_id}" in check.out
     assert "recount total_tokens" in planned.out
     assert "by operator" in approved.out

@@ -263,6 +263,52 @@ def test_a_text_that_became_a_file_is_withheld_with_its_message(held):
     assert SECRET in json.dumps(api.perform(OPERATIONS["lcm_read_lines"], {"file_id": file_id}).body)
 
 
+def test_a_message_is_withheld_with_a_file_that_its_text_became(held):
+    store, api = a_store(held.workspace), Api(an_api_key(held.workspace))
+    one = {"conversation_id": held.conversation_id}
+    log = NewMessage(
+        role=Role.TOOL,
+        parts=(
+            NewPart(
+                part_type=PartType.TOOL,
+                tool_call_id="call_1",
+                tool_name="read_file",
+                tool_title=FILE,
+                tool_output=f"{SECRET} is a line of a very long log\n" * 20_000,
+                tool_status="completed",
+            ),
+        ),
+    )
+    [long] = store.append_messages(**one, messages=[log]).messages
+    before = json.dumps(api.perform(OPERATIONS["lcm_message"], {"message_id": long.message_id}).body)
+    leaf = a_summary_of(store, held.conversation_id, seqs=range(long.seq, long.seq + 1), content=f"A log of {SECRET}.")
+    [file_id] = FileReference.objects.filter(message_id=long.message_id).values_list("file_id", flat=True).distinct()
+    held_back = Quarantines.from_settings().quarantine(id=file_id, reason="It was altered.")
+    [again] = store.append_messages(**one, messages=[log]).messages
+
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("lcm_messages", {**one, "after_seq": long.seq - 1}),
+        *(("lcm_message", {"message_id": each.message_id, "whole": True}) for each in (long, again)),
+        ("lcm_grep", {**one, "query": "large_file", "scope": "all"}),
+        ("lcm_grep", {**one, "query": "log", "scope": "all", "mode": "regex"}),
+        *(("lcm_describe", {"id": id}) for id in (long.id, again.id, leaf.summary_id)),
+        ("lcm_expand", {"summary_id": leaf.summary_id, "include_messages": True}),
+        ("lcm_expand_range", {**one, "from_seq": long.seq, "to_seq": again.seq, "only_messages": True}),
+        ("lcm_assemble", one),
+        ("lcm_recall", {**one, "budget": 9000, "share": 1}),
+        ("lcm_impact", {"id": long.id, "direction": "downstream"}),
+    ]
+    assert SECRET in before and FILE in before
+    for tool, given in asked:
+        reply = api.perform(OPERATIONS[tool], given)
+        assert reply.status == 200, (tool, reply.body)
+        without_words(json.dumps(reply.body), {tool: given})
+    assert SECRET in Quarantines.from_settings().read_quarantined(id=again.id).text
+    Quarantines.from_settings().release(quarantine_id=held_back.quarantine_id)
+    for each in (long, again):
+        assert SECRET in json.dumps(api.perform(OPERATIONS["lcm_message"], {"message_id": each.message_id}).body)
+
+
 def test_agents_get_no_items_of_a_quarantined_file(held):
     claims = AgenticClaims.from_settings(held.scope)
 

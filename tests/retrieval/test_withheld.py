@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -86,6 +87,20 @@ def test_a_quarantined_summary_is_not_shown_and_not_recalled(conversation_id):
     assert summary.summary_id not in {item.id for item in context.items}
     assert summary.summary_id not in section.summary_ids
     assert section.left_out_ids == (summary.summary_id,)
+
+
+def test_the_store_gives_quarantined_summaries_without_their_texts(conversation_id):
+    store = a_store()
+    leaves = [a_summary_of(store, conversation_id, seqs=seqs) for seqs in (range(1, 5), range(5, 9))]
+    above = a_summary_of(store, conversation_id, summaries=leaves)
+    held = quarantined(leaves[0].summary_id)
+
+    [withheld, other] = store.get_summary_children(summary_id=above.summary_id)
+
+    assert withheld == store.get_summary(summary_id=leaves[0].summary_id) == replace(leaves[0], content="")
+    assert other == store.get_summary(summary_id=leaves[1].summary_id) == leaves[1]
+    Quarantines.from_settings().release(quarantine_id=held)
+    assert store.get_summary_children(summary_id=above.summary_id) == leaves
 
 
 def test_what_a_query_brings_up_is_withheld_too(conversation_id):

@@ -113,6 +113,19 @@ def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) 
     return f"{EXPAND} {', '.join(topics)} ({extent})." if topics else f"{EXPAND} {extent}."
 
 
+def with_few_names(text: str, *, most: int, hint: str) -> str:
+    """A summary's text with at most `most` of the names that it lists.
+
+    The `hint` says where the others are.
+    """
+    shown = []
+    for line in text.split("\n"):
+        names = line.split(", ") if line.startswith(NAMED) else []
+        more = len(names) - most
+        shown.append(line if more <= 0 else f"{', '.join(names[:most])}, and {more} more: {hint}")
+    return "\n".join(shown)
+
+
 def days_of(passages: Sequence[Passage]) -> dict[date, str]:
     """How each day is written; nothing for one day alone.
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
 
-from conversations.errors import Invalid
+from conversations.errors import Conflict, Invalid
 from conversations.humanize import counted
 from conversations.store.conversations import ConversationStore
 from lcmsite.dashboard.parts.transcript_parts import turns
@@ -71,8 +71,14 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def message(visit: Visit, message_id: str) -> HttpResponse:
-    """One message in full, with texts restored that are stored as files."""
-    record = visit.ask("lcm_message", message_id=message_id, whole=True)
+    """One message in full, with texts restored from files that may be read."""
+    try:
+        record = visit.ask("lcm_message", message_id=message_id, whole=True)
+    except Conflict as refused:
+        if refused.code != "quarantined":
+            raise
+        # A file is withheld, but not the message.
+        record = visit.ask("lcm_message", message_id=message_id)
     if record.quarantined and visit.request.GET.get("quarantined") == "shown":
         record = replace(visit.ask("lcm_read_quarantined", id=record.id).message, quarantined=True)
     shown = [{"turn": turn} for turn in turns([record], most=None)]
@@ -112,7 +118,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     if is_cut:
         last = records[-1].seq
     active = [each for each in window.summaries if each.active]
-    branches = visit.ask("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
+    branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
     # Missing rows leave gaps, so the list may reach beyond this page.

@@ -122,7 +122,7 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
     )
     # Where the head was at an earlier moment is not shown.
     is_branched = window.conversation.moves and window.as_of_run is None
-    branches = visit.ask("lcm_branches", conversation_id=conversation_id) if is_branched else []
+    branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if is_branched else []
     drawn = picture(window, width=width, branches=branches)
     page = {"workspace": visit.workspace.name, "conversation_id": conversation_id}
     runs = [run.run_id for run in window.runs]

@@ -12,6 +12,7 @@ from compaction.hosts.branching import Branches
 from compaction.models import CompactionJob
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
+from integrity.repairs.quarantines import Quarantines
 from lcmsite.dashboard.templatetags.lcm_tags import gauge
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.integrity.breaking import breaking
@@ -119,6 +120,21 @@ def test_what_is_cut_on_the_page_is_whole_on_one_of_its_own(reader):
     assert f"/w/default/messages/{call}/" not in shown_links(page)
     assert output in whole and HOSTILE not in whole
     assert f"/w/default/conversations/{conversation_id}/?seq=2#m2" in shown_links(whole)
+
+
+def test_a_message_opens_without_a_text_in_a_file_that_is_withheld(reader, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    log = "A line of a very long log.\n" * 20_000
+    conversation_id = a_conversation(log, log).conversation_id
+    once, twice = a_store().list_messages(conversation_id=conversation_id)
+    # Both have one file, which holds what is withheld of the first.
+    Quarantines.from_settings().quarantine(id=once.id, reason="It was altered.")
+
+    of_once, of_twice = (reader.get(f"/w/default/messages/{each.id}/") for each in (once, twice))
+
+    assert (of_once.status_code, of_twice.status_code) == (200, 200)
+    assert "It is quarantined" in of_once.content.decode() and "large_file" not in of_once.content.decode()
+    assert "large_file" in of_twice.content.decode() and log not in of_twice.content.decode()
 
 
 def test_only_who_may_write_is_offered_to_compact_and_lets_a_worker_do_it(conversation_id, reader, operator):

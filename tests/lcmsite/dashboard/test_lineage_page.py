@@ -9,6 +9,7 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
+from conversations.models import Conversation, HeadMove
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store
@@ -68,6 +69,25 @@ def test_what_a_moved_head_left_is_marked_as_off_the_active_path(reader, path, c
     assert "are unreachable" not in page
     assert "Messages 99 to 99: off the active path" in of_the_left and "off the active path" not in of_the_path
     assert len(sent) <= MOST_OF_A_LINEAGE
+
+
+def test_all_branches_are_drawn_however_often_the_head_moved(reader, db):
+    conversation_id = a_conversation("The question.", *(f"Answer {n}." for n in range(101))).conversation_id
+    # As if the head had been moved back to the question before each answer.
+    moves = enumerate(range(3, 103), start=1)
+    HeadMove.objects.bulk_create(
+        HeadMove(conversation_id=conversation_id, number=number, at_seq=seq, head_seq=1) for number, seq in moves
+    )
+    Conversation.objects.filter(pk=conversation_id).update(moves=100)
+    Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=1)
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, "The last.")])
+
+    page = " ".join(reader.get(f"/w/default/conversations/{conversation_id}/lineage/").content.decode().split())
+    transcript = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
+
+    assert "Messages 2 to 102: off the active path</title>" in page
+    assert "are unreachable" not in page
+    assert transcript.count("a branch that follows") == 40
 
 
 def test_the_picture_can_be_kept_as_a_file(reader, path):

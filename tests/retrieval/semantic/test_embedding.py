@@ -39,6 +39,18 @@ def found_by_words_alone(site) -> str:
     return found.note
 
 
+@pytest.mark.parametrize(
+    ("model", "missing"),
+    [("small", "LCM_EMBEDDER_URL is not set."), ("", "LCM_EMBEDDER_URL and LCM_EMBEDDER_MODEL are not set.")],
+)
+def test_settings_without_an_embedder_are_named(site, model, missing):
+    a_conversation(*SAID)
+    site.configure(url="", model=model)
+
+    assert missing in site.status.note and missing in found_by_words_alone(site)
+    assert missing in refusal_of(site).detail
+
+
 @pytest.mark.parametrize("taken", ["erased", "cold", "quarantined"])
 def test_vectors_go_with_their_texts_and_come_back_with_them(site, taken):
     conversation = a_conversation(*SAID).conversation_id
@@ -227,7 +239,7 @@ def test_a_model_whose_key_is_gone_is_not_asked_again_and_the_status_says_so(sit
     status = site.embed()
 
     assert len(site.server.models) == asked
-    assert "run `lcm embed setup`" in status.note and "small, lets LCM in no more" in status.note
+    assert "run `lcm embed setup`" in status.note and "in use, small, rejects LCM's calls" in status.note
     site.server.key = None
     site.configure(url=site.server.url)
     assert site.embed().embedders[0].messages_embedded == 5
