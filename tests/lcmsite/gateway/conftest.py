@@ -1,5 +1,6 @@
 """A gateway in a process of its own, before an upstream that answers as a test wants."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import SESSION
 from tests.lcmsite.gateway.upstream import Relay, Upstream
 from tests.lcmsite.operating import eventually, free_port
+
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -99,7 +102,7 @@ def gateway(running: Running) -> Running:
     running.relay.mend()
     running.upstream.requests.clear()
     running.upstream.gone.clear()
-    running.key = an_api_key(a_workspace(f"gateway {free_port()}"))
+    running.key = an_api_key(a_workspace(f"gateway {next(_NUMBERS)}"))
     return running
 
 
