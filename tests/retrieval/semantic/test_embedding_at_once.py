@@ -39,8 +39,10 @@ def started(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def somebody_waits() -> bool:
-    return bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted"))
+def a_lock_is_awaited() -> bool:
+    """Whether a connection to this test's database waits for a lock of another."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(rows(waiting))
 
 
 def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
@@ -83,9 +85,7 @@ def test_a_message_that_is_quarantined_while_its_vectors_are_stored_has_none(sit
     with transaction.atomic():
         Quarantines.from_settings(Scope(a_workspace().pk, actor="test")).quarantine(id=f"msg_{held}", reason="wrong")
         worker = started(EmbeddingWorker.from_settings().work)
-        wait_until(
-            lambda: bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted")), seconds=30, what="vectors are stored"
-        )
+        wait_until(a_lock_is_awaited, seconds=30, what="vectors are stored")
     worker.join(30)
 
     assert len(site.vectors()) == 3 and held not in site.vectors()
