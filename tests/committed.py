@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
@@ -33,6 +34,11 @@ def committed(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
         finally:
             empty_all_tables()
             connection.close()
+
+
+def another_connection() -> psycopg.Connection:
+    """Connect to the test database beside Django's own connection."""
+    return psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None})
 
 
 def empty_all_tables() -> None:

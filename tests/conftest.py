@@ -6,6 +6,7 @@ whoever runs them is read: what a test is told, it is told by itself.
 
 import gc
 import os
+import random
 import shutil
 import time
 from collections.abc import Iterator
@@ -89,12 +90,12 @@ def _leave_most_cases(items: list[pytest.Item]) -> None:
     """Leave to `make thorough` most cases of a test that is marked `sampled`."""
     cases_of: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sampled") and not item.get_closest_marker("thorough"):
+        if item.get_closest_marker("sampled") and not any(map(item.get_closest_marker, ("thorough", "slow"))):
             cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for cases in cases_of.values():
+    for name, cases in cases_of.items():
         [count] = cases[0].get_closest_marker("sampled").args
-        # Evenly chosen, so that neighbours, which are alike, are not taken twice.
-        kept = {len(cases) * number // count for number in range(count)}
+        # By chance, as even steps would keep meeting the same values of a grid; the same ones in each worker and run.
+        kept = random.Random(name).sample(range(len(cases)), min(count, len(cases)))
         for number, item in enumerate(cases):
             if number not in kept:
                 item.add_marker(pytest.mark.thorough)

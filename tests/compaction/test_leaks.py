@@ -85,10 +85,18 @@ def _echo(form: str) -> Behaviour:
     return behave
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("committed_db")
-@pytest.mark.parametrize("model", ["chat", "anthropic"])
-@pytest.mark.parametrize("secret", ["LCM_CHAT_KEY", "LCM_METRICS_TOKEN", "LCM_DATABASE_URL"])
+@pytest.mark.parametrize(
+    ("model", "secret"),
+    [
+        ("chat", "LCM_DATABASE_URL"),
+        ("anthropic", "LCM_CHAT_KEY"),
+        pytest.param("chat", "LCM_CHAT_KEY", marks=pytest.mark.thorough),
+        pytest.param("chat", "LCM_METRICS_TOKEN", marks=pytest.mark.thorough),
+        pytest.param("anthropic", "LCM_METRICS_TOKEN", marks=pytest.mark.thorough),
+        pytest.param("anthropic", "LCM_DATABASE_URL", marks=pytest.mark.thorough),
+    ],
+)
 def test_no_secret_that_a_model_echoes_is_stored_or_logged(settings, caplog, capfd, model, secret):
     caplog.set_level(logging.DEBUG)
     conversation_id = a_conversation(*(f"Turn {n}: the port of staging {n}. " * 90 for n in range(24))).conversation_id

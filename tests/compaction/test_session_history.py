@@ -50,7 +50,7 @@ class Model:
     requests: list[SummaryRequest] = field(default_factory=list)
     name: str = "model"
     # What happens while it works.
-    meanwhile: Callable[[], object] = bool
+    meanwhile: Callable[[], object] = lambda: None
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         self.requests.append(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import resource
 import shutil
 import tomllib
@@ -185,16 +186,19 @@ def test_a_full_disk_leaves_no_unfinished_file(used):
     before = files_in(used)
     change = FileChange(str(server), server.read_bytes(), b"a key" * 100_000)
 
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, limits[1]))
-    try:
+    def write_too_much():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536))
         with pytest.raises(Invalid, match="claude.json"):
             make(host_named("claude-code"), [change])
         with pytest.raises(OSError):
             host_state.write("claude-code", "connection.json", {"api_key": "a key" * 100_000})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
+    # In a process of its own, as no file of the process could grow beyond.
+    process = multiprocessing.get_context("fork").Process(target=write_too_much)
+    process.start()
+    process.join(60)
+
+    assert process.exitcode == 0
     assert files_in(used) == before
     assert [path.name for path in host_state.path_of("claude-code", "").iterdir()] == ["written.json"]
 

@@ -393,11 +393,11 @@ def test_codex_does_not_wait_with_each_prompt_for_an_lcm_that_hangs(served, monk
 
 def test_all_requests_of_an_answer_have_one_deadline():
     with socket.create_server(("127.0.0.1", 0)) as hanging:
-        lcm = RestClient(f"http://127.0.0.1:{hanging.getsockname()[1]}", "lcm_none", 0.2)
+        client = RestClient(f"http://127.0.0.1:{hanging.getsockname()[1]}", "lcm_none", 0.2)
 
         for reason in ("timed out", "no time is left"):
             with pytest.raises(Unreachable, match=reason):
-                lcm.get("conversations/")
+                client.get("conversations/")
 
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
@@ -482,11 +482,14 @@ def test_the_status_line_says_what_is_stored_and_what_waits(served, monkeypatch,
     spool.add({"host": "claude-code", "do": "import", "file": "/t.jsonl"})
     monkeypatch.setattr(hook, "_received", lambda: b'{"session_id": "cc-1", "model": {"id": "x"}}')
 
+    shown = []
     hook.run("claude-code", ["statusline"])
+    shown.append(capsys.readouterr().out)
     connect_to("claude-code")
     hook.run("claude-code", ["statusline"])
+    shown.append(capsys.readouterr().out)
 
-    assert capsys.readouterr().out == "LCM holds 2 messages, 1 to importLCM does not answer, 1 to import"
+    assert shown == ["LCM holds 2 messages, 1 to import", "LCM does not answer, 1 to import"]
     assert "event" not in host_state.read("claude-code", "activity.json")
 
 
@@ -514,9 +517,8 @@ def test_events_of_cursor_become_messages_once(served):
         assert report.refused == []
 
     found = Conversation.objects.get(session_id="cursor:c-1")
-    assert [message.role for message in found.messages.order_by("seq")] == [
-        *["user", "tool", "tool", "tool", "assistant", "tool"]
-    ]
+    roles = [message.role for message in found.messages.order_by("seq")]
+    assert roles == ["user", "tool", "tool", "tool", "assistant", "tool"]
     content = found.messages.get(seq=2).content
     assert "grep port a.conf" in content and "port = 5433" in content
     assert [cursor.replays(each) for each in events] == [False] * 4 + [True] * 2

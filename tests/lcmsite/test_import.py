@@ -285,8 +285,7 @@ def _begun(growing, stored):
 
 
 # The last one of a batch has what it stands before in the next one.
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("edited", [0, 300, 499, 500, 998])
+@pytest.mark.parametrize("edited", [499, 500, *(pytest.param(n, marks=pytest.mark.thorough) for n in (0, 300, 998))])
 def test_a_line_edited_since_is_named_and_nothing_is_stored(growing, edited):
     _begun(growing, 1000)
     rows = [_row(number) for number in range(1500)]
@@ -300,8 +299,7 @@ def test_a_line_edited_since_is_named_and_nothing_is_stored(growing, edited):
     assert Message.objects.count() == 1000
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("place", [0, 1, 499, 698])
+@pytest.mark.parametrize("place", [499, *(pytest.param(n, marks=pytest.mark.thorough) for n in (0, 1, 698))])
 def test_a_line_put_in_or_taken_out_is_noticed_and_nothing_is_stored_twice(growing, place):
     _begun(growing, 700)
     rows = [_row(number) for number in range(900)]

@@ -55,7 +55,7 @@ def bad_key(request, harbour):
             return key, "key_expired"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 def test_no_tool_answers_a_bad_key_over_http(harbour, url, bad_key):
     key, code = bad_key
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import override_settings
 from django.urls import reverse
 from pytest_django import DjangoDbBlocker
@@ -363,6 +363,10 @@ def furnished_in(words: Sequence[str]) -> Any:
         files = tmp_path_factory.mktemp("files")
         quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
         with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
-            yield furnish(words)
+            made = furnish(words)
+            with connection.cursor() as cursor:
+                # So that the statistics of lexemes can be cached, as on a site that has run for a while.
+                cursor.execute("ANALYZE")
+            yield made
 
     return furnished

@@ -1,5 +1,6 @@
 """A gateway in a process of its own, before an upstream that answers as a test wants."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,9 @@ from tests.flows.processes import environment, start_server, stop_server
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import SESSION
 from tests.lcmsite.gateway.upstream import Relay, Upstream
-from tests.lcmsite.operating import eventually, free_port
+from tests.lcmsite.operating import eventually, free_port, is_gateway
+
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -90,7 +93,7 @@ def serve(gateway: Running) -> None:
     """Start the gateway, and wait until it is served."""
     with gateway.log.open("ab") as errors:
         gateway.process = start_server("gateway", gateway.port, gateway.settings, stderr=errors)
-    eventually(lambda: _is_served(gateway.url), seconds=90)
+    eventually(lambda: is_gateway(gateway.port), seconds=90)
 
 
 @pytest.fixture
@@ -99,12 +102,5 @@ def gateway(running: Running) -> Running:
     running.relay.mend()
     running.upstream.requests.clear()
     running.upstream.gone.clear()
-    running.key = an_api_key(a_workspace(f"gateway {free_port()}"))
+    running.key = an_api_key(a_workspace(f"gateway {next(_NUMBERS)}"))
     return running
-
-
-def _is_served(url: str) -> bool:
-    try:
-        return httpx2.get(f"{url}/healthz", trust_env=False).status_code == 200
-    except httpx2.TransportError:
-        return False

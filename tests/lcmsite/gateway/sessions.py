@@ -14,6 +14,7 @@ from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recorder import Recorded, Recorder
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
+from lcmsite.models import ApiKey
 from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, ResponseObject
 
 TOOL = {"name": "ls", "input_schema": {"type": "object"}}
@@ -21,6 +22,11 @@ RENDERINGS = {
     Surface.MESSAGES: AnthropicMessage,
     Surface.CHAT: ChatCompletion,
     Surface.RESPONSES: ResponseObject,
+}
+PATHS = {
+    Surface.MESSAGES: "/v1/messages?beta=true",
+    Surface.CHAT: "/v1/chat/completions",
+    Surface.RESPONSES: "/v1/responses",
 }
 CLAUDE = "x-claude-code-session-id"
 SESSION = "0b3f2c1d-aaaa-bbbb-cccc-0123456789ab"
@@ -106,6 +112,12 @@ def an_agent(workspace: Any, surface: Surface, **more: Any) -> Agent:
 
 def conversation(name: str = f"gateway/{SESSION}") -> Conversation:
     return Conversation.objects.get(session_id=name)
+
+
+def mine(gateway: Any) -> Conversation | None:
+    """The first conversation of the workspace of a gateway's key."""
+    workspace = ApiKey.objects.get(prefix=gateway.key[:12]).workspace
+    return Conversation.objects.filter(workspace=workspace).order_by("conversation_id").first()
 
 
 def words(found: Conversation, *, active: bool = True) -> list[str]:

@@ -10,8 +10,8 @@ from lcmsite.access import keys
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey
 from tests.clients.answers import Answer
-from tests.lcmsite.gateway.sessions import RENDERINGS, SESSION, body_of, user, words
-from tests.lcmsite.gateway.test_gateway import PATHS, mine, recorded
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, SESSION, body_of, mine, user, words
+from tests.lcmsite.gateway.test_gateway import recorded
 from tests.lcmsite.gateway.upstream import answering
 from tests.lcmsite.operating import eventually
 

@@ -2,21 +2,25 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from uuid import uuid4
 
-import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError
+from structlog.testing import capture_logs
 
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from lcmsite.access.keys import hash_of_key
 from lcmsite.gateway.recording import recorder
+from lcmsite.gateway.recording.backlog import recorder_of
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window import stored_memory, windows
+from tests.committed import another_connection
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
 
@@ -53,14 +57,22 @@ def test_a_database_that_takes_too_long_ends_the_count_of_a_request(committed_db
     monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "100ms")
     key_hash = hash_of_key(an_api_key(a_workspace()))
     body = b'{"messages": [{"role": "user", "content": "hello"}]}'
-    exchange = Exchange("1", datetime.now(UTC), key_hash, Surface.CHAT, Task.COUNT, {"x-lcm-session-id": "one"}, body)
+    named = {"x-lcm-session-id": "one"}
+    exchange = Exchange(str(uuid4()), datetime.now(UTC), key_hash, Surface.CHAT, Task.COUNT, named, body)
+    recorder_of(exchange).record_request(replace(exchange, task=Task.GENERATE))
 
-    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as other:
+    def counted():
+        return asyncio.run(asyncio.wait_for(windows.assemble_counted(exchange, with_lookups=False), 30))
+
+    with another_connection() as other, capture_logs() as logged:
         other.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
-        counted = asyncio.run(asyncio.wait_for(windows.assemble_counted(exchange, with_lookups=False), 5))
+        assert counted() is None
         other.rollback()
 
-    assert counted is None
+    [given_up] = [each for each in logged if each["event"] == "gateway_not_assembled"]
+    assert isinstance(given_up["exc_info"], OperationalError)
+    monkeypatch.undo()
+    assert counted() is not None
 
 
 def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypatch):
@@ -71,7 +83,7 @@ def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypat
         scope.conversation(opened.conversation_id), CompactionEngine.from_settings(scope)
     )
 
-    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as other:
+    with another_connection() as other:
         other.execute("LOCK TABLE context_items IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(OperationalError):
             memory.active()

@@ -325,10 +325,10 @@ def test_an_answer_that_always_times_out_when_it_is_recorded_holds_up_no_others(
 
 def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, work, vendor, monkeypatch):
     held = []
-    writing = iter([2.0])
+    writing = iter([4.0])
 
     def slow(asked):
-        time.sleep(1.8)
+        time.sleep(3.6)
         held.append(MapItem.objects.filter(state="leased", leased_until__gt=Now()).count())
         connection.close()
         labelling(asked)
@@ -339,7 +339,7 @@ def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, wo
     monkeypatch.setattr(map_worker, "_SECONDS_BETWEEN_ENDS", 0.0)
     monkeypatch.setattr(map_worker, "finish_if_over", lambda run_id, actor: time.sleep(next(writing, 0.0)))
 
-    work(map_lease_seconds=1.5)
+    work(map_lease_seconds=3.0)
 
     assert held == [1]
 

@@ -10,6 +10,7 @@ import pytest
 
 from compaction.models import ModelEndpoint
 from conversations.scope import Scope
+from integrity.retention.erasure import Erasures
 from retrieval.engine import RetrievalEngine
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.embedding_worker import EmbeddingWorker
@@ -19,6 +20,15 @@ from retrieval.semantic.vector_table import VectorTable, pgvector_version
 from retrieval.types import GrepResult
 from tests.factories import a_workspace
 from tests.retrieval.semantic.embedder_server import EmbedderServer
+
+TEXTS = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
+
+
+def erase(conversation_id: int, seq: int) -> None:
+    """Erase a message for good."""
+    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="test"))
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=seq, to_seq=seq)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
 
 
 @dataclass

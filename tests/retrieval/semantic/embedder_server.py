@@ -48,8 +48,9 @@ class EmbedderServer:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 server.models.append(body["model"])
-                server.keys.append(self.headers.get("authorization"))
-                is_let_in = server.key in (None, server.keys[-1])
+                given = self.headers.get("authorization")
+                server.keys.append(given)
+                is_let_in = server.key in (None, given)
                 status = 401 if not is_let_in else 404 if self.path != "/v1/embeddings" else server.refuses(body) or 200
                 if status == 200:
                     server.texts += body["input"]

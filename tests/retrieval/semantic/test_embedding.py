@@ -12,17 +12,15 @@ from conversations.scope import Scope
 from conversations.sql import rows
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
-from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from retrieval.semantic import vector_table
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.retrieval.semantic.conftest import TEXTS, erase
 from tests.retrieval.semantic.embedder_server import EmbedderServer
 from tests.statements import counted_statements
-
-SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
 
 
 def refusal_of(site, mode: str = "semantic") -> LcmError:
@@ -53,15 +51,13 @@ def test_settings_without_an_embedder_are_named(site, model, missing):
 
 @pytest.mark.parametrize("taken", ["erased", "cold", "quarantined"])
 def test_vectors_go_with_their_texts_and_come_back_with_them(site, taken):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
     before = site.vectors()
     scope = Scope(a_workspace().pk, actor="test")
 
     if taken == "erased":
-        erasures = Erasures.from_settings(scope)
-        preview = erasures.preview_erasure(conversation_id=conversation, from_seq=1, to_seq=1)
-        erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+        erase(conversation, 1)
     elif taken == "cold":
         Retention.from_settings(scope).archive(conversation_id=conversation)
     else:
@@ -79,7 +75,7 @@ def test_vectors_go_with_their_texts_and_come_back_with_them(site, taken):
 
 
 def test_while_the_embedder_is_gone_words_find_everything_and_embedding_goes_on_later(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
     a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "An automobile show")])
     site.server.refuses = lambda body: 500
@@ -97,7 +93,7 @@ def test_while_the_embedder_is_gone_words_find_everything_and_embedding_goes_on_
 
 
 def test_an_embedder_that_fails_again_and_again_is_left_alone(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     site.set_up()
     site.server.refuses = lambda body: 500
     for _ in range(5):
@@ -129,7 +125,7 @@ def test_a_worker_that_dies_goes_on_where_it_stopped(site):
 
 
 def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     site.server.refuses = lambda body: 400 if any("rain" in text for text in body["input"]) else None
 
     [embedder] = site.set_up().embedders
@@ -139,7 +135,7 @@ def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(s
 
 
 def test_until_everything_is_embedded_words_are_searched_and_the_operator_is_told_the_share(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
 
     with counted_statements() as sent:
@@ -154,7 +150,7 @@ def test_until_everything_is_embedded_words_are_searched_and_the_operator_is_tol
 
 
 def test_an_index_whose_making_was_broken_off_is_made_again(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
     table = vector_table.VectorTable.of(Embedder.objects.get())
     table.build_index()
@@ -170,7 +166,7 @@ def test_an_index_whose_making_was_broken_off_is_made_again(site):
 
 
 def test_a_table_that_was_made_without_an_index_gets_it_at_the_next_set_up(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
     with connection.cursor() as cursor:
         cursor.execute("DROP INDEX embedding_vectors_1_workspace_idx")
@@ -182,7 +178,7 @@ def test_a_table_that_was_made_without_an_index_gets_it_at_the_next_set_up(site)
 
 
 def test_another_model_is_built_beside_the_one_that_is_searched_and_takes_its_place(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     site.set_up()
     with EmbedderServer(dimension=64) as other:
         site.configure(url=other.url, model="large-texts,large-questions", embedder_key="sk-other")
@@ -207,7 +203,7 @@ def test_another_model_is_built_beside_the_one_that_is_searched_and_takes_its_pl
 
 @pytest.mark.parametrize("fails", ["key", "server"])
 def test_another_model_takes_its_place_while_the_one_before_it_fails(site, fails):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.server.key = "Bearer sk-first" if fails == "key" else None
     site.configure(embedder_key="sk-first")
     site.set_up()
@@ -226,7 +222,7 @@ def test_another_model_takes_its_place_while_the_one_before_it_fails(site, fails
 
 
 def test_a_model_whose_key_is_gone_is_not_asked_again_and_the_status_says_so(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.server.key = "Bearer sk-first"
     site.configure(embedder_key="sk-first")
     site.set_up()
@@ -246,7 +242,7 @@ def test_a_model_whose_key_is_gone_is_not_asked_again_and_the_status_says_so(sit
 
 
 def test_vectors_of_another_length_are_refused_until_the_model_is_set_up_again(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
     site.server.dimension = 128
     a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
@@ -261,7 +257,7 @@ def test_vectors_of_another_length_are_refused_until_the_model_is_set_up_again(s
 
 
 def test_without_pgvector_nothing_is_set_up_and_the_refusal_says_why(site, monkeypatch):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     monkeypatch.setattr(vector_table, "pgvector_version", lambda: None)
 
     with pytest.raises(Conflict, match="has no pgvector") as refused:
@@ -272,7 +268,7 @@ def test_without_pgvector_nothing_is_set_up_and_the_refusal_says_why(site, monke
 
 
 def test_where_pgvector_went_away_words_find_everything_and_it_can_be_set_up_again(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     site.set_up()
     with connection.cursor() as cursor:
         cursor.execute("DROP EXTENSION vector CASCADE")

@@ -21,8 +21,7 @@ from retrieval.semantic.vector_table import VectorTable
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.flows.processes import wait_until
-
-SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
+from tests.retrieval.semantic.conftest import TEXTS
 
 
 def started(work: Callable[[], object]) -> threading.Thread:
@@ -39,12 +38,14 @@ def started(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def somebody_waits() -> bool:
-    return bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted"))
+def a_lock_is_awaited() -> bool:
+    """Whether a connection to this test's database waits for a lock of another."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(rows(waiting))
 
 
 def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
     table = VectorTable.of(Embedder.objects.get())
 
@@ -65,7 +66,7 @@ def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
 
 
 def test_an_embedder_that_is_set_up_twice_at_once_is_there_once(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     together = threading.Barrier(2)
     site.server.refuses = lambda body: together.wait(30) and None
 
@@ -76,23 +77,21 @@ def test_an_embedder_that_is_set_up_twice_at_once_is_there_once(site):
 
 
 def test_a_message_that_is_quarantined_while_its_vectors_are_stored_has_none(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     Embedders.from_settings().set_up()
     held = Message.objects.get(conversation_id=conversation, seq=1).pk
 
     with transaction.atomic():
         Quarantines.from_settings(Scope(a_workspace().pk, actor="test")).quarantine(id=f"msg_{held}", reason="wrong")
         worker = started(EmbeddingWorker.from_settings().work)
-        wait_until(
-            lambda: bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted")), seconds=30, what="vectors are stored"
-        )
+        wait_until(a_lock_is_awaited, seconds=30, what="vectors are stored")
     worker.join(30)
 
     assert len(site.vectors()) == 3 and held not in site.vectors()
 
 
 def test_a_lease_is_renewed_before_each_call(site):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
     left: list[float] = []
 

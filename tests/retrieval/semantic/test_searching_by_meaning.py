@@ -121,13 +121,18 @@ def test_a_small_workspace_is_searched_as_well_as_a_large_one_beside_it(site, ha
 
 def test_where_the_index_gives_up_too_early_a_note_says_so(site, hasty_index, monkeypatch):
     monkeypatch.setattr("retrieval.search.semantic_search.FEW_PASSAGES", 0)
+    monkeypatch.setattr("retrieval.search.semantic_search.PASSAGES", 1)
     monkeypatch.setattr("retrieval.search.semantic_search.MOST_SCANNED", 1)
+    site.server.dimension = 16
     a_conversation("Dinner is at eight")
-    a_conversation(*(f"An automobile, {n}" for n in range(20)), workspace=a_workspace("others"))
     site.set_up()
 
+    alone = {mode: site.grep("automobile", mode) for mode in ("semantic", "hybrid")}
+    with_passages_beside("An automobile", 800, dimension=16)
     found = {mode: site.grep("automobile", mode) for mode in ("semantic", "hybrid")}
 
+    assert [len(each.matches) for each in alone.values()] == [1, 1]
+    assert {each.note for each in alone.values()} == {None}
     assert "name conversations" in found["semantic"].note and "name conversations" in found["hybrid"].note
 
 

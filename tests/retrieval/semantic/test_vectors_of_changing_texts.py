@@ -12,7 +12,6 @@ from conversations.scope import Scope
 from conversations.sql import rows
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
-from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.models import EmbeddedConversation
@@ -20,9 +19,8 @@ from retrieval.semantic.types import EmbedderState
 from retrieval.semantic.vector_table import VectorTable
 from tests.conversations.ledger.ledgers import exported, imported
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.retrieval.semantic.conftest import TEXTS, erase
 from tests.retrieval.semantic.embedder_server import EmbedderServer
-
-SAID = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
 
 
 def rewrite(conversation_id: int, seq: int, text: str) -> None:
@@ -31,12 +29,6 @@ def rewrite(conversation_id: int, seq: int, text: str) -> None:
         AuditLog(Scope(a_workspace().pk, actor="test")).record(Act.RESTORE, conversation_id=conversation_id)
         statement = "UPDATE messages SET content = %s WHERE conversation_id = %s AND seq = %s RETURNING 1"
         assert rows(statement, [text, conversation_id, seq])
-
-
-def erase(conversation_id: int, seq: int) -> None:
-    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="test"))
-    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=seq, to_seq=seq)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
 
 
 def during_the_next_call(site, act: Callable[[], None]) -> None:
@@ -53,7 +45,7 @@ def during_the_next_call(site, act: Callable[[], None]) -> None:
 
 
 def test_a_text_that_a_repair_writes_anew_is_embedded_anew(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
     before = site.vectors()
 
@@ -67,7 +59,7 @@ def test_a_text_that_a_repair_writes_anew_is_embedded_anew(site):
 
 
 def test_what_is_written_anew_while_it_is_embedded_has_no_vector_of_the_old_text(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     Embedders.from_settings().set_up()
     during_the_next_call(site, lambda: rewrite(conversation, 2, "An automobile in the rain"))
 
@@ -78,7 +70,7 @@ def test_what_is_written_anew_while_it_is_embedded_has_no_vector_of_the_old_text
 
 
 def test_what_is_erased_while_it_is_embedded_leaves_no_vector(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     Embedders.from_settings().set_up()
     during_the_next_call(site, lambda: erase(conversation, 1))
 
@@ -91,7 +83,7 @@ def test_what_is_erased_while_it_is_embedded_leaves_no_vector(site):
 @pytest.mark.parametrize("away", ["cold", "quarantined"])
 def test_what_comes_back_while_a_conversation_is_embedded_is_embedded_too(site, away):
     scope = Scope(a_workspace().pk, actor="test")
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     first = a_store().list_messages(conversation_id=conversation)[0].id
     if away == "cold":
         Retention.from_settings(scope).archive(conversation_id=conversation)
@@ -114,7 +106,7 @@ def test_what_comes_back_while_a_conversation_is_embedded_is_embedded_too(site, 
 
 
 def test_a_worker_that_is_killed_before_it_stores_leaves_nothing_and_the_next_does_it_all(site, monkeypatch):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
     with monkeypatch.context() as killed:
         # No handler of errors takes it for one: as where a process ends.
@@ -132,7 +124,7 @@ def test_a_worker_that_is_killed_before_it_stores_leaves_nothing_and_the_next_do
 
 
 def test_an_embedder_that_is_gone_for_good_keeps_no_other_from_taking_its_place(site):
-    conversation = a_conversation(*SAID).conversation_id
+    conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
     a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "An automobile show")])
     site.server.refuses = lambda body: 500
@@ -149,7 +141,7 @@ def test_an_embedder_that_is_gone_for_good_keeps_no_other_from_taking_its_place(
 
 
 def test_a_ledger_holds_no_vectors_and_what_it_brings_is_embedded_with_the_next_sweep(site, tmp_path):
-    conversation = a_conversation(*SAID, session_id="harbour").conversation_id
+    conversation = a_conversation(*TEXTS, session_id="harbour").conversation_id
     ledger = exported(conversation)
     site.set_up()
 

@@ -22,24 +22,18 @@ from lcmsite.models import ApiKey
 from retrieval.engine import RetrievalEngine
 from tests.clients.answers import Answer
 from tests.lcmsite.gateway.conftest import Running
-from tests.lcmsite.gateway.sessions import RENDERINGS
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS
 from tests.lcmsite.gateway.upstream import answering
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
-from tests.lcmsite.gateway.window.wire import Step, Wire
+from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
 from tests.lcmsite.operating import eventually
 
 WINDOW = 16_000
-FACT = "retry_ceiling = 4711  # agreed with heron"
 # One API shows it in the default run.
 OTHERS = (Surface.CHAT, Surface.RESPONSES)
 one_surface = pytest.mark.parametrize(
     "surface", [Surface.MESSAGES, *(pytest.param(each, marks=pytest.mark.thorough) for each in OTHERS)]
 )
-PATHS = {
-    Surface.MESSAGES: "/v1/messages?beta=true",
-    Surface.CHAT: "/v1/chat/completions",
-    Surface.RESPONSES: "/v1/responses",
-}
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,18 @@ from typing import Any
 
 import pytest
 
-from conversations.models import Conversation, JournalEntry
+from conversations.models import JournalEntry
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.gateway.conftest import Running
-from tests.lcmsite.gateway.sessions import RENDERINGS, results
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, mine, results
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
-from tests.lcmsite.gateway.window.wire import Step, Wire
+from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
 from tests.lcmsite.operating import eventually
 
 WINDOW = 16_000
-FACT = "retry_ceiling = 4711  # agreed with heron"
-PATHS = {
-    Surface.MESSAGES: "/v1/messages",
-    Surface.CHAT: "/v1/chat/completions",
-    Surface.RESPONSES: "/v1/responses",
-}
 LOOKUP = ToolCall("lcm_grep", {"query": "retry_ceiling heron"})
 
 
@@ -113,7 +107,7 @@ def test_the_gateway_answers_lookups_and_the_agent_sees_one_answer(
     agent.wire.ask("Compare it with the file.")
     answer = agent.send(Answer("", (LOOKUP, ToolCall("Read", {"path": "a.py"}))))
     assert len(agent.seen) == 1
-    eventually(lambda: JournalEntry.objects.filter(conversation=_mine(gateway), subpath="gateway/lookups").count() == 2)
+    eventually(lambda: JournalEntry.objects.filter(conversation=mine(gateway), subpath="gateway/lookups").count() == 2)
     agent.wire.entries += results(surface, list(answer.rows), "retry_ceiling = 1")
     agent.send(Answer("They differ."))
 
@@ -123,7 +117,7 @@ def test_the_gateway_answers_lookups_and_the_agent_sees_one_answer(
     entries, before = entries_of(surface, last), entries_of(surface, second)
     place = next(at for at, entry in enumerate(entries) if "It is 4711." in json.dumps(entry))
     assert _bare(entries[:place][-len(before) :]) == _bare(before)
-    assert not _mine(gateway).messages.filter(content__contains="lcm_grep").exists()
+    assert not mine(gateway).messages.filter(content__contains="lcm_grep").exists()
 
 
 def test_count_tokens_counts_what_the_vendor_would_get(gateway: Running) -> None:
@@ -143,7 +137,7 @@ def test_count_tokens_counts_what_the_vendor_would_get(gateway: Running) -> None
     entries, before = entries_of(Surface.MESSAGES, body), entries_of(Surface.MESSAGES, sent)
     assert path == "/v1/messages/count_tokens"
     assert _bare(entries[: len(before)]) == _bare(before) and len(entries) == len(before) + 2
-    eventually(lambda: _mine(gateway).messages.count() == 20 * 2 + 2)
+    eventually(lambda: mine(gateway).messages.count() == 20 * 2 + 2)
 
 
 def test_an_event_that_cannot_be_read_is_logged_without_its_text(gateway: Running) -> None:
@@ -175,12 +169,3 @@ def test_a_model_that_only_looks_up_is_stopped(gateway: Running) -> None:
 
 def _bare(entries: list[dict[str, Any]]) -> str:
     return re.sub(r', "cache_control": {"type": "ephemeral"}', "", json.dumps(entries))
-
-
-def _mine(gateway: Running) -> Conversation:
-    from lcmsite.models import ApiKey
-
-    workspace = ApiKey.objects.get(prefix=gateway.key[:12]).workspace
-    found = Conversation.objects.filter(workspace=workspace).first()
-    assert found is not None
-    return found

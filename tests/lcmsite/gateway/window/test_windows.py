@@ -21,12 +21,11 @@ from retrieval.engine import RetrievalEngine
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
-from tests.lcmsite.gateway.window.wire import Step, Wire
+from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 WINDOW = 16_000
-FACT = "retry_ceiling = 4711  # agreed with heron"
 
 
 class Agent:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from lcmsite.gateway.surfaces import Surface
 
 WORDS = ("alpha", "naïve", "漢字", "def_f(x):", "\\n\t{}[]", "tests/unit/test_a.py", "->", '"quoted"', "failed")
+# What a long history holds near its beginning.
+FACT = "retry_ceiling = 4711  # agreed with heron"
 
 
 @dataclass(frozen=True)
