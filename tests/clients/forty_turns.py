@@ -52,8 +52,8 @@ class Hands:
     reads: Callable[[str], ToolCall]
     # A prompt for a subagent.
     delegates: Callable[[str], ToolCall] | None = None
-    # Where agents are begun by one call and waited for by another: the other, by what the first gave back.
-    awaits: Callable[[Request], ToolCall] | None = None
+    # Where agents are begun by one call and waited for by another: the other, for the agent of this number.
+    awaits: Callable[[Request, int], ToolCall] | None = None
     # A search of LCM for these words.
     recalls: Callable[[str], ToolCall] | None = None
 
@@ -156,11 +156,14 @@ def _special(hands: Hands) -> Iterator[Turn]:
     yield Turn("25", "Are you still there?", (Answer("I am, after the restart."),), Act.RESTART)
     if hands.delegates is not None:
         asked = tuple(hands.delegates(turn.prompt) for turn in subagents(hands))
-        awaits = hands.awaits
-        waiting = [lambda request: Answer(calls=(awaits(request),))] if awaits else []
-        yield Turn("30", "Ask both agents.", (Answer("Asking them.", asked), *waiting, Answer("Both have answered.")))
+        waits = [_waiting_for(hands.awaits, number) for number in range(len(asked))] if hands.awaits else []
+        yield Turn("30", "Ask both agents.", (Answer("Asking them.", asked), *waits, Answer("Both have answered.")))
     recall = hands.recalls("retry_ceiling") if hands.recalls else hands.shell("cat agreed.py")
     yield Turn("39", "What did we agree on?", (Answer("Looking it up.", (recall,)), _as_found))
+
+
+def _waiting_for(awaits: Callable[[Request, int], ToolCall], number: int) -> Callable[[Request], Answer]:
+    return lambda request: Answer(calls=(awaits(request, number),))
 
 
 def _as_found(request: Request) -> Answer:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from tests.clients.live_programs import SECONDS, Lines, own_environment
+from tests.clients.live_programs import SECONDS, AgentOfLines, Lines, LiveAgent, own_environment
 from tests.clients.programs import agent_program
 from tests.lcmsite.operating import eventually, free_port
 
@@ -64,7 +64,7 @@ export default function (pi: any) {
 
 
 @dataclass
-class OpenCode:
+class OpenCode(LiveAgent):
     """A session of OpenCode, spoken to through its server."""
 
     home: Path
@@ -82,7 +82,6 @@ class OpenCode:
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
     def start(self) -> None:
-        """Begin a session, or go on with it."""
         self._configure()
         project = self.home / "project"
         project.mkdir(exist_ok=True)
@@ -106,11 +105,6 @@ class OpenCode:
         if not self.session:
             self.session = self.ask("POST", "session", {})["id"]
 
-    def say(self, text: str, *, seconds: float = SECONDS) -> str:
-        """Say something, and wait for the end of the turn; its last words."""
-        self.begin(text)
-        return self.finish(seconds=seconds)
-
     def begin(self, text: str) -> None:
         body = {"parts": [{"type": "text", "text": text}]}
         self.under_way = self.threads.submit(self.ask, "POST", f"session/{self.session}/message", body)
@@ -127,12 +121,7 @@ class OpenCode:
         self.ask("POST", f"session/{self.session}/abort", {})
 
     def take_back(self) -> None:
-        """Go back to before the newest turn."""
         self.ask("POST", f"session/{self.session}/revert", {"messageID": self.asked.pop()})
-
-    def restart(self) -> None:
-        self.end()
-        self.start()
 
     def end(self) -> None:
         if self.process is not None:
@@ -177,7 +166,7 @@ class OpenCode:
 
 
 @dataclass
-class Pi:
+class Pi(AgentOfLines):
     """A session of pi, spoken to line by line."""
 
     home: Path
@@ -187,11 +176,9 @@ class Pi:
     environment: dict[str, str] = field(default_factory=dict)
     window: int = 200_000
     session: str = ""
-    lines: Lines | None = None
     number: int = 0
 
     def start(self) -> None:
-        """Begin a session, or go on with it."""
         self._configure()
         again = ["--session", self.session] if self.session else []
         self.lines = Lines(
@@ -200,11 +187,6 @@ class Pi:
             cwd=self.home / "project",
         )
         self.session = self.ask("get_state")["sessionId"]
-
-    def say(self, text: str, *, seconds: float = SECONDS) -> str:
-        """Say something, and wait for the end of the turn; its last words."""
-        self.begin(text)
-        return self.finish(seconds=seconds)
 
     def begin(self, text: str) -> None:
         self.ask("prompt", message=text)
@@ -225,30 +207,17 @@ class Pi:
         """Leave the newest turn for another branch of the session's tree."""
         self.ask("prompt", message="/back")
 
-    def restart(self) -> None:
-        self.end()
-        self.start()
-
-    def end(self) -> None:
-        if self.lines is not None:
-            self.lines.end()
-            self.lines = None
-
     def ask(self, command: str, **values: Any) -> dict[str, Any]:
         """Ask pi for something, and wait until it answers; events of a turn stay for who waits for them."""
         assert self.lines is not None
         self.number += 1
-        self.lines.write({"type": command, "id": str(self.number), **values})
-        kept = []
-        while True:
-            event = self.lines.until(lambda event: True)
-            if event["type"] == "response" and event.get("id") == str(self.number):
-                break
-            kept.append(event)
-        for each in [*kept, *self.lines.waiting()]:
-            self.lines.events.put(each)
-        assert event["success"], event
-        return dict(event.get("data") or {})
+        number = str(self.number)
+        answer = self.lines.ask(
+            {"type": command, "id": number, **values},
+            lambda event: event["type"] == "response" and event.get("id") == number,
+        )
+        assert answer["success"], answer
+        return dict(answer.get("data") or {})
 
     def _configure(self) -> None:
         model = {"id": "fake", "contextWindow": self.window, "maxTokens": 4000}

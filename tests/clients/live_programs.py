@@ -7,6 +7,7 @@ import os
 import queue
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,16 @@ class Lines:
             found.append(self.events.get())
         return found
 
+    def ask(self, event: Event, is_answer: Callable[[Event], bool]) -> Event:
+        """Write an event, and wait for its answer; what comes before it stays for whoever waits for the turn."""
+        self.write(event)
+        others: list[Event | None] = []
+        while not is_answer(found := self.until(lambda event: True)):
+            others.append(found)
+        for each in [*others, *self.waiting()]:
+            self.events.put(each)
+        return found
+
     def end(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
@@ -77,8 +88,58 @@ class Lines:
         self.events.put(None)
 
 
+class LiveAgent(ABC):
+    """A session of an agent program, of one process at a time."""
+
+    session: str
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin a session, or go on with it."""
+
+    @abstractmethod
+    def begin(self, text: str) -> None:
+        """Say something."""
+
+    @abstractmethod
+    def finish(self, *, seconds: float = SECONDS) -> str:
+        """Wait for the end of the turn; its last words."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Stop the turn."""
+
+    @abstractmethod
+    def take_back(self) -> None:
+        """Go back to before the newest turn."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the process, if there is one."""
+
+    def say(self, text: str, *, seconds: float = SECONDS) -> str:
+        """Say something, and wait for the end of the turn; its last words."""
+        self.begin(text)
+        return self.finish(seconds=seconds)
+
+    def restart(self) -> None:
+        self.end()
+        self.start()
+
+
+class AgentOfLines(LiveAgent):
+    """One that is spoken to line by line."""
+
+    lines: Lines | None = None
+
+    def end(self) -> None:
+        if self.lines is not None:
+            self.lines.end()
+            self.lines = None
+
+
 @dataclass
-class ClaudeCode:
+class ClaudeCode(AgentOfLines):
     """A session of Claude Code."""
 
     home: Path
@@ -90,7 +151,6 @@ class ClaudeCode:
     is_quiet: bool = True
     # The newest answer of each turn.
     answers: list[str] = field(default_factory=list)
-    lines: Lines | None = None
 
     def start(self, *, until: str = "") -> None:
         """Begin, or resume the session: all of it, or until this answer."""
@@ -113,11 +173,6 @@ class ClaudeCode:
             ),
             cwd=self.home / "project",
         )  # fmt: skip
-
-    def say(self, text: str, *, seconds: float = SECONDS) -> str:
-        """Say something, and wait for the end of the turn; its last words."""
-        self.begin(text)
-        return self.finish(seconds=seconds)
 
     def begin(self, text: str) -> None:
         assert self.lines is not None
@@ -142,23 +197,13 @@ class ClaudeCode:
         self.lines.write({"type": "control_request", "request_id": "stop", "request": {"subtype": "interrupt"}})
 
     def take_back(self) -> None:
-        """Go back to before the newest turn."""
         self.end()
         del self.answers[-1]
         self.start(until=self.answers[-1])
 
-    def restart(self) -> None:
-        self.end()
-        self.start()
-
-    def end(self) -> None:
-        if self.lines is not None:
-            self.lines.end()
-            self.lines = None
-
 
 @dataclass
-class Codex:
+class Codex(AgentOfLines):
     """A thread of Codex, spoken to through its app server."""
 
     home: Path
@@ -169,7 +214,6 @@ class Codex:
     environment: dict[str, str] = field(default_factory=dict)
     session: str = ""
     turns: list[str] = field(default_factory=list)
-    lines: Lines | None = None
     asked: int = 0
 
     def start(self) -> None:
@@ -193,11 +237,6 @@ class Codex:
         else:
             self.session = self._ask("thread/start", **bold)["thread"]["id"]
 
-    def say(self, text: str, *, seconds: float = SECONDS) -> str:
-        """Say something, and wait for the end of the turn; its last words."""
-        self.begin(text)
-        return self.finish(seconds=seconds)
-
     def begin(self, text: str) -> None:
         begun = self._ask("turn/start", threadId=self.session, input=[{"type": "text", "text": text}])
         self.turns.append(begun["turn"]["id"])
@@ -220,32 +259,15 @@ class Codex:
         self._ask("turn/interrupt", threadId=self.session, turnId=self.turns[-1])
 
     def take_back(self) -> None:
-        """Go back to before the newest turn."""
         self._ask("thread/revert", threadId=self.session, beforeTurnId=self.turns.pop())
-
-    def restart(self) -> None:
-        self.end()
-        self.start()
-
-    def end(self) -> None:
-        if self.lines is not None:
-            self.lines.end()
-            self.lines = None
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
         assert self.lines is not None
         self.asked += 1
         number = self.asked
-        self.lines.write({"method": method, "id": number, "params": params})
-        kept: list[Event] = []
-        while True:
-            event = self.lines.until(lambda event: True)
-            if event.get("id") == number and "method" not in event:
-                break
-            kept.append(event)
-        # What came in between belongs to the turn.
-        waiting = [*kept, *self.lines.waiting()]
-        for each in waiting:
-            self.lines.events.put(each)
-        assert "error" not in event, event
-        return dict(event["result"])
+        answer = self.lines.ask(
+            {"method": method, "id": number, "params": params},
+            lambda event: event.get("id") == number and "method" not in event,
+        )
+        assert "error" not in answer, answer
+        return dict(answer["result"])

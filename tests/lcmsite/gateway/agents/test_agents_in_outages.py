@@ -7,34 +7,35 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lcmsite.gateway.surfaces import Surface
 from tests.clients.answers import Answer
 from tests.clients.forty_turns import ScriptedModel, Turn, forty_turns
+from tests.clients.live_programs import LiveAgent
 from tests.clients.vendor import Vendor
-from tests.flows.processes import wait_until
 from tests.lcmsite.gateway.agents import test_claude_code, test_codex, test_opencode_and_pi
 from tests.lcmsite.gateway.agents.conftest import Lcm, check_record
+from tests.lcmsite.gateway.agents.taking_turns import begin_and_hear, take
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 SECONDS_AWAY = 30
 # A file cannot grow beyond this: as on a full disk.
 MOST_BYTES = 4096
 SLOWLY = Answer("".join(f"Sentence {each} of an answer. " for each in range(40)), pause=0.05)
 HOSTS = {
-    "claude": (Surface.MESSAGES, test_claude_code.claude_code, test_claude_code.takes),
-    "codex": (Surface.RESPONSES, test_codex.codex, test_codex.takes),
-    "opencode": (Surface.CHAT, test_opencode_and_pi.opencode, test_opencode_and_pi.takes),
+    "claude": (Surface.MESSAGES, test_claude_code.claude_code),
+    "codex": (Surface.RESPONSES, test_codex.codex),
+    "opencode": (Surface.CHAT, test_opencode_and_pi.opencode),
+    "pi": (Surface.CHAT, test_opencode_and_pi.pi),
 }
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path, host):
-    surface, program, takes = HOSTS[host]
+    surface, program = HOSTS[host]
     agent = program(lcm, tmp_path)
     match host:
         case "claude":
@@ -49,7 +50,7 @@ def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path
 
     def go_on(*names: str) -> None:
         for name in names:
-            assert takes(agent, turns[name]) == turns[name].done, name
+            assert take(lcm, agent, turns[name]) == turns[name].done, name
 
     with Vendor(model) as vendor, ExitStack() as at_end:
         lcm.behind.aim(vendor.url)
@@ -57,7 +58,7 @@ def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path
         agent.start()
         go_on("1", "2")
 
-        assert killed_while_it_speaks(lcm, agent) == SLOWLY.text.strip()
+        assert killed_while_it_speaks(lcm, agent, turns["slowly"]) == SLOWLY.text.strip()
         go_on("3", "4")
 
         away_since = time.monotonic()
@@ -77,16 +78,12 @@ def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path
     check_record(lcm, surface, model)
 
 
-def killed_while_it_speaks(lcm: Lcm, agent: Any) -> str:
+def killed_while_it_speaks(lcm: Lcm, agent: LiveAgent, turn: Turn) -> str:
     """The agent's last words in a turn in whose answer the gateway is killed, and started again."""
-    passed = len(lcm.asked)
-    agent.begin("[turn slowly] Tell me slowly.")
-    wait_until(
-        lambda: len(lcm.asked) > passed and b"Sentence 3" in lcm.asked[-1].answer, seconds=60, what="it is answered"
-    )
+    begin_and_hear(lcm, agent, turn, b"Sentence 3")
     lcm.kill_gateway()
     lcm.serve()
-    return str(agent.finish()).strip()
+    return agent.finish().strip()
 
 
 def with_full_disk(lcm: Lcm, work: Callable[[], None]) -> None:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conversations.models import Conversation
 from lcmsite.gateway.surfaces import Surface
-from tests.clients.forty_turns import (
-    FACT,
-    LONG_BYTES,
-    Act,
-    Hands,
-    ScriptedModel,
-    Turn,
-    forty_turns,
-    newest_result,
-    rows_of,
-    subagents,
-)
+from tests.clients.forty_turns import Hands, ScriptedModel, forty_turns, subagents
 from tests.clients.live_opencode_and_pi import OpenCode, Pi
-from tests.clients.vendor import ToolCall, Vendor
-from tests.clients.wire_and_store import chains_of
-from tests.lcmsite.gateway.agents.conftest import Lcm, check_assembled, check_record, check_stored
+from tests.clients.vendor import ToolCall
+from tests.lcmsite.gateway.agents.conftest import Lcm
+from tests.lcmsite.gateway.agents.taking_turns import check_turns_in_record, check_turns_in_small_window
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
@@ -66,50 +53,14 @@ def pi(lcm: Lcm, home: Path, **headers: str) -> Pi:
     return Pi(home, url, own, {"LCM_MCP_URL": lcm.mcp_url, "LCM_TOKEN": lcm.key})
 
 
-def takes(agent: Agent, turn: Turn) -> str:
-    """One turn, as its act has it; the program's last words."""
-    match turn.act:
-        case Act.RESTART:
-            agent.restart()
-        case Act.REWIND:
-            agent.take_back()
-        case Act.INTERRUPT:
-            agent.begin(turn.prompt)
-            time.sleep(2)
-            agent.interrupt()
-            return agent.finish()
-    return agent.say(turn.prompt)
-
-
 @pytest.mark.parametrize("program", [opencode, pi])
 def test_what_goes_over_the_wire_is_in_lcm_once_and_on_its_branch(
     program: Callable[..., Agent], lcm: Lcm, tmp_path: Path
 ) -> None:
     agent = program(lcm, tmp_path)
     hands = hands_of(agent)
-    model = ScriptedModel(forty_turns(hands), subagents(hands))
-    with Vendor(model) as vendor:
-        lcm.behind.aim(vendor.url)
-        agent.start()
-        try:
-            for turn in model.turns:
-                last = takes(agent, turn)
-                assert last == turn.done or turn.name in ("13", "39"), (turn.name, last)
-        finally:
-            agent.end()
-    lcm.settle()
 
-    assert last == "Module 40 is written; its tests pass." and not model.unknown
-    assert max(len(each.body) for each in vendor.turns) > LONG_BYTES
-    kept = check_record(lcm, Surface.CHAT, model)
-    # Where the program is, LCM is.
-    rows = [row for row in rows_of(model.answered[-1][0].json) if row["role"] != "system"]
-    [*_, newest] = chains_of(rows, broken=kept.broken)
-    [number] = [each.conversation for each in kept.messages if each.chain == newest.chain]
-    main = Conversation.objects.get(pk=number)
-    assert main.is_active(main.next_seq - 1)
-    children = Conversation.objects.filter(workspace_id=lcm.workspace_id).exclude(pk=main.pk)
-    assert [child.parent_id for child in children] == [main.pk] * len(model.agents)
+    check_turns_in_record(lcm, Surface.CHAT, agent, ScriptedModel(forty_turns(hands), subagents(hands)))
 
 
 @pytest.mark.parametrize("program", [opencode, pi])
@@ -119,23 +70,5 @@ def test_in_a_small_window_it_goes_on_for_forty_turns_and_finds_what_was_left_ou
     agent = program(lcm, tmp_path, **{"x-lcm-mode": "assemble"})
     agent.window = OWN_WINDOW
     hands = hands_of(agent)
-    model = ScriptedModel(forty_turns(hands), subagents(hands))
-    with Vendor(model) as vendor:
-        lcm.behind.aim(vendor.url)
-        agent.start()
-        try:
-            answers = {turn.name: takes(agent, turn) for turn in model.turns}
-        finally:
-            agent.end()
-    lcm.settle()
 
-    asked = [request for request, _ in model.answered if "[turn 39]" in request.body.decode()]
-    assert answers["39"] == "It is 4711.", newest_result(asked[1])
-    assert not model.unknown
-    done = {turn.name: turn.done for turn in model.turns}
-    assert {name for name in done if answers[name] != done[name]} == {"13", "39"}
-    assert 1 <= check_assembled(lcm, Surface.CHAT) <= 40
-    assert FACT not in asked[0].body.decode()
-    # It has sent its whole history to the end: it has not compacted.
-    assert "[turn 3]" in lcm.asked[-1].body.decode()
-    check_stored(lcm, Surface.CHAT, model)
+    check_turns_in_small_window(lcm, Surface.CHAT, agent, ScriptedModel(forty_turns(hands), subagents(hands)))
