@@ -328,7 +328,7 @@ def test_a_message_is_withheld_with_a_file_that_its_text_became(held):
     for tool, given in asked:
         reply = api.perform(OPERATIONS[tool], given)
         assert reply.status == 200, (tool, reply.body)
-        without_words(json.dumps(reply.body), {tool: given})
+        assert_no_secret_in(json.dumps(reply.body), {tool: given})
     assert SECRET in Quarantines.from_settings().read_quarantined(id=again.id).text
     Quarantines.from_settings().release(quarantine_id=held_back.quarantine_id)
     for each in (long, again):
@@ -377,7 +377,7 @@ def test_items_of_a_quarantined_file_come_without_what_is_in_it_or_was_made_from
         assert all(item["quarantined"] and "output" not in item for item in withheld)
         shown = lcm("map", operation.method.removeprefix("list_"), run.run_id)
         assert shown.exit_code == 0
-        without_words(json.dumps(withheld) + shown.out + shown.err, {"tool": operation.tool})
+        assert_no_secret_in(json.dumps(withheld) + shown.out + shown.err, {"tool": operation.tool})
     Quarantines.from_settings().release(quarantine_id=held_back.quarantine_id)
     assert [api.perform(each, {"run_id": run.run_id}).body["items"] for each in asked] == before
 

@@ -42,7 +42,7 @@ def found_by_words_alone(site) -> str:
     [("small", "LCM_EMBEDDER_URL is not set."), ("", "LCM_EMBEDDER_URL and LCM_EMBEDDER_MODEL are not set.")],
 )
 def test_settings_without_an_embedder_are_named(site, model, missing):
-    a_conversation(*SAID)
+    a_conversation(*TEXTS)
     site.configure(url="", model=model)
 
     assert missing in site.status.note and missing in found_by_words_alone(site)
