@@ -68,7 +68,7 @@ class Backlog:
     claim: int | None = None
 
     async def open(self) -> None:
-        """Find what was left by an earlier process; SpoolInUse if another one has the spool."""
+        """Find what an earlier process left; SpoolInUse if another has the spool."""
         self.claim = await asyncio.to_thread(self.spool.claim)
         await asyncio.to_thread(self.spool.open)
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
