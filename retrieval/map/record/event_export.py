@@ -27,11 +27,15 @@ class MapRecord(Scoped):
 
         An event of an item has the hashes of its input and its output.
         """
-        run = self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
-        events = MapEvent.objects.filter(run_id=run.pk).order_by("seq")
+        runs = self.scope.narrow(MapRun.objects.filter(run_id=run_id))
+        events = MapEvent.objects.filter(run_id__in=runs.values("run_id")).order_by("seq")
         if after_seq is not None:
             events = events.filter(seq__gt=after_seq)
-        return [record_of(event) for event in events[:limit]]
+        found = [record_of(event) for event in events[:limit]]
+        if not found:
+            # Past the newest event, or there is no such run.
+            self.scope.find(runs, "map run", run_id, run_id=run_id)
+        return found
 
     def export(self, file: IO[bytes], *, run_id: str | None = None) -> MapExport:
         """Write the events of one run, or of all runs of the workspace, one a line.

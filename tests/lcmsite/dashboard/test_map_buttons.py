@@ -101,5 +101,5 @@ def test_hostile_values_stay_text_and_the_page_takes_few_queries(db, operator):
         with CaptureQueriesContext(connection) as queries:
             page = page_of(operator, path)
         assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
-        assert len(queries) <= 9, [query["sql"][:100] for query in queries]
+        assert len(queries) <= 8, [query["sql"][:100] for query in queries]
     assert operator.get(path_of(run), {"state": HOSTILE, "cursor": HOSTILE}).status_code in (200, 400)
