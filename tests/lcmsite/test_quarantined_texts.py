@@ -158,7 +158,6 @@ def readings(held: SimpleNamespace) -> Iterator[tuple[Operation, dict[str, Any]]
         ("lcm_read_file", {"file_id": held.file_id}),
         ("lcm_read_lines", {"file_id": held.file_id}),
         ("lcm_map_items", {"run_id": held.run_id}),
-        ("lcm_map_output", {"run_id": held.run_id}),
     ]
     for tool, given in asked:
         yield OPERATIONS[tool], given

@@ -15,8 +15,6 @@ from typing import Self
 
 import structlog
 
-from conversations.errors import Conflict
-
 logger = structlog.get_logger(__name__)
 
 _ENDING, _UNFINISHED = ".exchange", ".part"
@@ -31,10 +29,8 @@ class SpoolFull(OSError):
     """The spool has as much as it may have."""
 
 
-class SpoolInUse(Conflict):
+class SpoolInUse(RuntimeError):
     """Another gateway has the spool."""
-
-    code = "spool_in_use"
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,10 @@ def test_map_runs_are_listed_with_the_reason_of_a_pause(runs, reader):
     paused = as_part(reader, f"{RUNS}?state=paused")
 
     listed = {link for link in shown_links(page) if re.fullmatch(rf"{RUNS}map_\w+/", link)}
-    assert len(listed) == MapRun.objects.count() == 9 and HOSTILE not in page
-    assert all(words in paused for words in ("by a person", "fails too often", "site&#x27;s limit", "own budget"))
-    assert len(re.findall(r"map_\w+/", paused)) == 4 and "No map run matches." not in paused
+    assert len(listed) == MapRun.objects.count() == 10 and HOSTILE not in page
+    reasons = ("by a person", "fails too often", "site&#x27;s limit", "own budget", "input file is quarantined")
+    assert all(words in paused for words in reasons)
+    assert len(re.findall(r"map_\w+/", paused)) == 5 and "No map run matches." not in paused
 
 
 def test_a_run_shows_its_items_files_and_record(runs, reader):
