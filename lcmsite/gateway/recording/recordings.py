@@ -152,9 +152,12 @@ class Recordings:
             self.backlog.release(pending.lane)
 
     async def _end(self, pending: Pending, ended: Callable[[], Outcome]) -> None:
-        # Answers are large at times.
-        outcome = await asyncio.to_thread(ended)
-        if await self._is_recorded(pending, outcome):
+        # Before a request that comes after it, and has this answer in its history.
+        async with pending.lock:
+            # Answers are large at times.
+            outcome = await asyncio.to_thread(ended)
+            is_recorded = await self._is_recorded(pending, outcome)
+        if is_recorded:
             EXCHANGES.labels("recorded").inc()
             self.backlog.recorded += 1
             return
@@ -175,8 +178,7 @@ class Recordings:
             recorder_of(pending.exchange).record_answer(pending.exchange, recorded, outcome)
             return True
 
-        async with pending.lock:
-            return await self._attempt(record, pending) is True
+        return await self._attempt(record, pending) is True
 
     async def _attempt(self, work: Callable[[], T], pending: Pending) -> T | None:
         try:

@@ -46,10 +46,14 @@ class Agents:
         self.recordings = Recordings.in_directory(directory, most_bytes=1024**2)
         self.spool = self.recordings.backlog.spool.directory
 
-    def exchange(self, session, text):
+    def exchange(self, session, *texts):
+        """A request with what the user and the model have said in turn."""
+        rows = [
+            user(text) if place % 2 == 0 else {"role": "assistant", "content": text} for place, text in enumerate(texts)
+        ]
         return Exchange(
             str(uuid.uuid4()), datetime.now(UTC), self.key_hash, Surface.CHAT, Task.GENERATE,
-            {"x-session-id": session}, json.dumps(body_of(Surface.CHAT, [user(text)])).encode(),
+            {"x-session-id": session}, json.dumps(body_of(Surface.CHAT, rows)).encode(),
         )  # fmt: skip
 
     async def ask(self, session, text, **more):
@@ -195,6 +199,31 @@ def test_requests_without_a_session_that_wait_for_slow_vendors_do_not_wait_for_e
             assert all([await each.task for each in begun])
 
     agents.run(story)
+
+
+def test_an_answer_is_recorded_before_the_request_that_follows_it(tmp_path):
+    agents = Agents(tmp_path)
+    whole = Answer("This answer comes whole at the second attempt. " * 4)
+
+    def slowly():
+        time.sleep(0.5)
+        return Outcome(200, 5, answer=read_answer(Surface.CHAT, whole))
+
+    async def story():
+        first = agents.recordings.begin(agents.exchange(OTHER, "Tell me"))
+        broken = Outcome(200, 5, answer=read_answer(Surface.CHAT, whole, cut=True))
+        await agents.recordings.end(first, lambda: broken)
+        again = agents.recordings.begin(agents.exchange(OTHER, "Tell me"))
+        await again.task
+        ended = agents.recordings.end(again, slowly)
+        # As the agent has the end of the answer before it is read here.
+        await asyncio.sleep(0.1)
+        following = agents.recordings.begin(agents.exchange(OTHER, "Tell me", whole.text, "Go on"))
+        await asyncio.gather(ended, following.task)
+
+    agents.run(story)
+
+    assert words(conversation(f"gateway/{OTHER}")) == ["Tell me", whole.text.strip(), "Go on"]
 
 
 def test_two_gateways_never_use_one_spool(tmp_path, monkeypatch):
