@@ -197,7 +197,7 @@ def is_empty(text: str) -> bool:
 
 def _has_command(text: str, edit: JsonDefault | JsonElement) -> bool:
     """Whether what is where an edit was calls what the edit calls."""
-    # LCM's command is the only value that nobody else writes.
+    # Only LCM writes its command; other programs may write the same other values.
     commands = [each for each in json_edits.texts_of(edit.value) if " hook " in each]
     found = json_edits.texts_of(json_edits.found_at(json_edits.value_of(text), edit.path))
     return any(command in each for command in commands for each in found)

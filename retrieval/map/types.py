@@ -40,7 +40,7 @@ class PauseReason(StrEnum):
     SPEND = "spend"
     # The run's own budget.
     BUDGET = "budget"
-    # The input file is quarantined; whoever releases it resumes the run.
+    # The input file is quarantined: release the file, then resume the run.
     QUARANTINE = "quarantine"
 
 
