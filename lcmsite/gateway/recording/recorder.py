@@ -7,7 +7,8 @@ another form, stores nothing twice. Synchronous: it runs in threads, beside the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 from uuid import UUID
@@ -76,8 +77,7 @@ class Recorder:
         """
         request = read_request(exchange.surface, parsed_body(exchange.body))
         side = side_of(request, exchange.task, exchange.headers)
-        with transaction.atomic():
-            bound_time()
+        with bounded_transaction():
             place = place_of(exchange, request, self.branches.store, is_side=side is not None)
             conversation = self.scope.conversation(place.conversation_id, locked=True)
             links = list(links_of((message.digest for message in request.messages), after=place.chain))
@@ -131,8 +131,7 @@ class Recorder:
     def record_answer(self, exchange: Exchange, recorded: Recorded, outcome: Outcome) -> None:
         """Store the answer to a recorded request, once; of an error only its name."""
         answer = outcome.answer
-        with transaction.atomic():
-            bound_time()
+        with bounded_transaction():
             conversation = self.scope.conversation(recorded.conversation_id, locked=True)
             row = GatewayExchange.objects.get(exchange_key=UUID(exchange.exchange_key))
             row.status, row.error, row.milliseconds = outcome.status, outcome.error[:200], outcome.milliseconds
@@ -380,7 +379,10 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "").encode(errors="replace").decode()[:500]
 
 
-def bound_time() -> None:
-    """Let no statement of this transaction wait for long."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'")
+@contextmanager
+def bounded_transaction() -> Iterator[None]:
+    """A transaction in which each statement ends within STATEMENT_TIMEOUT."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'")
+        yield

@@ -10,12 +10,10 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
-from django.db import connections, transaction
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -23,8 +21,9 @@ from compaction.rendering import render_summary
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
+from lcmsite.connections import without_connections
 from lcmsite.gateway.recording.exchange_journal import LOOKUPS
-from lcmsite.gateway.recording.recorder import bound_time
+from lcmsite.gateway.recording.recorder import bounded_transaction
 from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
 from lcmsite.gateway.window.unfolding import LookedUp
 from retrieval.assembly.assembled_items import read_summaries
@@ -42,14 +41,6 @@ _KEY = "gateway_window"
 _MOST_LOOKUPS = 200
 
 
-@contextmanager
-def bounded() -> Iterator[None]:
-    """A transaction of which no statement takes long."""
-    with transaction.atomic():
-        bound_time()
-        yield
-
-
 @dataclass(frozen=True)
 class StoredMemory:
     """The cuts and summaries of one conversation."""
@@ -59,7 +50,7 @@ class StoredMemory:
 
     def kept(self, window: int) -> Iterator[KeptCut]:
         """The cuts made for this window, the newest first."""
-        with bounded():
+        with bounded_transaction():
             recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
         found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
         return (
@@ -71,7 +62,7 @@ class StoredMemory:
     def looked_up(self) -> LookedUp:
         """What the gateway looked up for the model, by the agent's answer's seq."""
         newest = self.conversation.journal_entries.filter(subpath=LOOKUPS, entry__isnull=False).order_by("-position")
-        with bounded():
+        with bounded_transaction():
             rows = list(newest.values_list("uuid", "entry")[:_MOST_LOOKUPS])
         return {int(str(seq)): json.loads(str(entry)) for seq, entry in rows}
 
@@ -80,7 +71,7 @@ class StoredMemory:
         values = {**asdict(kept.cut), "window": kept.window, "summary_tokens": kept.summary_tokens}
         values |= {"summary_ids": list(kept.summary_ids), "pinned_seqs": list(kept.cut.pinned_seqs)}
         try:
-            with bounded():
+            with bounded_transaction():
                 self._host.record_boundary(
                     conversation_id=self.conversation.pk,
                     host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
@@ -93,13 +84,13 @@ class StoredMemory:
     def active(self) -> list[ShownSummary]:
         """The summaries in the active context, in order."""
         items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
-        with bounded():
+        with bounded_transaction():
             summary_ids = list(items.values_list("summary_id", flat=True))
         return self.summaries(summary_ids)
 
     def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
         """These summaries, without those that are quarantined."""
-        with bounded():
+        with bounded_transaction():
             withheld = withheld_ids(self.conversation)
             found = read_summaries(summary_ids)
         return [
@@ -110,7 +101,9 @@ class StoredMemory:
 
     def compact(self) -> None:
         """Compact, and wait for it for a bounded time; it goes on beyond that."""
-        work = threading.Thread(target=self._compact, name="gateway-compaction", daemon=True)
+        work = threading.Thread(
+            target=without_connections, args=(self._compact,), name="gateway-compaction", daemon=True
+        )
         work.start()
         work.join(COMPACTION_SECONDS)
 
@@ -128,8 +121,6 @@ class StoredMemory:
         except Exception as error:
             # The request goes on without new summaries.
             logger.warning("gateway_compaction_failed", exc_info=error)
-        finally:
-            connections.close_all()
 
     @property
     def _host(self) -> HostCompaction:

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import structlog
-from django.db import connections
 
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.injected import marked
 from lcmsite.access.keys import caller_of_hash
+from lcmsite.connections import without_connections
 from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
-from lcmsite.gateway.recording.recorder import Recorded, Recorder
+from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window.assembling import Assembling
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory, bounded
+from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory
 from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.window_assembler import WindowAssembler
 
@@ -68,7 +68,7 @@ class Windows:
         A trial says what would be done, and changes nothing. `with_lookups` gives the model LCM's tools, where they are
         for this request. Raises NotFound.
         """
-        with bounded():
+        with bounded_transaction():
             conversation = self.engine.store.scope.conversation(conversation_id)
         assembling = Assembling(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
         memory = StoredMemory(conversation, self.engine)
@@ -115,7 +115,7 @@ async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembl
     """
 
     def assemble(scope: Scope) -> Assembled | None:
-        with bounded():
+        with bounded_transaction():
             known = Recorder.from_settings(scope).known_seqs(exchange)
         if known is None:
             return None
@@ -133,14 +133,11 @@ async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembl
 
 async def _in_thread(assemble: Callable[[Scope], Assembled | None], exchange: Exchange) -> Assembled | None:
     def work() -> Assembled | None:
-        try:
-            return assemble(caller_of_hash(exchange.key_hash).scope)
-        finally:
-            connections.close_all()
+        return assemble(caller_of_hash(exchange.key_hash).scope)
 
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, without_connections, work)
     except Exception as error:
         logger.warning("gateway_not_assembled", exchange=exchange.exchange_key, exc_info=error)
         return None
