@@ -46,7 +46,7 @@ class HostHealth:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it is connected, and nothing that it leaves can come to LCM."""
+        """Whether it is connected, but cannot reach LCM."""
         return self.alive is False
 
 

@@ -122,17 +122,16 @@ class Backlog:
         # The lanes of exchanges that are retried later, and when.
         lanes: dict[str, float] = {}
         for path in await asyncio.to_thread(self.spool.in_order):
-            lane, off = lane_in(path), self.backoffs.get(path.name)
-            if off is not None and off.until > time.monotonic():
-                lanes.setdefault(lane, off.until)
+            lane, backoff = lane_in(path), self.backoffs.get(path.name)
+            if backoff is not None and backoff.until > time.monotonic():
+                lanes.setdefault(lane, backoff.until)
             if lane in lanes:
                 continue
             is_recorded = await self.in_thread(partial(_replayed_file, path))
             if is_recorded is None and not self._is_given_up(path):
                 lanes[lane] = self.backoffs[path.name].until
                 continue
-            leave = partial(path.unlink, missing_ok=True) if is_recorded else partial(self.spool.reject, path)
-            await asyncio.to_thread(leave)
+            await asyncio.to_thread(path.unlink if is_recorded else partial(self.spool.reject, path))
             self._done(lane, is_recorded=bool(is_recorded))
             self.backoffs.pop(path.name, None)
         for lane, received_at, data in list(self.in_memory):
@@ -155,14 +154,14 @@ class Backlog:
 
     def _is_given_up(self, path: Path) -> bool:
         """Plan another attempt of an exchange; whether it has failed too often."""
-        off = self.backoffs.setdefault(path.name, Backoff(recorded=self.recorded))
+        backoff = self.backoffs.setdefault(path.name, Backoff(recorded=self.recorded))
         # While the database takes none, it is not the exchange's fault.
-        off.attempts += self.recorded > off.recorded
-        off.recorded = self.recorded
-        off.until = time.monotonic() + min(BACKOFF_SECONDS[0] * 2**off.attempts, BACKOFF_SECONDS[1])
-        if off.attempts >= MOST_ATTEMPTS:
+        backoff.attempts += self.recorded > backoff.recorded
+        backoff.recorded = self.recorded
+        backoff.until = time.monotonic() + min(BACKOFF_SECONDS[0] * 2**backoff.attempts, BACKOFF_SECONDS[1])
+        if backoff.attempts >= MOST_ATTEMPTS:
             logger.error("gateway_exchange_rejected", code="timeout")
-        return off.attempts >= MOST_ATTEMPTS
+        return backoff.attempts >= MOST_ATTEMPTS
 
 
 def recorder_of(exchange: Exchange) -> Recorder:
@@ -176,7 +175,7 @@ def _replayed_file(path: Path) -> bool | None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        # As one that another user has written: those behind it do not wait for it.
+        # Such as a file of another user: later exchanges do not wait for it.
         logger.error("gateway_spool_unreadable", reason=type(error).__name__)
         return None
     return _replayed(data)

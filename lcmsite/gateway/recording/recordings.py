@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 THREADS = 4
-# Then the recording of a request, or of an answer, is given up, and the exchange is spooled.
+# After so long, the recording of a request or an answer is given up, and the exchange is spooled.
 DATABASE_TIMEOUT_SECONDS = 6.0
 # While the database is down, one attempt is made after so long, then after twice as long.
 PAUSES = (0.25, 4.0)
