@@ -77,9 +77,8 @@ def _is_key_of_lcm(value: bytes) -> bool:
 
 @dataclass
 class Watched:
-    """What passes by on the way: `taken` gets every piece once it has been sent."""
+    """The status, headers and end of a forwarded answer; subclasses read its body."""
 
-    taken: Callable[[bytes], None]
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     is_whole: bool = False
@@ -88,6 +87,9 @@ class Watched:
         """Take status and headers."""
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    def taken(self, piece: bytes) -> None:
+        """Take a piece of the body that has been sent to the client."""
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx2
 import structlog
@@ -60,7 +61,6 @@ class PassingRequest:
     status: str = "passed"
     more: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
-    rounds: LookupRounds | None = None
     # Set when the whole body has come.
     received: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -79,7 +79,7 @@ class PassingRequest:
             EXCHANGES.labels("passed").inc()
             self.status = f"passed; reason={'off' if self.rule.mode is Mode.OFF else 'not-recorded'}"
             has_body = "content-length" in self.headers or "transfer-encoding" in self.headers
-            await self._forward(self._incoming() if has_body else b"", Watched(lambda piece: None))
+            await self._forward(self._incoming() if has_body else b"", Watched())
             return
         body = await self._body()
         await self._forward_recorded(body)
@@ -90,10 +90,10 @@ class PassingRequest:
         self.status = "passed; reason=not-recorded"
         assembled = await assemble_counted(await self._exchange(body), with_lookups=self.rule.has_lookups)
         if assembled is None or assembled.shorter is None:
-            await self._forward(body, Watched(lambda piece: None))
+            await self._forward(body, Watched())
             return
         self.assembled = assembled
-        await self._forward(assembled.shorter.body, Watched(lambda piece: None), is_changed=True)
+        await self._forward(assembled.shorter.body, Watched(), is_changed=True)
 
     async def _exchange(self, body: bytes) -> Exchange:
         assert self.route.surface is not None and self.route.task is not None
@@ -116,8 +116,7 @@ class PassingRequest:
         exchange = await self._exchange(body)
         waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
         self.pending = self.recordings.begin(exchange, is_awaited=waits)
-        answer = _Answer(self, exchange)
-        watched = answer.watched
+        answer = _Answer(call=self, exchange=exchange)
         if waits:
             await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
             if self.pending.recorded is None and self.rule.is_closed:
@@ -126,11 +125,11 @@ class PassingRequest:
         try:
             shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             if shorter is None:
-                await self._forward(body, watched)
+                await self._forward(body, answer)
             elif self.assembled is not None and self.assembled.lookup_room:
-                await self._look_up(shorter, self.assembled.lookup_room, watched)
+                await self._look_up(shorter, self.assembled.lookup_room, answer)
             else:
-                await self._forward(shorter, watched, is_changed=True)
+                await self._forward(shorter, answer, is_changed=True)
         finally:
             self.recordings.end(self.pending, answer.outcome)
 
@@ -154,19 +153,22 @@ class PassingRequest:
             self.received.set()
         await _until_gone(asyncio.create_task(work), self.receive, self.received)
 
-    async def _look_up(self, body: bytes, room: int, watched: Watched) -> None:
+    async def _look_up(self, body: bytes, room: int, answer: _Answer) -> None:
         """Forward a request with LCM's tools, and answer the calls of these."""
         assert self.route.surface is not None
         self.received.set()
-        self.rounds = LookupRounds(
+        rounds = LookupRounds(
             surface=self.route.surface,
             lookups=Lookups(self.key_hash, room),
             ask=lambda changed: self._upstream(changed, is_changed=True),
             send=self.send,
             own_headers=self._own_headers,
-            watched=watched,
+            watched=answer,
         )
-        await _until_gone(asyncio.create_task(self.rounds.answer(body)), self.receive, self.received)
+        try:
+            await _until_gone(asyncio.create_task(rounds.answer(body)), self.receive, self.received)
+        finally:
+            answer.lookups = rounds.record
 
     def _upstream(
         self, body: bytes | AsyncIterator[bytes], *, is_changed: bool
@@ -239,9 +241,13 @@ class PassingRequest:
         self.received.set()
 
 
-@dataclass
-class _Answer:
-    """Reads the answer beside its way to the client."""
+@dataclass(kw_only=True)
+class _Answer(Watched):
+    """Reads an answer while it is forwarded.
+
+    Nothing that it refers to refers to it: so a request and its answer, megabytes at times, are freed when they end,
+    and not when the garbage collector next runs.
+    """
 
     call: PassingRequest
     exchange: Exchange
@@ -249,12 +255,10 @@ class _Answer:
     unpacking: Decoder | None = None
     error_body: bytearray = field(default_factory=bytearray)
     has_failed: bool = False
-    watched: Watched = field(init=False)
+    # What LCM's tools were asked on the way, as the journal keeps it.
+    lookups: dict[str, Any] | None = None
 
-    def __post_init__(self) -> None:
-        self.watched = Watched(self.take)
-
-    def take(self, piece: bytes) -> None:
+    def taken(self, piece: bytes) -> None:
         """Read a piece that has been forwarded; what cannot be read is not recorded."""
         if self.call.pending is not None:
             self.call.pending.is_forwarded.set()
@@ -267,14 +271,14 @@ class _Answer:
             logger.warning("gateway_answer_not_read", reason=type(error).__name__)
 
     def _take(self, piece: bytes) -> None:
-        assert self.watched.status is not None
-        is_error = not 200 <= self.watched.status < 300
+        assert self.status is not None
+        is_error = not 200 <= self.status < 300
         if is_error and len(self.error_body) >= MOST_ERROR_BYTES:
             return
         if self.unpacking is None:
-            self.unpacking = decoder(self.watched.headers.get("content-encoding", ""))
+            self.unpacking = decoder(self.headers.get("content-encoding", ""))
         if self.reader is None and not is_error:
-            is_stream = self.watched.headers.get("content-type", "").startswith("text/event-stream")
+            is_stream = self.headers.get("content-type", "").startswith("text/event-stream")
             self.reader = AnswerReader(self.exchange.surface, is_stream)
         for data in steps(self.unpacking, piece):
             if self.reader is not None:
@@ -284,19 +288,17 @@ class _Answer:
 
     def outcome(self) -> Outcome:
         """What became of the request, as far as the answer came."""
-        watched = self.watched
         milliseconds = int((time.monotonic() - self.call.began) * 1000)
         if self.reader is None or self.has_failed:
-            error = _error_in(bytes(self.error_body)) or ("" if watched.status else "no_answer")
-            return Outcome(watched.status, milliseconds, error)
+            error = _error_in(bytes(self.error_body)) or ("" if self.status else "no_answer")
+            return Outcome(self.status, milliseconds, error)
         if self.reader.skipped_by:
             logger.warning("gateway_event_not_read", reason=self.reader.skipped_by)
         try:
-            lookups = self.call.rounds.record if self.call.rounds else None
-            return Outcome(watched.status, milliseconds, answer=self.reader.finish(), lookups=lookups)
+            return Outcome(self.status, milliseconds, answer=self.reader.finish(), lookups=self.lookups)
         except Exception as error:
             # A whole answer that was cut off before its end is none.
-            return Outcome(watched.status, milliseconds, f"unreadable: {type(error).__name__}")
+            return Outcome(self.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
 async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyncio.Event) -> None:

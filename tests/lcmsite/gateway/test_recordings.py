@@ -1,12 +1,15 @@
 """What the database takes too long over holds up its own session, and no other."""
 
 import asyncio
+import gc
 import json
 import time
 import uuid
+import weakref
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+import httpx2
 import pytest
 
 from conversations.scope import Scope
@@ -18,11 +21,13 @@ from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
 from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.upstreams import Routes, rules_in, upstreams_in
 from tests.clients.answers import Answer
 from tests.committed import another_connection
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import body_of, conversation, read_answer, user, words
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, body_of, conversation, read_answer, user, words
+from tests.lcmsite.gateway.upstream import Upstream, answering
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 SLOW, OTHER = "slow-session", "other-session"
@@ -270,3 +275,36 @@ def test_a_key_is_looked_up_while_exchanges_wait(tmp_path, settings):
     asyncio.run(story())
 
     assert sent[0]["status"] == 401
+
+
+@pytest.mark.parametrize("mode", ["record", "assemble"])
+def test_requests_are_freed_when_they_end_and_not_when_garbage_is_collected(tmp_path, monkeypatch, mode):
+    agents = Agents(tmp_path)
+    headers = {"x-lcm-api-key": an_api_key(a_workspace("freed"))}
+    body = body_of(Surface.CHAT, [user("Hello")])
+    begun: list[weakref.ref[Exchange]] = []
+    begin = agents.recordings.begin
+
+    def noted(exchange, **more):
+        begun.append(weakref.ref(exchange))
+        return begin(exchange, **more)
+
+    monkeypatch.setattr(agents.recordings, "begin", noted)
+
+    async def story(vendor):
+        gateway = Gateway(Routes(upstreams_in(f"test={vendor.url}"), rules_in(mode)), agents.recordings)
+        transport = httpx2.ASGITransport(gateway)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://gateway", headers=headers) as client:
+            for _ in range(3):
+                assert (await client.post(PATHS[Surface.CHAT], json=body)).status_code == 200
+        await until(lambda: agents.recordings.backlog.recorded == 3 and not agents.recordings.tasks)
+        assert [each() for each in begun] == [None] * 3
+
+    with Upstream() as vendor:
+        vendor.reply = answering(json.dumps(RENDERINGS[Surface.CHAT](Answer("Hi."), "m", 9).whole()).encode())
+        gc.collect()
+        gc.disable()
+        try:
+            agents.run(lambda: story(vendor))
+        finally:
+            gc.enable()

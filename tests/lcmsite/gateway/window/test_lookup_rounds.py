@@ -65,7 +65,7 @@ class Client:
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
-    watched: Watched = field(default_factory=lambda: Watched(lambda piece: None))
+    watched: Watched = field(default_factory=Watched)
 
     async def send(self, event: Any) -> None:
         if event["type"] == "http.response.start":
