@@ -1,1 +1,1 @@
-"""The proxy between agents and the vendors of models: it forwards, and records."""
+"""Proxy between agents and model vendors: forward each request and record it."""

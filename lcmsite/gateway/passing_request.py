@@ -1,4 +1,4 @@
-"""Pass one request to a vendor and its answer back, and read both beside that."""
+"""Forward one request to a vendor and its answer back, and have both recorded."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 logger = structlog.get_logger(__name__)
 
 MOST_BODY_BYTES = 32 * 1024**2
-# Beyond this, the database counts as slow: nothing waits for it any longer.
+# Timeout of looking up a cached key; a recording that is not done by then is reported as slow.
 SLOW_SECONDS = 0.15
-# The headers of an answer wait so long to be able to say that its request is recorded.
+# How long an answer's headers wait for the recording of the request, to report its result.
 GRACE_SECONDS = 0.003
-# So long a request waits that must be recorded first.
+# How long a request waits that must be recorded before it is forwarded.
 CLOSED_SECONDS = 5.0
 MOST_ERROR_BYTES = 64 * 1024
 
 
 @dataclass
 class PassingRequest:
-    """One request on its way."""
+    """One client request, from its arrival to the end of its answer."""
 
     client: httpx2.AsyncClient
     recordings: Recordings
@@ -70,7 +70,7 @@ class PassingRequest:
         return is_known and self.rule.mode is not Mode.OFF
 
     async def pass_on(self) -> None:
-        """Forward the request, recorded if it is to be."""
+        """Forward the request; record, shorten or count it as its rule says."""
         is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
         if is_counted and not self.recordings.is_down:
             await self._forward_counted(await self._body())
@@ -85,7 +85,7 @@ class PassingRequest:
         await self._forward_recorded(body)
 
     async def _forward_counted(self, body: bytes) -> None:
-        """Have the vendor count what it would get."""
+        """Forward a token count request with the messages that would be sent."""
         EXCHANGES.labels("passed").inc()
         self.status = "passed; reason=not-recorded"
         assembled = await assemble_counted(await self._exchange(body), with_lookups=self.rule.has_lookups)
@@ -135,7 +135,7 @@ class PassingRequest:
             self.recordings.end(self.pending, answer.outcome)
 
     async def _shorter(self) -> bytes | None:
-        """What the upstream gets in place of the body; None for the body as it came."""
+        """Return the shortened body; None to forward the original, as in a dry run."""
         assert self.pending is not None
         self.assembled = await assemble_recorded(
             self.pending.exchange,
@@ -155,7 +155,7 @@ class PassingRequest:
         await _until_gone(asyncio.create_task(work), self.receive, self.received)
 
     async def _look_up(self, body: bytes, room: int, watched: Watched) -> None:
-        """Forward a request with LCM's tools, and answer the calls of these."""
+        """Forward a request that offers LCM's tools, and answer their calls."""
         assert self.route.surface is not None
         self.received.set()
         self.rounds = LookupRounds(
@@ -241,7 +241,7 @@ class PassingRequest:
 
 @dataclass
 class _Answer:
-    """Reads the answer beside its way to the client."""
+    """Parses the answer for recording while it is forwarded to the client."""
 
     call: PassingRequest
     exchange: Exchange
@@ -255,7 +255,7 @@ class _Answer:
         self.watched = Watched(self.take)
 
     def take(self, piece: bytes) -> None:
-        """Read a piece that has been forwarded; what cannot be read is not recorded."""
+        """Parse a forwarded chunk; after a parse error, the answer is not recorded."""
         if self.call.pending is not None:
             self.call.pending.is_forwarded.set()
         if self.has_failed:
@@ -283,7 +283,7 @@ class _Answer:
                 self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
 
     def outcome(self) -> Outcome:
-        """What became of the request, as far as the answer came."""
+        """Build the outcome to record: status, duration, and the answer or the error."""
         watched = self.watched
         milliseconds = int((time.monotonic() - self.call.began) * 1000)
         if self.reader is None or self.has_failed:
@@ -295,15 +295,15 @@ class _Answer:
             lookups = self.call.rounds.record if self.call.rounds else None
             return Outcome(watched.status, milliseconds, answer=self.reader.finish(), lookups=lookups)
         except Exception as error:
-            # A whole answer that was cut off before its end is none.
+            # A truncated answer that is no stream is not valid JSON.
             return Outcome(watched.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
 async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyncio.Event) -> None:
-    """Wait for the work; cancel it when the client goes."""
+    """Await the work; if the client disconnects, cancel it and raise ClientGone."""
 
     async def disconnected() -> None:
-        # While the body is still being read, its reader gets the message that the client has gone.
+        # Until the body is complete, its reader is the one to receive the disconnect event.
         await received.wait()
         while (await receive())["type"] == "http.request":
             pass
@@ -322,7 +322,7 @@ async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyn
 
 
 def _error_in(body: bytes) -> str:
-    """The vendor's word for what went wrong."""
+    """Return the error type or code in a vendor's error body, if there is one."""
     try:
         error = json.loads(body).get("error")
     except (ValueError, AttributeError):
