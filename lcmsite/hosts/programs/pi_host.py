@@ -1,6 +1,6 @@
 """pi: an extension that records every message and gives pi's model LCM's context.
 
-The extension talks to LCM itself, so that pi runs no hook.
+The extension calls LCM's API itself; there are no hooks.
 """
 
 from __future__ import annotations
