@@ -69,7 +69,7 @@ def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
 @verb(
     "watch",
     argument("--seconds", metavar="N", type=float, default=10.0, help="Seconds between two scans. Default: 10."),
-    argument("--once", action="store_true", help="Scan once, then exit."),
+    argument("--once", action="store_true", help="Scan once, files just written included, then exit."),
     DIRECTORIES,
 )
 def watch(session: Session, arguments: Namespace) -> Sweep:
