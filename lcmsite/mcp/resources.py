@@ -119,7 +119,7 @@ PROMPTS = (
         title="Look it up",
         description="How to find what was said: grep, then describe, then expand.",
         arguments=[
-            PromptArgument(name="question", description="What is to be found out."),
+            PromptArgument(name="question", description="The question to be answered."),
             PromptArgument(name="conversation", description="Where to look: a conversation's number, or its session."),
         ],
     ),
