@@ -124,7 +124,7 @@ class LcmSessionStore(SessionStore):
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 30) -> None:
-        """Url and token default to `LCM_BASE_URL` and `LCM_TOKEN`; the scope is `write`."""
+        """The defaults are LCM_BASE_URL and LCM_TOKEN; the key needs the scope `write`."""
         address = url or os.environ.get("LCM_BASE_URL") or "http://127.0.0.1:8000"
         self._rest = _Rest(address.rstrip("/"), token or os.environ.get("LCM_TOKEN", ""), timeout)
         # One append per session at a time: it reads, folds and writes the summary.

@@ -45,7 +45,7 @@ CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "of
 
 PR_SET_PDEATHSIG = 1
 
-# shared_buffers: this part (one in so many) of the memory, within bounds in MB, as all of LCM runs there.
+# shared_buffers: this part (1/n) of the memory, within bounds in MB, as all of LCM runs there.
 _PART_OF_MEMORY = 8
 _LEAST_BUFFERS, _MOST_BUFFERS = 128, 1024
 

@@ -14,7 +14,7 @@ from pathlib import Path
 # Four segments of the write-ahead log: enough to finish running transactions, and to recover after a crash.
 RESERVE_BYTES = 64 * 1024**2
 
-# Writing resumes when free space exceeds `min_free` by this part of it (one in so many).
+# Writing resumes when free space exceeds `min_free` by this part (1/n) of it.
 _PART_TO_RESUME = 4
 
 CONFIGURATION = "lcm_space.conf"

@@ -100,7 +100,7 @@ async def open_upstream(
     headers: Sequence[Header],
     body: bytes | AsyncIterator[bytes],
 ) -> AsyncIterator[httpx2.Response]:
-    """Send a request and yield the open response. Raises httpx2.HTTPError."""
+    """Send a request and yield the open response. Raises httpx2.HTTPError on failure."""
     address = httpx2.URL(url)
     raw_path = address.raw_path + (b"?" + query if query else b"")
     request = httpx2.Request(method, address.copy_with(raw_path=raw_path), headers=list(headers), content=body)

@@ -137,7 +137,7 @@ def objects_in(value: Any) -> Iterator[Row]:
 
 
 def read_request(surface: Surface, body: Row) -> ReadRequest:
-    """Convert the parsed JSON body of a request."""
+    """Convert a request's JSON body to messages, instructions and metadata."""
     rows = rows_of(surface, body)
     lead = _lead(surface, rows)
     tools = body.get("tools")

@@ -55,7 +55,7 @@ class FilePlan(NamedTuple):
 
 
 class Host(ABC):
-    """A program that people run agents with."""
+    """An agent program, such as Claude Code; one subclass for each."""
 
     # Its name on the command line, its title, its executable.
     name = ""

@@ -29,7 +29,7 @@ class JsonMember:
     kind: ClassVar[str] = "member"
     path: tuple[str, ...]
     value: Any
-    # So many keys of the path were there before.
+    # How many keys of the path existed before the edit.
     kept: int = 0
 
     def placed(self, text: str) -> Self:
@@ -53,7 +53,7 @@ class JsonMember:
 
 @dataclass(frozen=True)
 class JsonDefault(JsonMember):
-    """A member that is written only if it does not exist with any value."""
+    """A member that is written only if the file has none at its path."""
 
     kind: ClassVar[str] = "default"
 
@@ -78,7 +78,7 @@ class JsonElement:
     kind: ClassVar[str] = "element"
     path: tuple[str, ...]
     value: Any
-    # So many keys of the path were there before.
+    # How many keys of the path existed before the edit.
     kept: int = 0
 
     def placed(self, text: str) -> Self:

@@ -63,8 +63,9 @@ class Importer:
     def run(self) -> list[ImportedConversation]:
         """Store everything, committing each batch before the next is read.
 
-        Messages of an earlier run are skipped. Raises HistoryChanged, storing nothing, if the file differs from what
-        that run read. Errors of reading propagate; earlier batches stay stored.
+        Messages of an earlier run are skipped. Raises HistoryChanged if the file differs from what that run read:
+        before anything is stored, unless the file begins with new sessions. Read errors propagate; earlier batches stay
+        stored.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)
         entries = self.history.entries()

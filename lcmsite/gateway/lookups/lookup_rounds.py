@@ -129,7 +129,7 @@ class LookupRounds:
         return found
 
     async def _from_body(self, pieces: AsyncIterator[bytes], *, is_good: bool) -> ReadAnswer | None:
-        """Read an answer that is no stream; if it looks up nothing, send it, return None."""
+        """Read a non-streamed answer; forward it and return None if it has no lookups."""
         whole = bytearray()
         is_read = is_good
         async for piece in pieces:

@@ -56,7 +56,7 @@ class ShownAnswer(ABC):
         """Merge the bodies of the model's answers into one."""
 
     def place(self, number: int) -> int:
-        """Return the agent's index of what has this index in the model's answer."""
+        """Map an index in the model's answer to the agent's; a new one gets the next."""
         if number not in self.places:
             self.places[number] = self.shown_count
             self.shown_count += 1

@@ -17,7 +17,7 @@ from lcmsite.gateway.surfaces_answer import ReadAnswer
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request to record. It has no credentials: of LCM's key only the hash."""
+    """A request to record. It holds no credentials; of LCM's key, only a hash."""
 
     exchange_key: str
     received_at: datetime
@@ -31,7 +31,7 @@ class Exchange:
 
     @property
     def lane(self) -> str:
-        """The id of its lane: the key's requests of one session, recorded in order."""
+        """The id of its lane: exchanges of one key's session, recorded in order."""
         session = session_of(self.headers, {})
         return hashlib.sha256(self.key_hash + (session.name if session else "").encode()).hexdigest()[:16]
 

@@ -57,7 +57,7 @@ class ExchangeJournal:
         known: int,
         answer: ReadAnswer | None,
     ) -> None:
-        """Store a side request, without its first `known` messages: they are stored."""
+        """Store a side request, except its first `known` messages, stored already."""
         entry = {
             "uuid": key,
             "type": side,

@@ -127,7 +127,7 @@ def _behind_boundary(
 ) -> tuple[int, ...]:
     """Return those of `rest` that are new behind a boundary.
 
-    Left out are messages that the host kept from before; all behind its last answer or summary are new.
+    `rest` are indexes. Messages kept from before it are left out; all behind the last answer or summary are new.
     """
     known = Counter(map(digest_in, path))
     answers = [place for place in rest if messages[place].message.role is Role.ASSISTANT]

@@ -13,16 +13,16 @@ from itertools import accumulate
 
 from lcmsite.gateway.window.types import Cut, Entry, Kind, WindowRequest
 
-# The opening and the summaries get at most this part (one in so many) of what system and tools leave.
+# The opening and the summaries get at most this part (1/n) each of what system and tools leave.
 _OPENING_PART = 4
 _SUMMARIES_PART = 4
 LEAST_SUMMARY_TOKENS = 320
-# A cut's tail fills at most this part of its room, unless the current turn needs more.
+# A cut's tail fills at most this part (1/n) of its room, unless the current turn needs more.
 _KEPT_PART = 2
-# A whole turn is preferred as the start if the tail then still has this part of that.
+# The tail begins with a whole turn, if it still fills this part (1/n) of that then.
 _WHOLE_TURN_PART = 2
 _LEAST_RESULT_TOKENS = 200
-# If nothing fits, all results in the kept entries together get this part of the limit.
+# If nothing fits, all results in the kept entries together get this part (1/n) of the limit.
 _RESULTS_PART = 16
 
 # Returns an entry with results of over so many tokens shortened.

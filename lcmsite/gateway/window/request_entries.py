@@ -91,7 +91,7 @@ def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: Re
 
 
 def _of_messages(message: Mapping[str, Any]) -> _Classified:
-    """A message of Anthropic's Messages."""
+    """Classify a message of the Messages API."""
     blocks = list(objects_in(message.get("content")))
     calls = tuple(str(block["id"]) for block in blocks if _is(block, "tool_use") and "id" in block)
     answers = tuple(
@@ -107,7 +107,7 @@ def _of_messages(message: Mapping[str, Any]) -> _Classified:
 
 
 def _of_chat(message: Mapping[str, Any]) -> _Classified:
-    """A message of Chat Completions."""
+    """Classify a message of Chat Completions."""
     match message.get("role"):
         case "assistant":
             calls = tuple(str(call["id"]) for call in objects_in(message.get("tool_calls")) if "id" in call)
@@ -122,7 +122,7 @@ def _of_chat(message: Mapping[str, Any]) -> _Classified:
 
 
 def _of_responses(item: Mapping[str, Any]) -> _Classified:
-    """An item of Responses."""
+    """Classify an item of Responses."""
     kind = item.get("type") or "message"
     call_id = item.get("call_id") or item.get("id")
     ids = (call_id,) if isinstance(call_id, str) else ()

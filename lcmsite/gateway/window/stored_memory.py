@@ -49,7 +49,7 @@ class StoredMemory:
     engine: CompactionEngine
 
     def kept(self, window: int) -> Iterator[KeptCut]:
-        """The cuts made for this window, the newest first."""
+        """Yield the cuts made for this window, the newest first."""
         with bounded_transaction():
             recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
         found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
@@ -82,14 +82,14 @@ class StoredMemory:
             logger.info("gateway_cut_recorded_before", conversation_id=self.conversation.pk)
 
     def active(self) -> list[ShownSummary]:
-        """The summaries in the active context, in order."""
+        """Return the summaries in the active context, in order."""
         items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
         with bounded_transaction():
             summary_ids = list(items.values_list("summary_id", flat=True))
         return self.summaries(summary_ids)
 
     def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
-        """These summaries, without those that are quarantined."""
+        """Read these summaries, without quarantined ones."""
         with bounded_transaction():
             withheld = withheld_ids(self.conversation)
             found = read_summaries(summary_ids)

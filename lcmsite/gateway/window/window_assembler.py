@@ -141,7 +141,7 @@ class WindowAssembler:
         is_kept: bool,
         is_new: bool,
     ) -> Assembled | None:
-        """Build the shorter request and store its new cut; None if over the limit."""
+        """Build the shorter request; store its cut unless `is_kept`. None if over limit."""
         parts = self.assembling.parts(request, kept.cut)
         assert parts is not None
         shorter = self.assembling.shorter(request, parts, block)

@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 
 Header = tuple[bytes, bytes]
 
-# The part of the window (one in so many) that is reserved for lookups if LCM's tools are offered.
+# The part (1/n) of the window that is reserved for lookups if LCM's tools are offered.
 _LOOKUPS_PART = 4
 # Timeout of shortening a request; it is then forwarded unchanged.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0

@@ -50,7 +50,7 @@ class ClaudeCode(TranscriptHost):
     has_plugin = True
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember, TextBlock
 
         folder = self.folder(place, "CLAUDE_CONFIG_DIR", ".claude")

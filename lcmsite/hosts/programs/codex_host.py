@@ -43,7 +43,7 @@ class Codex(TranscriptHost):
     program = "codex"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonElement, TextBlock
 
         folder = self.folder(place, "CODEX_HOME", ".codex")

@@ -37,7 +37,7 @@ class Cursor(Host):
     program = "cursor"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember
 
         folder = place.home / ".cursor"

@@ -14,7 +14,7 @@ class OpenCode(Host):
     program = "opencode"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonMember, TextBlock, WholeFile
 
         folder = self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode"

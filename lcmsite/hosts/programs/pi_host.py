@@ -16,7 +16,7 @@ class Pi(Host):
     program = "pi"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import TextBlock, WholeFile
 
         folder = self.folder(place, "PI_CODING_AGENT_DIR", ".pi", "agent")
