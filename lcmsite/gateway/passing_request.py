@@ -185,7 +185,7 @@ class PassingRequest:
             body=body,
         )
 
-    # What goes out
+    # Headers of the answer
 
     async def _own_headers(self) -> Iterable[Header]:
         if self.pending is not None:
@@ -214,7 +214,7 @@ class PassingRequest:
         if name.isascii() and name.isprintable():
             self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
 
-    # What comes in
+    # Body of the request
 
     async def _body(self) -> bytes:
         length = self.headers.get("content-length", "0")

@@ -103,7 +103,7 @@ def _require_host(headers: Headers) -> None:
     if not _is_ours(headers.get("host", "")):
         raise DisallowedHost
     if "origin" in headers and not _is_ours(_host_of(headers["origin"])):
-        raise Forbidden("Pages of this origin may not ask here; LCM_ALLOWED_HOSTS says which may.")
+        raise Forbidden("Requests from this origin are not allowed; LCM_ALLOWED_HOSTS lists the allowed hosts.")
 
 
 def _host_of(origin: str) -> str:

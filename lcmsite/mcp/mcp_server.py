@@ -111,7 +111,7 @@ async def _list_prompts(context: Context, params: PaginatedRequestParams | None)
 async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
     given = params.arguments or {}
     if params.name != resources.LOOKUP or given.keys() - {"question", "conversation"}:
-        raise MCPError(INVALID_PARAMS, f"There is {resources.LOOKUP}, which takes question and conversation.")
+        raise MCPError(INVALID_PARAMS, f"The only prompt is {resources.LOOKUP}; it takes question and conversation.")
     return resources.lookup(**holdable(given))
 
 

@@ -68,7 +68,7 @@ class Cursor(Host):
         }]  # fmt: skip
 
     def replays(self, event: Event) -> bool:
-        # Entries of tool calls are sent with those of the answer, or at the end of the turn.
+        # Entries of tool calls are replayed with the answer's, or at the end of the turn.
         return event.get("hook_event_name") in ("afterAgentResponse", "preCompact", "stop", "sessionEnd")
 
     def answer(self, event: Event) -> str:
