@@ -2,9 +2,9 @@
 
     options = ClaudeAgentOptions(session_store=LcmSessionStore())
 
-Every entry is kept as it came, in the journal of a conversation of its own, and comes back deep-equal; the messages
-among them are messages of that conversation, which LCM searches, summarizes and recalls. A subagent's transcript is a
-conversation whose parent is that of the session. The project is the SDK's `project_key`.
+Each session is a conversation. Every entry is stored unchanged in its journal and comes back deep-equal; entries that
+are messages are stored as messages, too, which LCM searches, summarizes and recalls. A subagent's transcript is a
+conversation of its own, with the session's as its parent. The project is the SDK's `project_key`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ logger = logging.getLogger("lcm.session_store")
 
 MOST_ENTRIES = 500
 MOST_BYTES = 8 * 1024 * 1024
-# Where metadata and names of conversations say that they are this store's.
+# The metadata key and name prefix of this store's conversations.
 OWN = "claude_agent_sdk"
 PREFIX = "claude-agent-sdk"
 Json = dict[str, Any]
 
 
 class LcmRefusal(Exception):
-    """An answer of LCM with an error status."""
+    """LCM answered with an error status."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(f"LCM answered {status} ({code}): {detail}")
@@ -55,7 +55,7 @@ class LcmRefusal(Exception):
 
 @dataclass(frozen=True)
 class _Rest:
-    """Requests to LCM's REST API, each on a connection of its own."""
+    """A client of LCM's REST API; each request opens a connection."""
 
     url: str
     token: str
@@ -66,7 +66,7 @@ class _Rest:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         request = Request(asked, data=data, headers=headers, method=verb)
-        # A proxy for the internet does not lead to LCM.
+        # No proxy for plain HTTP: LCM is on this machine or its network.
         opener = build_opener(ProxyHandler({})) if self.url.startswith("http://") else build_opener()
         try:
             with opener.open(request, timeout=self.timeout) as answer:
@@ -107,7 +107,7 @@ class _Place:
 
     @property
     def name(self) -> str:
-        """The name of its first conversation; others, after a deletion, add a number to it."""
+        """The name of its first conversation; those after a deletion append a number."""
         parts = [self.project, self.session, *([self.subpath] if self.subpath else [])]
         return ":".join([PREFIX, *(re.sub("[%:#]", lambda mark: quote(mark[0], safe=""), part) for part in parts)])
 
@@ -119,19 +119,19 @@ class _Place:
 class LcmSessionStore(SessionStore):
     """A `SessionStore` on LCM's REST API.
 
-    LCM never deletes: `delete` takes a session out of this store, and what was said in it remains in LCM, where
-    searches find it. An administrator can erase it there.
+    LCM never deletes: `delete` hides a session from this store; its messages stay in LCM, where searches find them. An
+    administrator can erase them there.
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 30) -> None:
-        """Address and key are `LCM_BASE_URL` and `LCM_TOKEN` unless given; the key may write."""
+        """The defaults are LCM_BASE_URL and LCM_TOKEN; the key needs the scope `write`."""
         address = url or os.environ.get("LCM_BASE_URL") or "http://127.0.0.1:8000"
         self._rest = _Rest(address.rstrip("/"), token or os.environ.get("LCM_TOKEN", ""), timeout)
-        # A summary is read, folded and written by one append of a session at a time.
+        # One append per session at a time: it reads, folds and writes the summary.
         self._locks: WeakValueDictionary[_Place, anyio.Lock] = WeakValueDictionary()
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        """Keep entries behind those that are there; one with a `uuid` is kept once."""
+        """Append entries; one with a `uuid` that is stored already is skipped."""
         if not entries:
             return
         place = _Place.of(key)
@@ -140,7 +140,7 @@ class LcmSessionStore(SessionStore):
             await anyio.to_thread.run_sync(self._append, place, key, entries)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """Return all entries in order; None if none was ever kept."""
+        """Return all entries in order; None if there are none."""
         return await anyio.to_thread.run_sync(self._load, _Place.of(key))
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
@@ -150,7 +150,7 @@ class LcmSessionStore(SessionStore):
         ]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
-        """Return the summaries that `append` has folded, those of subagents left out."""
+        """Return the sessions' summaries as folded by `append`, without subagents."""
         found = await anyio.to_thread.run_sync(self._kept, project_key, {"subpath": ""})
         return [
             {
@@ -166,14 +166,14 @@ class LcmSessionStore(SessionStore):
         return [subpath for each in found if (subpath := each["metadata"][OWN]["subpath"])]
 
     async def delete(self, key: SessionKey) -> None:
-        """Take a transcript out of the store: with its session, those of its subagents."""
+        """Hide a transcript from this store; for a session, its subagents' too."""
         await anyio.to_thread.run_sync(self._delete, _Place.of(key))
 
     def _append(self, place: _Place, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         conversation = self._open(place)
         path = f"conversations/{conversation['conversation_id']}/"
         for batch in _batches(entries):
-            # Messages first: each has a key, so that a repeated append stores none of them twice.
+            # Messages first: each has an idempotency key, so a retry stores none twice.
             self._append_messages(path, batch)
             self._rest.send("POST", path + "journal/", {"entries": batch})
         if not place.subpath:
@@ -195,11 +195,11 @@ class LcmSessionStore(SessionStore):
             except LcmRefusal as refused:
                 if refused.status not in (400, 409, 413, 422):
                     raise
-                # The journal has it whole.
+                # The journal still gets the whole entry.
                 logger.warning("an entry is no message for LCM: %s", refused.code)
 
     def _fold(self, conversation: Json, path: str, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        """Bring the summary of a session up to date, if the entries change it."""
+        """Update the session's summary, if the entries change it."""
         own = {**_Place.of(key).metadata, **conversation["metadata"].get(OWN, {})}
         before: SessionSummaryEntry | None = None
         if "summary" in own:
@@ -210,7 +210,7 @@ class LcmSessionStore(SessionStore):
             self._rest.send("PUT", path, {"metadata": metadata})
 
     def _open(self, place: _Place) -> Json:
-        """The conversation of a transcript, which is opened if there is none."""
+        """Find or open the conversation of a transcript."""
         found = self._conversations(place)
         kept = [each for each in found if not each["metadata"][OWN].get("is_deleted")]
         if kept:
@@ -230,7 +230,7 @@ class LcmSessionStore(SessionStore):
         for each in self._conversations(place):
             if not each["metadata"][OWN].get("is_deleted"):
                 path = f"conversations/{each['conversation_id']}/journal/"
-                # An erased entry has none.
+                # The `entry` of an erased line is null.
                 found = [line["entry"] for line in self._rest.pages(path, limit=1000) if line.get("entry") is not None]
                 return found or None
         return None
@@ -243,11 +243,11 @@ class LcmSessionStore(SessionStore):
             self._rest.send("PUT", f"conversations/{each['conversation_id']}/", body)
 
     def _conversations(self, place: _Place) -> list[Json]:
-        """The conversations of a transcript, oldest first: of these the last may be in the store."""
+        """Return a transcript's conversations; all but the last (newest) are deleted."""
         return list(self._listed(place.project, place.name, place.metadata))
 
     def _kept(self, project: str, where: Json) -> list[Json]:
-        """The conversations of a project that are in the store, by session or subpath."""
+        """Return a project's conversations that were not deleted, filtered by metadata."""
         found = self._listed(project, f"{PREFIX}:", where)
         return [each for each in found if not each["metadata"][OWN].get("is_deleted")]
 
@@ -257,7 +257,7 @@ class LcmSessionStore(SessionStore):
 
 
 def _message_of(entry: Mapping[str, Any]) -> Json | None:
-    """The message of a line of Claude Code's transcript, with the line's id as its key."""
+    """Return the message of an entry, with its uuid as idempotency key, or None."""
     message, uuid = entry.get("message"), entry.get("uuid")
     if entry.get("type") not in ("user", "assistant") or not isinstance(message, Mapping):
         return None
@@ -267,7 +267,7 @@ def _message_of(entry: Mapping[str, Any]) -> Json | None:
 
 
 def _batches(entries: Sequence[SessionStoreEntry]) -> Iterator[list[SessionStoreEntry]]:
-    """Yield entries in requests of a size that LCM takes."""
+    """Yield entries in batches of a size that LCM accepts."""
     batch: list[SessionStoreEntry] = []
     size = 0
     for entry in entries:

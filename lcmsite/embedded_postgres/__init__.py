@@ -1,6 +1,6 @@
-"""An embedded PostgreSQL server that lives as long as its last lease.
+"""An embedded PostgreSQL server that runs while any process holds a lease on it.
 
-`lease` is what callers use: it takes a shared lock and makes sure a `keeper` process is at work. The keeper starts the
-server and waits for the exclusive lock, which it gets when the last user has left, however that user ended. Locks are
-the kernel's, so a killed process leaves nothing behind that could be wrong.
+Callers use `lease.py`: it takes a shared file lock, the lease, and starts a `keeper` process if none runs. The keeper
+starts the server, then waits for the exclusive lock, which it gets when the last lease has ended; then it stops the
+server. The kernel releases the locks of a killed process, so none is ever stale.
 """

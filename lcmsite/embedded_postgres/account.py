@@ -1,4 +1,4 @@
-"""The system user that PostgreSQL runs as; for root, another user."""
+"""The system user that PostgreSQL runs as: never root."""
 
 import os
 import pwd
@@ -14,7 +14,7 @@ UNPRIVILEGED = "nobody"
 
 @dataclass(frozen=True)
 class Account:
-    """One user, and how this process acts as that user."""
+    """A system user, and how this process acts as that user."""
 
     uid: int
     gid: int
@@ -22,13 +22,13 @@ class Account:
 
     @classmethod
     def of_server(cls, cluster: Path) -> "Account":
-        """This user; for root the owner of the cluster, or an unprivileged account."""
+        """Return the current user; for root, the cluster's owner or an unprivileged one."""
         owner = cluster.stat().st_uid if cluster.exists() else None
         if os.geteuid() != 0:
             if owner not in (None, os.geteuid()):
                 raise EmbeddedPostgresError(f"{cluster} belongs to {_name(owner)}: run LCM as that user.")
             return cls(uid=os.geteuid(), gid=os.getegid(), name=_name(os.geteuid()))
-        # A cluster that belongs to root was copied by root, from a backup say: it is handed over again.
+        # A cluster owned by root was copied by root, as from a backup: the unprivileged user gets it again.
         entry = pwd.getpwuid(owner) if owner else pwd.getpwnam(UNPRIVILEGED)
         return cls(uid=entry.pw_uid, gid=entry.pw_gid, name=entry.pw_name)
 
@@ -37,17 +37,17 @@ class Account:
         return self.uid != os.geteuid()
 
     def process_arguments(self) -> dict[str, Any]:
-        """The arguments with which `subprocess` runs a program as this user."""
+        """Return arguments for `subprocess` that run a program as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.is_another else {}
 
     def can_enter(self, path: Path) -> bool:
         """Whether this user can reach and enter the directory or program."""
-        # Asked of the kernel, as that user: permission bits alone would miss access lists and mount options.
+        # Tested as that user: permission bits alone would miss access lists and mount options.
         test = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)]
         return subprocess.run(test, cwd="/", check=False, **self.process_arguments()).returncode == 0
 
     def own(self, path: Path) -> None:
-        """Give a file or a whole directory to this user."""
+        """Make this user the owner of a directory and all in it."""
         if self.is_another:
             for directory, _, files in os.walk(path):
                 os.chown(directory, self.uid, self.gid)

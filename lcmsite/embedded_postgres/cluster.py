@@ -1,4 +1,4 @@
-"""The server's files, and its start as the right user."""
+"""Create the server's files, and start it as the right user."""
 
 import ctypes
 import os
@@ -21,8 +21,8 @@ from lcmsite.embedded_postgres.location import (
     make_directory,
 )
 
-# What PostgreSQL logs is about itself. Errors are told to the client; their texts, details and statements could
-# repeat a message's words.
+# PostgreSQL logs only its own state. Errors go to the client alone: their texts, details and statements could
+# quote messages.
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -39,17 +39,17 @@ SETTINGS = {
     "log_timezone": "UTC",
 }
 
-# For tests, whose data nobody needs after a power failure. Nor are they to be vacuumed: what a test does not commit is
-# nothing to the vacuum, and plans for tables that are said to be empty take a minute instead of a second.
+# For tests, whose data need not survive a power failure. Without autovacuum: it does not see uncommitted rows, and
+# would record tables as empty, which makes for bad query plans.
 CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 PR_SET_PDEATHSIG = 1
 
-# The part of the machine's memory in which the server caches pages, within bounds in MB: all of LCM runs there.
+# shared_buffers: this part (1/n) of the memory, within bounds in MB, as all of LCM runs there.
 _PART_OF_MEMORY = 8
 _LEAST_BUFFERS, _MOST_BUFFERS = 128, 1024
 
-# The memory that a container may use, by either version of the kernel's accounting.
+# The memory limit of a container, in version 2 and 1 of cgroups.
 _MEMORY_BOUNDS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -64,7 +64,7 @@ class Cluster:
 
     @classmethod
     def prepare(cls, location: Location, *, durable: bool = True, refuge: Path = REFUGE) -> "Cluster":
-        """Find or make everything the server needs to be started."""
+        """Find or create everything that the server needs to start."""
         account = Account.of_server(location.cluster)
         _make_home(location, account=account, refuge=refuge)
         version = location.cluster / "PG_VERSION"
@@ -84,14 +84,14 @@ class Cluster:
         return cluster
 
     def start(self, *, lock: int) -> "subprocess.Popen[bytes]":
-        """Start the server; its processes inherit and hold the lock."""
-        # The lock was granted, so the server that wrote these is gone. PostgreSQL would believe them all the same when
-        # the process id in them is somebody else's by now, or that of a dead process nobody has reaped.
+        """Start the server; its processes inherit the lock and hold it while they run."""
+        # We hold the lock, so the server that wrote these has ended. PostgreSQL would still trust them if their process
+        # id now belongs to another process or to a zombie.
         for stale in (self.location.cluster / "postmaster.pid", *self.location.socket_dir.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
         settings = SETTINGS | ({} if self.durable else CARELESS) | {"shared_buffers": shared_buffers(usable_memory())}
         command = [self.binaries.program("postgres"), "-D", str(self.location.cluster.resolve()), "-p", str(PORT)]
-        # As one entry of PostgreSQL's list of directories.
+        # Quoted as one entry of PostgreSQL's list of directories.
         socket_dir = str(self.location.socket_dir.resolve()).replace('"', '""')
         command += ["-k", f'"{socket_dir}"']
         for name, value in (settings | self._access_files).items():
@@ -102,19 +102,19 @@ class Cluster:
             env=_environment(),
             stdin=subprocess.DEVNULL,
             pass_fds=[lock],
-            # Ctrl-C on a terminal is for LCM, which stops the server when the last of its users has left.
+            # In its own session, so Ctrl-C reaches LCM alone, which stops the server when the last lease ends.
             start_new_session=True,
             preexec_fn=_stop_with_parent,
             **self.account.process_arguments(),
         )
 
     def tidy(self) -> None:
-        """Remove what is of no use to a stopped server."""
+        """Remove the socket directory outside the data directory, if there is one."""
         if self.location.socket_dir.parent != self.location.server:
             shutil.rmtree(self.location.socket_dir, ignore_errors=True)
 
     def _create(self) -> None:
-        """Create the cluster under another name, then rename it when complete."""
+        """Create the cluster under a temporary name; rename it once complete."""
         fresh = self.location.server.resolve() / "cluster.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -144,9 +144,9 @@ class Cluster:
             raise EmbeddedPostgresError(f"{program} failed:\n{done.stdout.strip()}")
 
     def _admit(self) -> None:
-        """Allow root and LCM's user, by peer authentication on the socket.
+        """Allow connections by root and LCM's user, with peer authentication.
 
-        The user that the server runs as for root is not let in: other services may run as the same user.
+        If root runs LCM, the unprivileged user of the server is not allowed: other services may run as that user.
         """
         names = ["root"] if self.account.is_another else dict.fromkeys(("root", self.account.name))
         texts = ("local all all peer map=lcm\n", "".join(f'lcm "{name}" {ROLE}\n' for name in names))
@@ -165,7 +165,7 @@ class Cluster:
             directory.mkdir(mode=0o700)
             self.account.own(directory)
         except FileExistsError:
-            # In a place shared with others, somebody else may have made it first, to listen in.
+            # In a shared place such as /tmp, another user may have created it, to intercept connections.
             found = directory.lstat()
             if directory.is_symlink() or found.st_uid != self.account.uid or found.st_mode & 0o077:
                 raise EmbeddedPostgresError(
@@ -174,7 +174,7 @@ class Cluster:
 
 
 def _make_home(location: Location, *, account: Account, refuge: Path) -> None:
-    """Create the server's directory, or a link where its user cannot enter."""
+    """Create the server's directory, or a link to `refuge` if its user cannot enter."""
     server = location.server
     if not server.is_symlink() and not server.exists():
         if account.can_enter(location.home):
@@ -191,24 +191,24 @@ def _make_home(location: Location, *, account: Account, refuge: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without LCM's secrets and settings of PostgreSQL."""
+    """Return the environment without LCM's, PostgreSQL's and locale variables."""
     foreign = ("PG", "LCM_", "LC_", "LANG", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {"LC_ALL": "C"}
 
 
 def _stop_with_parent() -> None:
-    """Ask Linux to stop the server in good order when its keeper is killed."""
+    """Ask Linux to send the server SIGINT (a fast shutdown) if its keeper dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def shared_buffers(memory: int) -> str:
-    """The setting, for so many bytes of memory."""
+    """Return the value of `shared_buffers` for a machine with so many bytes."""
     return f"{min(_MOST_BUFFERS, max(_LEAST_BUFFERS, memory // _PART_OF_MEMORY // 2**20))}MB"
 
 
 def usable_memory(bounds: tuple[Path, ...] = _MEMORY_BOUNDS) -> int:
-    """How many bytes this machine has, or may be used of it."""
+    """Return the bytes of memory of this machine, or of its container's limit."""
     bounds_found = [file.read_text().strip() for file in bounds if file.is_file()]
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *(int(bound) for bound in bounds_found if bound.isdecimal())])

@@ -1,8 +1,8 @@
-"""The process that runs the embedded server while anybody holds a lease.
+"""The keeper: a process that runs the embedded server while any lease is held.
 
-Run as `python -m lcmsite.embedded_postgres.keeper DATA_DIR REFUGE MIN_FREE durable`, or `careless` to lose data in a
-power failure, for tests; it needs nothing but the standard library. Exit status 0: the server was stopped in good
-order, or another keeper is at work. 1: it cannot run, and the keeper's log says why.
+Run as `python -m lcmsite.embedded_postgres.keeper DATA_DIR REFUGE MIN_FREE durable`, or `careless` for tests, which may
+lose data in a power failure; it needs only the standard library. Exit status 0: the server was shut down, or another
+keeper is running. 1: it cannot run; the keeper's log has the reason.
 """
 
 import fcntl
@@ -20,17 +20,17 @@ from lcmsite.embedded_postgres.cluster import Cluster
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError, Location, open_lock_file, try_lock
 from lcmsite.embedded_postgres.space import Space
 
-# Longer than a statement may run: a process of a killed server ends when it next looks up from its work.
+# How long to wait for processes of a killed server: longer than a statement may run, after which each one ends.
 SECONDS_FOR_REMAINS = 120
 
-# A server that ends sooner than this after its start, several times over, cannot be kept running.
+# A server that ends within this time after its start, BAD_STARTS times in a row, is given up.
 SECONDS_OF_A_GOOD_START = 10
 BAD_STARTS = 3
 
-# Of a disk that is filled as fast as it can be, this much of a second is no more than PostgreSQL has in hand.
+# Short enough that a disk filled at full speed loses less in between than PostgreSQL has preallocated.
 SECONDS_BETWEEN_LOOKS = 0.25
 
-# But for what it says to those who come while it starts.
+# Other than the messages to clients that connect while it starts.
 _REASON = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
 
 
@@ -44,7 +44,7 @@ class Keeper:
     server: "subprocess.Popen[bytes] | None" = None
 
     def run(self) -> None:
-        """Run the server until a stop; EmbeddedPostgresError if it does not run."""
+        """Run the server until `stop`. Raises EmbeddedPostgresError if it keeps ending."""
         bad_starts = 0
         threading.Thread(target=self._watch_space, daemon=True).start()
         while not self.stopping.is_set():
@@ -63,12 +63,12 @@ class Keeper:
                 )
 
     def stop(self) -> None:
-        """Ask for a stop in good order, then for a quick one, then end it."""
+        """Request a fast shutdown, then an immediate one, then kill the server."""
         self.stopping.set()
         server = self.server
         if server is None:
             return
-        # Fast, immediate, none: the next start recovers what the last two left undone.
+        # Fast shutdown, immediate shutdown, kill; after the latter two, the next start recovers from the log.
         for request, patience in ((signal.SIGINT, 60), (signal.SIGQUIT, 10), (signal.SIGKILL, 10)):
             server.send_signal(request)
             try:
@@ -96,19 +96,19 @@ class Keeper:
 
 
 def _last_reason(log: Path) -> str:
-    """The server's own last reason for ending, such as a full disk."""
+    """Return the server's last logged reason for ending, such as a full disk."""
     newest = max(log.glob("*.log"), key=lambda file: file.stat().st_mtime, default=None)
     reasons = _REASON.findall(newest.read_text(errors="replace")) if newest else []
     return f" ({reasons[-1]})" if reasons else ""
 
 
 def keep(location: Location, cluster: Cluster, *, min_free: int) -> None:
-    """Run the server until its last lease has ended, or SIGTERM."""
+    """Run the server until its last lease ends or SIGTERM arrives."""
     keeper = Keeper(cluster=cluster, space=Space(location.cluster.resolve(), min_free))
     lease = open_lock_file(location.lease)
 
     def stop_when_all_have_left() -> None:
-        # Held until this process ends: who comes meanwhile waits, and then starts a keeper of its own.
+        # Held until this process ends: a new user waits for it, and then starts another keeper.
         fcntl.flock(lease, fcntl.LOCK_EX)
         keeper.stop()
 
@@ -119,15 +119,15 @@ def keep(location: Location, cluster: Cluster, *, min_free: int) -> None:
 
 
 def main(data_dir: str, refuge: str, min_free: str, durability: str) -> None:
-    # The server's user has to read what is made here; what is private says so itself.
+    # The server's user must be able to read files created here; private ones set their own mode.
     os.umask(0o022)
-    # No directory is kept busy by a process that outlives whoever started it.
+    # This process outlives its starter, whose directory must not stay in use.
     os.chdir("/")
     location = Location(Path(data_dir))
     if not try_lock(open_lock_file(location.keeper_lock), fcntl.LOCK_EX):
-        # Another keeper is at work.
+        # Another keeper is running.
         return
-    # Whatever is in the log was written by keepers that are gone.
+    # Empty the log: its lines are of earlier keepers.
     os.ftruncate(sys.stderr.fileno(), 0)
     try:
         cluster = Cluster.prepare(location, durable=durability == "durable", refuge=Path(refuge))

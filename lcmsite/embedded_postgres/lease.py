@@ -1,4 +1,4 @@
-"""A lease on the embedded PostgreSQL: while anybody holds one, the server runs."""
+"""Leases on the embedded PostgreSQL: the server runs while any process has one."""
 
 import fcntl
 import os
@@ -26,17 +26,17 @@ from lcmsite.embedded_postgres.location import (
     try_lock,
 )
 
-# A first start makes the cluster; a start after a crash repeats what the log holds.
+# A first start creates the cluster; a start after a crash replays the write-ahead log.
 SECONDS_TO_START = 300
 SECONDS_TO_STOP = 60
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 LEASES: dict[Path, int] = {}
-"""The lease of this process on the server of each data directory: the descriptor that holds it."""
+"""By data directory: the descriptor of the lock file that is this process's lease."""
 _holding = threading.Lock()
 
-# Kept, so that a keeper that ended before us is reaped instead of staying a zombie; by data directory.
+# Keepers started here, with their data directories: polling them reaps those that have ended.
 _keepers: "list[tuple[Path, subprocess.Popen[bytes]]]" = []
 
 ALL_TAKEN = ("too many clients already", "remaining connection slots are reserved")
@@ -49,7 +49,7 @@ class EmbeddedPostgres:
     data_dir: Path
     durable: bool = True
     refuge: Path = REFUGE
-    # With less room than this on its disk the server only reads; 0 for no such bound.
+    # With fewer free bytes than this on its disk, the server is read-only; 0 for no limit.
     min_free: int = 0
 
     @property
@@ -58,7 +58,7 @@ class EmbeddedPostgres:
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """Hold a lease within the block; after the last one the server has stopped."""
+        """Hold a lease within the block; if it is the last, wait for the server's stop."""
         self.hold()
         try:
             yield
@@ -66,7 +66,7 @@ class EmbeddedPostgres:
             self.let_go()
 
     def hold(self) -> None:
-        """Take this process's lease, if not held; it ends with the process at last."""
+        """Take this process's lease, unless held; it ends at the latest with the process."""
         with _holding:
             if self.data_dir in LEASES:
                 return
@@ -75,37 +75,37 @@ class EmbeddedPostgres:
                 self.ensure_running()
             except BaseException:
                 os.close(descriptor)
-                # What was begun to be started is not left to end by itself, out of sight.
+                # Wait until the server that was being started has stopped again.
                 self._see_it_stop()
                 raise
             LEASES[self.data_dir] = descriptor
 
     def let_go(self) -> None:
-        """Give this process's lease back; after the last, the server is down."""
+        """End this process's lease; if it is the last, wait until the server has stopped."""
         with _holding:
             if self.data_dir in LEASES:
                 os.close(LEASES.pop(self.data_dir))
                 self._see_it_stop()
 
     def is_running(self) -> bool:
-        """Whether the server accepts connections, or has given out all of them."""
+        """Whether the server accepts connections, or all of them are in use."""
         try:
             psycopg.connect(
                 host=str(self.location.socket_dir), port=PORT, user=ROLE, dbname=DATABASE, connect_timeout=5
             ).close()
         except psycopg.OperationalError as refusal:
-            # The driver has no code of a refused connection, and our server says it in no other language.
+            # psycopg has no error code for a refused connection; our server's messages are always in English.
             return any(each in str(refusal) for each in ALL_TAKEN)
         return True
 
     def has_keeper(self) -> bool:
-        """Whether a keeper runs; needs no connection."""
+        """Whether a keeper runs; opens no connection."""
         return not could_lock(self.location.keeper_lock, fcntl.LOCK_SH)
 
     def ensure_running(self) -> None:
         """Wait until the server accepts connections; start it if necessary.
 
-        For holders of a lease. EmbeddedPostgresError if it cannot be started.
+        Call it only while holding a lease. Raises EmbeddedPostgresError if the server cannot be started.
         """
         deadline = time.monotonic() + SECONDS_TO_START
         keeper: subprocess.Popen[bytes] | None = None
@@ -115,7 +115,7 @@ class EmbeddedPostgres:
             status = keeper.poll() if keeper else 0
             if status:
                 raise EmbeddedPostgresError(self._keeper_messages())
-            # Status 0 is also that of a keeper that found another at work.
+            # A keeper that found another one running ends with status 0, too.
             if status == 0 and not self.has_keeper():
                 keeper = self._start_keeper()
             time.sleep(0.02)
@@ -123,7 +123,7 @@ class EmbeddedPostgres:
     def _take(self) -> int:
         make_directory(self.location.home)
         descriptor = open_lock_file(self.location.lease)
-        # Waits while a keeper stops the server that the last user before us has left.
+        # Blocks while a keeper stops the server after the last lease before this one.
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         return descriptor
 
@@ -134,11 +134,11 @@ class EmbeddedPostgres:
         with self.location.keeper_log.open("ab") as log:
             keeper = subprocess.Popen(
                 [sys.executable, "-m", f"{__package__}.keeper", *arguments],
-                # Not the caller's output: whoever reads that would wait for the server to end.
+                # Not the caller's output: a reader of it would wait until the keeper ends.
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Where the module is found, installed or not.
+                # So that the module is found even if LCM is not installed.
                 cwd=PROJECT,
                 start_new_session=True,
             )
@@ -147,14 +147,14 @@ class EmbeddedPostgres:
 
     def _keeper_messages(self) -> str:
         lines = self.location.keeper_log.read_text(errors="replace").splitlines()
-        # At each start the server tells that it goes on in a log of its own.
+        # At each start, the server reports that it redirects its log.
         return (
             "\n".join(line for line in lines if "redirecting log output" not in line)
             or "The embedded PostgreSQL did not start."
         )
 
     def _see_it_stop(self) -> None:
-        """Return when the server is down, or at once when somebody else still uses it."""
+        """Wait until the server is down; return at once if another process has a lease."""
         deadline = time.monotonic() + SECONDS_TO_STOP
         while time.monotonic() < deadline:
             probe = open_lock_file(self.location.lease)
@@ -164,7 +164,7 @@ class EmbeddedPostgres:
                     return
             finally:
                 os.close(probe)
-            # A keeper that has only just been started holds nothing yet.
+            # A keeper that has just been started holds no lock yet.
             is_starting = any(of == self.data_dir and keeper.poll() is None for of, keeper in _keepers)
             if is_free and not is_starting and not self.has_keeper():
                 return

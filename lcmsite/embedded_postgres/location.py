@@ -1,9 +1,9 @@
 """The paths of an embedded PostgreSQL, computed from the data directory.
 
-<data>/postgres/            locks and the keeper's log, owned by whoever runs LCM
-<data>/postgres/server/     what the server's own user must reach; a link when that user cannot come here
+<data>/postgres/            locks and the keeper's log, owned by the user that runs LCM
+<data>/postgres/server/     files of the server's own user; a link if that user cannot enter this directory
     cluster/                the data (PGDATA), with PostgreSQL's log in cluster/log/
-    socket/                 the only way in
+    socket/                 the Unix socket, the only way to connect
 """
 
 import fcntl
@@ -14,59 +14,59 @@ from pathlib import Path
 
 ROLE = DATABASE = "lcm"
 
-# Only the name of the socket file: the server listens on no network address.
+# Only part of the socket's file name: the server listens on no network address.
 PORT = 5432
 
-# A socket's whole path has to fit into 103 bytes on some systems; the file name takes up to 20 of them.
+# Some systems limit a socket's whole path to 103 bytes, of which the file name needs up to 20.
 LONGEST_SOCKET_DIRECTORY = 80
 
-# Not the directory that TMPDIR names: every process has to come to the same path.
+# Not TMPDIR: every process must compute the same path.
 SHORT_ROOT = Path("/tmp")
 
-# Where the server's files go when root runs LCM in a place (such as /root) that no other user can enter.
+# For the server's files, if root runs LCM in a directory (such as /root) that no other user can enter.
 REFUGE = Path("/var/lib/lcm")
 
 
 class EmbeddedPostgresError(RuntimeError):
-    """The embedded server cannot be used; the text says why and what to do."""
+    """The embedded server cannot be used; the message says why and what to do."""
 
 
 class Location:
     """The paths of one embedded server."""
 
     def __init__(self, data_dir: Path) -> None:
-        # A short name for this data directory, for places that are shared with others.
+        # A short, unique name of this data directory, for paths in shared directories.
         self.digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
         self.home = data_dir / "postgres"
-        # Locked shared by each user, exclusively by the keeper after the last.
+        # Locked in shared mode by each process with a lease; exclusively by the keeper, once none has one.
         self.lease = self.home / "lease"
-        # Locked by the one keeper at work.
+        # Locked by the keeper while it runs.
         self.keeper_lock = self.home / "keeper.lock"
-        # Locked by all processes of the server; free when none is left.
+        # Locked by the server's processes; free when the last of them has ended.
         self.server_lock = self.home / "server.lock"
         self.keeper_log = self.home / "keeper.log"
         self.server = self.home / "server"
         self.cluster = self.server / "cluster"
         self.socket_dir = self.server / "socket"
-        # libpq reads a comma as the start of another host.
+        # libpq takes a comma as a separator of hosts.
         if len(os.fsencode(self.socket_dir)) > LONGEST_SOCKET_DIRECTORY or "," in str(self.socket_dir):
             self.socket_dir = SHORT_ROOT / f"lcm-{self.digest}"
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and its parents, passable whatever the umask is."""
+    """Create a directory and its parents with mode 755, whatever the umask."""
     for missing in reversed([directory for directory in (path, *path.parents) if not directory.exists()]):
         missing.mkdir(exist_ok=True)
         missing.chmod(0o755)
 
 
 def open_lock_file(path: Path) -> int:
-    """A descriptor for locks on this file; its last copy ends them."""
+    """Open a file for locking; its locks end when all copies of it are closed."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def try_lock(descriptor: int, mode: int, *, within: float = 0.0) -> bool:
-    """Whether the lock was granted within some seconds."""
+    """Try to lock for `within` seconds; return whether the lock was granted."""
     deadline = time.monotonic() + within
     while True:
         try:
@@ -80,7 +80,7 @@ def try_lock(descriptor: int, mode: int, *, within: float = 0.0) -> bool:
 
 
 def could_lock(path: Path, mode: int) -> bool:
-    """Whether the lock would be granted at this moment; it is not kept."""
+    """Whether the lock could be taken now; it is released again."""
     descriptor = open_lock_file(path)
     try:
         return try_lock(descriptor, mode)

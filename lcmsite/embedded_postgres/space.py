@@ -1,8 +1,8 @@
 """Make the embedded server read-only before its disk is full.
 
-PostgreSQL ends when it cannot extend its log. So the server is made read-only while there is still room, by a file that
-its configuration includes; and a reserve is kept on the disk, which is given up for the server's own needs when
-somebody else fills the disk at once.
+PostgreSQL crashes if it cannot extend its write-ahead log. So the server is made read-only while there is still room,
+by a file that its configuration includes. A reserve file is kept on the disk, too, and emptied for the server's own
+needs if another program fills the disk.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# Four segments of PostgreSQL's log: enough to end what is under way, and to recover after a crash.
+# Four segments of the write-ahead log: enough to finish running transactions, and to recover after a crash.
 RESERVE_BYTES = 64 * 1024**2
 
-# Writing begins again when there is so much more room than it takes to stop it.
+# Writing resumes when free space exceeds `min_free` by this part (1/n) of it.
 _PART_TO_RESUME = 4
 
 CONFIGURATION = "lcm_space.conf"
 INCLUDE = f"include_if_exists = '{CONFIGURATION}'\n"
 
-# Of one length, so that the file is overwritten in place: a full disk may have no room for another.
+# Of equal length, so that the file is overwritten in place: a full disk may have no room for a new one.
 _READ_WRITE = b"default_transaction_read_only = off\n"
 _READ_ONLY = b"default_transaction_read_only = on \n"
 
 
 @dataclass
 class Space:
-    """Watches the disk that a cluster lies on; with `min_free` 0 it does nothing."""
+    """Watches the free space on a cluster's disk; with `min_free` 0 it does nothing."""
 
     cluster: Path
     min_free: int
@@ -38,9 +38,9 @@ class Space:
         return self.cluster.with_name("reserve")
 
     def prepare(self, *, owner: tuple[int, int]) -> None:
-        """Before a start of the server: have its configuration say whether it may write."""
+        """Write the mode into the configuration; call it before the server starts."""
         if not self.min_free:
-            # As it may have been left by a start with another setting.
+            # An earlier run with another setting may have left it.
             self.reserve.unlink(missing_ok=True)
         self.look()
         self.write_down()
@@ -51,11 +51,11 @@ class Space:
                 file.write(f"\n{INCLUDE}")
 
     def look(self) -> bool:
-        """Adapt the reserve; return whether the server's mode must change."""
+        """Check free space and adapt the reserve; return whether `is_short` has changed."""
         if not self.min_free:
             return False
         free, held = self._free(), self._held()
-        # What would be left with the whole reserve on the disk.
+        # What would be free if the whole reserve were on the disk.
         room = free + held - RESERVE_BYTES
         was_short = self.is_short
         if room < self.min_free:
@@ -69,7 +69,7 @@ class Space:
         return self.is_short != was_short
 
     def write_down(self) -> None:
-        """Write the mode into the server's configuration, to be reloaded."""
+        """Write the mode into the configuration; it takes effect on reload (SIGHUP)."""
         descriptor = os.open(self._configuration, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, _READ_ONLY if self.is_short else _READ_WRITE)

@@ -1,1 +1,7 @@
-"""The proxy between agents and the vendors of models: it forwards, and records."""
+"""Proxy between agents and model vendors: forward each request and record it.
+
+Terms: a *host* is the program that runs an agent; an *upstream*, the address of a vendor; a *surface*, one of the
+three vendor APIs; an *exchange*, one request with its answer; a *side request*, one that a host makes outside of the
+conversation, as for a title; a *lane*, the exchanges of one key's session, recorded in order; the *spool*, the
+directory of exchanges that wait to be recorded. `docs/gateway.md` describes the behaviour.
+"""

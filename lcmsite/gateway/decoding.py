@@ -1,4 +1,4 @@
-"""Content codings of requests and answers, decoded piece by piece. Pure."""
+"""Decode compressed bodies (Content-Encoding) chunk by chunk. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 import zstandard
 
-# What a client may take is narrowed to these, so that an answer can be read.
+# A client's accept-encoding is narrowed to these, so that LCM can decode the answer.
 CODINGS = ("gzip", "deflate", "zstd", "identity")
 
 
@@ -26,7 +26,7 @@ class _Plain:
 
 
 class _Deflate:
-    """With or without the header of zlib: vendors send both."""
+    """Decodes deflate with or without the zlib header: vendors send both."""
 
     def __init__(self) -> None:
         self.inner = zlib.decompressobj()
@@ -45,7 +45,7 @@ class _Deflate:
 
 
 def decoder(coding: str) -> Decoder:
-    """A decoder for this Content-Encoding; ValueError for one that is not known."""
+    """Return a decoder for a Content-Encoding. Raises ValueError if it is unknown."""
     match coding.strip().lower():
         case "" | "identity":
             return _Plain()
@@ -60,9 +60,9 @@ def decoder(coding: str) -> Decoder:
 
 
 def steps(unpacking: Decoder, data: bytes) -> Iterator[bytes]:
-    """What a piece becomes, in steps so small that a bound can be kept between them.
+    """Yield a chunk's decoded bytes in small steps, so a caller can stop at a limit.
 
-    ValueError for one that is not coded as it says.
+    Raises ValueError if the data does not match its encoding.
     """
     size = len(data) if isinstance(unpacking, _Plain) else _STEP
     for start in range(0, len(data), size or 1):
@@ -74,7 +74,7 @@ def steps(unpacking: Decoder, data: bytes) -> Iterator[bytes]:
 
 
 def decoded(data: bytes, coding: str, *, most: int) -> bytes:
-    """A whole body, decoded; ValueError if that is not possible, or too large."""
+    """Decode a whole body. Raises ValueError if that fails or exceeds `most` bytes."""
     if coding.strip().lower() in ("", "identity"):
         return data
     unpacking = decoder(coding)
@@ -87,6 +87,6 @@ def decoded(data: bytes, coding: str, *, most: int) -> bytes:
 
 
 def accepted(wanted: str) -> str:
-    """An Accept-Encoding without the codings that LCM cannot read."""
+    """Narrow an Accept-Encoding to the encodings that LCM can decode."""
     kept = [each for each in wanted.split(",") if each.partition(";")[0].strip().lower() in CODINGS]
     return ",".join(kept).strip() or "identity"

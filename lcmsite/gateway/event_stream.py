@@ -1,4 +1,4 @@
-"""Cut streams of server-sent events where they end, and write events. Pure."""
+"""Split a stream of server-sent events into events, and build events. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# What ends a stream of chat completions.
+# The last event of a Chat Completions stream.
 END_OF_CHAT = b"data: [DONE]\n\n"
 _BLANK_LINE = re.compile(rb"\n\r?\n")
-# A blank line may begin so many bytes before a piece.
+# A blank line may begin this many bytes before a chunk.
 _LONGEST_BEGINNING = 2
 
 
 @dataclass
 class EventStream:
-    """Takes a stream piece by piece; `rest` is the event that is not ended yet."""
+    """Splits a stream chunk by chunk; `rest` holds the last, incomplete event."""
 
     rest: bytearray = field(default_factory=bytearray)
 
     def ended(self, piece: bytes) -> list[bytes]:
-        """The events that end in this piece, each with its blank line."""
-        # What came before the piece is not searched again: an event may come in thousands of pieces.
+        """Add a chunk; return the events it completes, each with its blank line."""
+        # Earlier chunks are not searched again: an event may come in thousands of chunks.
         searched = max(0, len(self.rest) - _LONGEST_BEGINNING)
         self.rest += piece
         found, start = [], 0
@@ -34,21 +34,21 @@ class EventStream:
         return found
 
     def take_rest(self) -> bytes:
-        """The event that is not ended; it is not kept any longer."""
+        """Return the incomplete event and clear it."""
         rest, self.rest = bytes(self.rest), bytearray()
         return rest
 
 
 def data_of(event: bytes) -> bytes:
-    """The data of an event, its lines joined."""
+    """Return the data of an event, its lines joined."""
     return b"\n".join(line[5:].strip() for line in event.splitlines() if line.startswith(b"data:"))
 
 
 def event_of(value: Mapping[str, Any]) -> bytes:
-    """An event with this value as its data."""
+    """Serialize an event that has this value as its data."""
     return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
 def named_event_of(value: Mapping[str, Any]) -> bytes:
-    """An event that is named after the type of its value."""
+    """Serialize an event named after the `type` of its value."""
     return b"event: " + str(value["type"]).encode() + b"\n" + event_of(value)

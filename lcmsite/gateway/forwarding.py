@@ -15,10 +15,10 @@ from lcmsite.server.incoming import Send
 Header = tuple[bytes, bytes]
 
 CONNECT_SECONDS = 10.0
-# Of silence; models think for minutes.
+# Read timeout; models may think for minutes between two chunks.
 SILENCE_SECONDS = 600.0
 KEPT_CONNECTIONS = 100
-# They are each connection's own.
+# Hop-by-hop headers: they belong to one connection and are not forwarded.
 _HOP = frozenset(
     name.encode()
     for name in (
@@ -27,15 +27,15 @@ _HOP = frozenset(
     )
 )  # fmt: skip
 _OWN = b"x-lcm-"
-# Where clients have the key of a vendor, and sometimes put that of LCM.
+# Headers for the vendor's key; some clients put LCM's key there.
 _CREDENTIALS = frozenset((b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"))
-# The server writes its own.
+# The gateway's server sets these itself.
 _OF_SERVER = frozenset((b"date", b"server"))
 _OF_BODY = frozenset((b"content-length", b"content-encoding"))
 
 
 def a_client() -> httpx2.AsyncClient:
-    """The client for all upstreams; it waits for slow models, and follows nothing."""
+    """Build the HTTP client for all upstreams: long read timeout, no redirects."""
     return httpx2.AsyncClient(
         trust_env=False,
         follow_redirects=False,
@@ -47,10 +47,10 @@ def a_client() -> httpx2.AsyncClient:
 def headers_for_upstream(
     headers: Iterable[Header], *, host: bytes, is_read: bool, new_length: int | None = None
 ) -> list[Header]:
-    """The client's headers without those of the connection and of LCM.
+    """Return the client's headers without hop-by-hop headers and LCM's own.
 
-    Where the answer `is_read`, the codings that are accepted are narrowed to those that LCM can read. `new_length` is
-    that of a plain body in place of the client's.
+    If LCM reads the answer (`is_read`), `accept-encoding` is narrowed to what it can decode. `new_length` is the length
+    of an uncompressed body that replaces the client's.
     """
     found = [(b"host", host)]
     headers = list(headers)
@@ -77,19 +77,19 @@ def _is_key_of_lcm(value: bytes) -> bool:
 
 @dataclass
 class Watched:
-    """The status, headers and end of a forwarded answer; subclasses read its body."""
+    """Notes an answer's status, headers and end; subclasses read its chunks."""
 
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     is_whole: bool = False
 
     def begin(self, response: httpx2.Response) -> None:
-        """Take status and headers."""
+        """Note the status and headers."""
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     def taken(self, piece: bytes) -> None:
-        """Take a piece of the body that has been sent to the client."""
+        """Called with each chunk of the body, once it has been sent to the client."""
 
 
 @asynccontextmanager
@@ -102,7 +102,7 @@ async def open_upstream(
     headers: Sequence[Header],
     body: bytes | AsyncIterator[bytes],
 ) -> AsyncIterator[httpx2.Response]:
-    """The answer of an upstream as it begins; httpx2.HTTPError if none came."""
+    """Send a request and yield the open response. Raises httpx2.HTTPError on failure."""
     address = httpx2.URL(url)
     raw_path = address.raw_path + (b"?" + query if query else b"")
     request = httpx2.Request(method, address.copy_with(raw_path=raw_path), headers=list(headers), content=body)
@@ -110,14 +110,14 @@ async def open_upstream(
     try:
         yield response
     finally:
-        # Without this, a vendor goes on for a client that has gone.
+        # Closed even if this task is cancelled, or the vendor keeps generating for a client that has left.
         await asyncio.shield(response.aclose())
 
 
 def headers_for_client(response: httpx2.Response, *, is_rewritten: bool = False) -> list[Header]:
-    """The upstream's headers without those of the connection.
+    """Return the upstream's headers without hop-by-hop headers.
 
-    Those of a rewritten body are without its length and coding.
+    If the body `is_rewritten`, its length and encoding are left out, too.
     """
     left_out = _HOP | _OF_SERVER | (_OF_BODY if is_rewritten else frozenset())
     return [
@@ -134,9 +134,9 @@ async def forward(
     own_headers: Callable[[], Awaitable[Iterable[Header]]],
     watched: Watched,
 ) -> None:
-    """Stream an answer to the client; httpx2.HTTPError if none came.
+    """Stream an answer to the client. Raises httpx2.HTTPError if the upstream fails.
 
-    `own_headers` are asked for when the upstream's have come. What breaks after these have been sent ends the answer.
+    `own_headers` is called once the upstream's headers have come. A failure after the headers truncates the answer.
     """
     async with upstream as response:
         watched.begin(response)

@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: keys, routes and refusals."""
+"""ASGI application of the gateway: check the key, pick the route, report errors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from lcmsite.types import KeyScope
 
 logger = structlog.get_logger(__name__)
 
-# A key that was never valid here is looked up for so long.
+# Timeout of looking up a key that is not in the cache.
 UNKNOWN_KEY_SECONDS = 3.0
-# After a look-up that failed, unknown keys are accepted without one for so long.
+# After a failed lookup, keys not in the cache are let in for this long; recording checks them.
 PAUSE_SECONDS = 1.0
-# A key that was valid is taken for so long while the database does not answer.
+# How long a valid key stays cached, to be accepted while the database does not answer.
 KEY_CACHED_SECONDS = 3600
 
 
@@ -43,12 +43,12 @@ class UpstreamFailed(Unavailable):
 
 @dataclass
 class Gateway:
-    """Forwards and records for one process."""
+    """The ASGI application: forwards and records requests. One per process."""
 
     routes: Routes
     recordings: Recordings
     client: httpx2.AsyncClient = field(default_factory=a_client)
-    # Apart from the recording: whoever comes in is looked up while that waits.
+    # Not the pool that records: key lookups never wait behind a slow recording.
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, thread_name_prefix="keys"))
     callers: TTLCache[bytes, Caller] = field(default_factory=lambda: TTLCache(10_000, KEY_CACHED_SECONDS))
     looked_up_from: float = 0.0
@@ -109,7 +109,7 @@ class Gateway:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             logger.info("gateway_upstream_failed", upstream=route and route.upstream, reason=type(error).__name__)
             if has_begun:
-                # Left without its end, the connection is closed: the client sees that the answer was cut off.
+                # Without a final body event the server closes the connection: the client sees a truncated answer.
                 return
             slow = isinstance(error, httpx2.TimeoutException)
             why = "did not answer in time" if slow else "cannot be reached, or broke off"
@@ -128,10 +128,10 @@ class Gateway:
         await _answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
 
     async def _caller(self, key_hash: bytes) -> Caller | None:
-        """The holder of a key, looked up or cached.
+        """Return the caller that a key belongs to; None if it cannot be looked up now.
 
-        While the database does not answer, a key that was valid within the hour is accepted; any other is checked when
-        the exchange is recorded.
+        While the database does not answer, a key that was valid within the hour gets its cached caller; any other is
+        checked when the exchange is recorded. Raises if the key is invalid or lacks the scope `write`.
         """
         known = self.callers.get(key_hash)
         if known is not None and self.recordings.is_down:
@@ -160,7 +160,7 @@ class Gateway:
 
 
 def application() -> Gateway:
-    """The gateway of this process, as the settings have it."""
+    """Build the gateway from the settings."""
     return Gateway.from_settings()
 
 
@@ -170,7 +170,7 @@ async def _answer(send: Send, status: int, headers: list[Header], body: bytes) -
 
 
 def _key_hash(route: Route, headers: dict[str, str]) -> bytes:
-    """The hash of LCM's key in a header or in the path; Unauthenticated without one."""
+    """Hash LCM's key, from a header or the path. Raises Unauthenticated without one."""
     bearer = headers.get("authorization", "").partition(" ")[2].strip()
     key = headers.get("x-lcm-api-key", "").strip() or route.key or (bearer if bearer.startswith(PREFIX) else "")
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):

@@ -1,4 +1,4 @@
-"""The gateway's own refusals, in the shape of each API."""
+"""Render the gateway's own errors in the error format of each vendor API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rat
 
 
 def refusal(problem: Problem, surface: Surface | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Status, headers and body of a refusal."""
+    """Return status, headers and body of an error response."""
     body: Mapping[str, Any]
     status = problem.status
     if surface is Surface.MESSAGES:

@@ -1,4 +1,4 @@
-"""Pass one request to a vendor and its answer back, and read both beside that."""
+"""Forward one request to a vendor and its answer back, and have both recorded."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 logger = structlog.get_logger(__name__)
 
 MOST_BODY_BYTES = 32 * 1024**2
-# Beyond this, the database counts as slow: nothing waits for it any longer.
+# Timeout of looking up a cached key; a recording that is not done by then is reported as slow.
 SLOW_SECONDS = 0.15
-# The headers of an answer wait so long to be able to say that its request is recorded.
+# How long an answer's headers wait for the recording of the request, to report its result.
 GRACE_SECONDS = 0.003
-# So long a request waits that must be recorded first.
+# How long a request waits that must be recorded before it is forwarded.
 CLOSED_SECONDS = 5.0
 MOST_ERROR_BYTES = 64 * 1024
 
 
 @dataclass
 class PassingRequest:
-    """One request on its way."""
+    """One client request, from its arrival to the end of its answer."""
 
     client: httpx2.AsyncClient
     recordings: Recordings
@@ -70,7 +70,7 @@ class PassingRequest:
         return is_known and self.rule.mode is not Mode.OFF
 
     async def pass_on(self) -> None:
-        """Forward the request, recorded if it is to be."""
+        """Forward the request; record, shorten or count it as its rule says."""
         is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
         if is_counted and not self.recordings.is_down:
             await self._forward_counted(await self._body())
@@ -85,7 +85,7 @@ class PassingRequest:
         await self._forward_recorded(body)
 
     async def _forward_counted(self, body: bytes) -> None:
-        """Have the vendor count what it would get."""
+        """Forward a token count request with the messages that would be sent."""
         EXCHANGES.labels("passed").inc()
         self.status = "passed; reason=not-recorded"
         assembled = await assemble_counted(await self._exchange(body), with_lookups=self.rule.has_lookups)
@@ -134,7 +134,7 @@ class PassingRequest:
             self.recordings.end(self.pending, answer.outcome)
 
     async def _shorter(self) -> bytes | None:
-        """What the upstream gets in place of the body; None for the body as it came."""
+        """Return the shortened body; None to forward the original, as in a dry run."""
         assert self.pending is not None
         self.assembled = await assemble_recorded(
             self.pending.exchange,
@@ -154,7 +154,7 @@ class PassingRequest:
         await _until_gone(asyncio.create_task(work), self.receive, self.received)
 
     async def _look_up(self, body: bytes, room: int, answer: _Answer) -> None:
-        """Forward a request with LCM's tools, and answer the calls of these."""
+        """Forward a request that offers LCM's tools, and answer their calls."""
         assert self.route.surface is not None
         self.received.set()
         rounds = LookupRounds(
@@ -187,7 +187,7 @@ class PassingRequest:
             body=body,
         )
 
-    # What goes out
+    # Headers of the answer
 
     async def _own_headers(self) -> Iterable[Header]:
         if self.pending is not None:
@@ -216,7 +216,7 @@ class PassingRequest:
         if name.isascii() and name.isprintable():
             self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
 
-    # What comes in
+    # Body of the request
 
     async def _body(self) -> bytes:
         length = self.headers.get("content-length", "0")
@@ -243,10 +243,10 @@ class PassingRequest:
 
 @dataclass(kw_only=True)
 class _Answer(Watched):
-    """Reads an answer while it is forwarded.
+    """Parses the answer for recording while it is forwarded to the client.
 
-    Nothing that it refers to refers to it: so a request and its answer, megabytes at times, are freed when they end,
-    and not when the garbage collector next runs.
+    Keep it out of reference cycles: a request and its answer can take megabytes, which reference counting frees at once
+    and the garbage collector only much later.
     """
 
     call: PassingRequest
@@ -255,11 +255,11 @@ class _Answer(Watched):
     unpacking: Decoder | None = None
     error_body: bytearray = field(default_factory=bytearray)
     has_failed: bool = False
-    # What LCM's tools were asked on the way, as the journal keeps it.
+    # The lookups of LCM's tools, for the journal; None if there were none.
     lookups: dict[str, Any] | None = None
 
     def taken(self, piece: bytes) -> None:
-        """Read a piece that has been forwarded; what cannot be read is not recorded."""
+        """Parse a forwarded chunk; after a parse error, the answer is not recorded."""
         if self.call.pending is not None:
             self.call.pending.is_forwarded.set()
         if self.has_failed:
@@ -287,7 +287,7 @@ class _Answer(Watched):
                 self.error_body += data[: MOST_ERROR_BYTES - len(self.error_body)]
 
     def outcome(self) -> Outcome:
-        """What became of the request, as far as the answer came."""
+        """Build the outcome to record: status, duration, and the answer or the error."""
         milliseconds = int((time.monotonic() - self.call.began) * 1000)
         if self.reader is None or self.has_failed:
             error = _error_in(bytes(self.error_body)) or ("" if self.status else "no_answer")
@@ -297,15 +297,15 @@ class _Answer(Watched):
         try:
             return Outcome(self.status, milliseconds, answer=self.reader.finish(), lookups=self.lookups)
         except Exception as error:
-            # A whole answer that was cut off before its end is none.
+            # A truncated answer that is no stream is not valid JSON.
             return Outcome(self.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
 async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyncio.Event) -> None:
-    """Wait for the work; cancel it when the client goes."""
+    """Await the work; if the client disconnects, cancel it and raise ClientGone."""
 
     async def disconnected() -> None:
-        # While the body is still being read, its reader gets the message that the client has gone.
+        # Until the body is complete, its reader is the one to receive the disconnect event.
         await received.wait()
         while (await receive())["type"] == "http.request":
             pass
@@ -324,7 +324,7 @@ async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyn
 
 
 def _error_in(body: bytes) -> str:
-    """The vendor's word for what went wrong."""
+    """Return the error type or code in a vendor's error body, if there is one."""
     try:
         error = json.loads(body).get("error")
     except (ValueError, AttributeError):

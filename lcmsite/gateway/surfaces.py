@@ -1,6 +1,7 @@
-"""Read requests of the three APIs of vendors into neutral messages. Pure.
+"""Parse requests of the three vendor APIs into vendor-neutral messages. Pure.
 
-What the agent sent stays as it is: a `WireMessage` has its row, the message that is stored of it, and its digest.
+A *surface* is one of these APIs: Messages (Anthropic), Chat Completions and Responses (OpenAI). A *row* is one message
+or item of a request or answer: its JSON object, unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 class Surface(StrEnum):
-    """One of the APIs that agents speak."""
+    """A vendor API that agents use."""
 
     MESSAGES = "messages"
     CHAT = "chat"
@@ -35,7 +36,7 @@ class Surface(StrEnum):
 
 
 class Task(StrEnum):
-    """What a request of a surface wants."""
+    """What a request wants from the vendor."""
 
     GENERATE = "generate"
     COUNT = "count_tokens"
@@ -58,13 +59,13 @@ _READERS: Mapping[Surface, Callable[[Row], NewMessage]] = {
 }
 _INSTRUCTING = ("system", "developer")
 _ROLES = {role.value: role for role in Role}
-# Each request of a session has all messages of those before it: what was read of them is cached.
+# Each request repeats the messages of those before it in its session: parsed rows are cached.
 _CACHED_CHARACTERS = 8 * 1024**2
 _MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def surface_of(method: str, path: str) -> tuple[Surface, Task] | None:
-    """The API that a request belongs to; None for one that is only passed on."""
+    """Return a request's API and task; None for one that is only passed on."""
     if method != "POST":
         return None
     return next(((surface, task) for pattern, surface, task in _PATHS if pattern.search(path)), None)
@@ -72,9 +73,9 @@ def surface_of(method: str, path: str) -> tuple[Surface, Task] | None:
 
 @dataclass(frozen=True)
 class WireMessage:
-    """One message or item as it came, and what is stored of it."""
+    """One message or item: its row, the message to store, and its digest."""
 
-    # Its place in the list of the request or answer.
+    # Its index in the list of the request or answer.
     place: int
     row: Row
     message: NewMessage
@@ -83,46 +84,46 @@ class WireMessage:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """A request of a surface. `body` is the parsed JSON, never changed."""
+    """A parsed request. `body` is its JSON, never changed."""
 
     surface: Surface
     body: Row = field(repr=False)
-    # Without the instructions at their head.
+    # Without leading system and developer rows, which are in `instructions`.
     messages: tuple[WireMessage, ...] = field(repr=False)
-    # What the host gives the model beside the conversation: texts of system prompts, in order.
+    # System prompts, as blocks or rows, in order.
     instructions: tuple[Row, ...] = field(repr=False)
     tools: tuple[Any, ...] = field(repr=False)
     model: str
     is_streamed: bool
-    # The answer that this request goes on from: then it has only the new messages.
+    # The id of the answer that this request continues; it then has only the new messages.
     parent_response: str | None
-    # The vendor keeps the conversation under this name: then, too, only the new messages came.
+    # The id under which the vendor stores the conversation; the request then has only the new messages.
     vendor_conversation: str | None
 
     @property
     def is_delta(self) -> bool:
-        """Whether it has only what is new, so that it can never be assembled."""
+        """Whether it has only the new messages; such a request is never shortened."""
         return self.parent_response is not None or self.vendor_conversation is not None
 
     @property
     def most_output_tokens(self) -> int | None:
-        """The longest answer that it allows, if it says."""
+        """The most tokens that the answer may have, if the request sets a limit."""
         given = (self.body.get(name) for name in _MOST_TOKENS)
         return next((value for value in given if type(value) is int), None)
 
     @property
     def rows(self) -> Sequence[Any]:
-        """The list of messages or items as it came, with leading instructions."""
+        """The list of messages or items, unchanged, with leading instructions."""
         return rows_of(self.surface, self.body)
 
     @property
     def lead(self) -> int:
-        """How many rows at the head of the list are instructions."""
+        """How many leading rows are instructions."""
         return _lead(self.surface, self.rows)
 
 
 def rows_of(surface: Surface, body: Row) -> Sequence[Any]:
-    """The list of messages or items in a request; a plain text is one message."""
+    """Return a request's messages or items; a plain string is one user message."""
     given = body.get(LIST[surface])
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
@@ -130,13 +131,13 @@ def rows_of(surface: Surface, body: Row) -> Sequence[Any]:
 
 
 def objects_in(value: Any) -> Iterator[Row]:
-    """The objects in a list; nothing for what is no list."""
+    """Yield the JSON objects in a list; nothing if the value is not a list."""
     if isinstance(value, list):
         yield from (each for each in value if isinstance(each, dict))
 
 
 def read_request(surface: Surface, body: Row) -> ReadRequest:
-    """Read the parsed JSON of a request."""
+    """Convert a request's JSON body to messages, instructions and metadata."""
     rows = rows_of(surface, body)
     lead = _lead(surface, rows)
     tools = body.get("tools")
@@ -155,7 +156,7 @@ def read_request(surface: Surface, body: Row) -> ReadRequest:
 
 
 def wire_message(surface: Surface, place: int, row: Any) -> WireMessage:
-    """Read one message or item; one that cannot be read is kept as its JSON."""
+    """Convert one message or item; one that cannot be read becomes JSON text."""
     text = json.dumps(row)
     key = surface, hashlib.blake2b(text.encode(), digest_size=16).digest()
     with _lock:
@@ -169,7 +170,7 @@ def wire_message(surface: Surface, place: int, row: Any) -> WireMessage:
 
 
 class _Read(NamedTuple):
-    """A row as it was read once, and the characters of its JSON."""
+    """A row's cached conversion, and the length of its JSON."""
 
     characters: int
     message: NewMessage

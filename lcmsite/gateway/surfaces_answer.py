@@ -1,7 +1,6 @@
-"""Read answers of the three APIs, whole or while they are streamed. Pure.
+"""Parse answers of the three vendor APIs, whole or streamed. Pure.
 
-An answer is given piece by piece, beside its way to the client, and is read as far as it came: what was cut off is kept
-and known as such.
+An answer is fed in chunks while it is forwarded. One that breaks off is kept as far as it came, marked as incomplete.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MOST_BYTES = 32 * 1024**2
 
 @dataclass(frozen=True)
 class ReadAnswer:
-    """What a vendor answered, as rows in the form of its API."""
+    """A parsed answer: rows in the form of its API, and its metadata."""
 
     surface: Surface
     rows: tuple[Row, ...] = ()
@@ -30,7 +29,7 @@ class ReadAnswer:
     tokens_in: int | None = None
     tokens_out: int | None = None
     is_complete: bool = False
-    # Further choices, where more than one was wanted.
+    # The choices after the first, if the request set `n` above 1.
     alternatives: tuple[Row, ...] = ()
 
     @property
@@ -48,23 +47,23 @@ class ReadAnswer:
 
 @dataclass
 class AnswerReader:
-    """Takes an answer's bytes, decoded; `finish` gives what they say."""
+    """Parses an answer: `feed` it the decoded bytes, then call `finish`."""
 
     surface: Surface
     is_stream: bool
     taken: int = 0
     pieces: list[bytes] = field(default_factory=list)
-    # Of a stream: the event that is not ended yet, and what the events made.
+    # The incomplete event of a stream, and the answer built so far.
     events: EventStream = field(default_factory=EventStream)
     state: Any = None
-    # The name of the error by which the first event was skipped.
+    # The type of the first error for which an event was skipped.
     skipped_by: str = ""
 
     def __post_init__(self) -> None:
         self.state = _STATES[self.surface]()
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece; ValueError above MOST_BYTES."""
+        """Add the next chunk. Raises ValueError above MOST_BYTES."""
         self.taken += len(data)
         if self.taken > MOST_BYTES:
             self.pieces.clear()
@@ -77,7 +76,7 @@ class AnswerReader:
             self._take_event(event)
 
     def _take_event(self, event: bytes) -> None:
-        """Skip an event that cannot be read; the answer then counts as incomplete."""
+        """Add an event; one that cannot be read is skipped and noted in `skipped_by`."""
         try:
             self._take(data_of(event))
         except Exception as error:
@@ -92,7 +91,7 @@ class AnswerReader:
                 self.state.take(event)
 
     def finish(self) -> ReadAnswer:
-        """The answer as far as it came; ValueError if it is none."""
+        """Return the answer so far. Raises ValueError if its body is no JSON object."""
         if self.is_stream:
             self._take_event(self.events.take_rest())
             answer: ReadAnswer = self.state.answer()
@@ -187,7 +186,7 @@ class _Completion:
             _merge(self.choices.setdefault(index, {"role": "assistant"}), choice.get("delta") or {})
             if choice.get("finish_reason"):
                 self.reasons[index] = choice["finish_reason"]
-                # Some imitations end without [DONE].
+                # Some compatible servers send no [DONE].
                 self.is_complete = len(self.reasons) == len(self.choices)
 
     def answer(self) -> ReadAnswer:
@@ -212,7 +211,7 @@ class _Response:
 
     head: dict[str, Any] = field(default_factory=dict)
     items: dict[int, dict[str, Any]] = field(default_factory=dict)
-    # Of items that are not done: how they began, and the text so far.
+    # Unfinished items: as they began, and their text so far.
     begun: dict[int, dict[str, Any]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
     is_complete: bool = False
@@ -273,7 +272,7 @@ _STATES: Mapping[Surface, type] = {
 
 
 def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a delta of Chat Completions to what came before."""
+    """Merge a delta of Chat Completions into the row built so far."""
     for name, value in delta.items():
         old: Any = row.get(name)
         if name == "role":
@@ -296,7 +295,7 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
 
 
 def _parsed(text: str) -> Any:
-    """The input of a call; the text itself where it was cut off."""
+    """Parse a call's input; return the text itself if it was cut off."""
     try:
         return json.loads(text) if text else {}
     except ValueError:

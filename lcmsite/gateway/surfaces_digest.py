@@ -1,8 +1,8 @@
-"""Digests of messages by which they are recognized when they come back. Pure.
+"""Hash messages, to recognize them when an agent sends them again. Pure.
 
 Agents send the same message in changing forms: a text or a list of blocks, with or without cache marks, reminders, ids
-and thoughts. A digest is of the words and calls alone. What hosts come to leave out or to shorten, such as results of
-tools and thoughts, does not move the chain: its digest is `loose`.
+and thoughts. A digest covers the words and calls alone. A *chain* hash covers all digests up to a message, except
+*loose* ones: those of messages that hosts may later leave out or shorten, such as tool results and thoughts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 
 from conversations.types import NewMessage, NewPart, PartType, Role
 
-# What hosts put between the words of people, anew with each request.
+# Text that hosts inject into people's messages, anew in each request.
 _INJECTED = re.compile(
     r"<system-reminder>.*?</system-reminder>|<lcm_injected [^>]*>.*?</lcm_injected>|x-anthropic-billing-header:[^\n]*",
     re.DOTALL,
 )
 _DIGEST_CHARACTERS = 16
 _CHAIN_CHARACTERS = 40
-# The messages of a session follow each other from here.
+# The chain hash before a session's first message.
 START = hashlib.sha256(b"lcm gateway").digest()
 PREFIX = "gw:"
 
 
 @dataclass(frozen=True)
 class Digest:
-    """What a message is recognized by; `loose` ones do not move the chain."""
+    """A message's digest; a loose one does not change the chain hash."""
 
     value: bytes
     is_loose: bool
@@ -42,34 +42,34 @@ class Digest:
 
 @dataclass(frozen=True)
 class Link:
-    """A message's place in a chain, and the idempotency key that it has there."""
+    """The chain hash at a message, and the message's idempotency key."""
 
     chain: bytes
     key: str
 
 
 def without_injected(text: str) -> str:
-    """The text without reminders of hosts and texts of LCM."""
+    """Return the text without what hosts or LCM injected into it."""
     return _INJECTED.sub("", text).strip()
 
 
 def digest_of(message: NewMessage) -> Digest:
-    """The digest of a message in its neutral form."""
+    """Return the digest of a message."""
     text = "\n".join(filter(None, map(without_injected, _texts(message))))
     calls = [_call(part) for part in message.parts if _is_call(part)]
     files = [_sha(part.file_url or part.file_name or "") for part in message.parts if part.part_type is PartType.FILE]
     side = "other"
     if message.role is Role.ASSISTANT:
-        # Clients trim answers, and join or part their blocks.
+        # Clients trim answers, and join or split their blocks: white space does not count.
         side, text = "assistant", "".join(text.split())
     if message.role is not Role.SYSTEM and (text or calls or files):
-        # Hosts drop old images; only a message of nothing else is recognized by them.
+        # Hosts drop old images, so files count only in a message that has nothing else.
         return Digest(_hash([side, text, calls, [] if text or calls else files]), is_loose=False)
     return Digest(_hash([message.role.value, text, *_loose(message)]), is_loose=True)
 
 
 def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Link]:
-    """The links of messages that follow a link, in order."""
+    """Yield the link of each message, beginning behind the chain hash `after`."""
     chain = after
     repeats: dict[bytes, int] = {}
     for digest in digests:
@@ -84,12 +84,12 @@ def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Lin
 
 
 def broken_key(chain: bytes, exchange: str) -> str:
-    """The key of an answer behind this link that was cut off."""
+    """Return the idempotency key of an incomplete answer behind this chain hash."""
     return f"{PREFIX}{_short(chain)}:broken-{exchange}"
 
 
 def digest_in(key: str | None) -> str:
-    """The digest in an idempotency key of the gateway; "" in others."""
+    """Return the digest in an idempotency key of the gateway; "" for other keys."""
     if key is None or not key.startswith(PREFIX):
         return ""
     return key.rpartition(":")[2].rpartition("~")[2]
@@ -122,7 +122,7 @@ def _call(part: NewPart) -> list[Any]:
 
 
 def _loose(message: NewMessage) -> Iterator[Any]:
-    """What distinguishes results and thoughts from each other."""
+    """Yield what distinguishes loose messages: results, thoughts, metadata."""
     for part in message.parts:
         if part.part_type is PartType.TOOL:
             yield [part.tool_call_id, part.tool_output, part.tool_error]

@@ -1,4 +1,4 @@
-"""Which vendor a request goes to, and what the gateway does with it. Pure.
+"""Choose a request's upstream (a vendor) and the rule that applies to it. Pure.
 
 `/v1/...` goes to the upstream of its API, `/gw/NAME/v1/...` to the one of this name; before either, `/k/KEY` names the
 key of LCM for clients that cannot send headers. No header ever chooses an upstream.
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from lcmsite.gateway.surfaces import Surface, Task, surface_of
 
 DEFAULT_UPSTREAMS = "anthropic=https://api.anthropic.com,openai=https://api.openai.com"
-# The upstream that an API is at, where there is one of this name.
+# The default upstream of each API, if one of this name is configured.
 _USUAL = {Surface.MESSAGES: "anthropic", Surface.CHAT: "openai", Surface.RESPONSES: "openai"}
 _YES = ("true", "1", "yes")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
@@ -34,20 +34,20 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """A mode, and what goes with it.
+    """A mode and its options.
 
-    A request that cannot be recorded is refused where the rule `is_closed`.
+    With `is_closed` (`+fail_closed`), a request that cannot be recorded is refused.
     """
 
     mode: Mode = Mode.RECORD
     is_closed: bool = False
-    # In assemble mode: the model gets LCM's tools, and the gateway answers their calls.
+    # In assemble mode: the model is offered LCM's tools, and the gateway answers their calls.
     has_lookups: bool = False
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where a request goes; `path` is that at the vendor."""
+    """A request's destination; `path` is the path at the vendor."""
 
     upstream: str
     base_url: str
@@ -59,7 +59,7 @@ class Route:
     @property
     def url(self) -> str:
         base, path = self.base_url, self.path
-        # Clients and operators both write the version.
+        # Both the configured address and the client's path may have the version: keep one.
         version = re.search(r"/v\d\w*$", base)
         if version and path.startswith(f"{version[0]}/"):
             path = path[len(version[0]) :]
@@ -67,7 +67,7 @@ class Route:
 
 
 def upstreams_in(text: str) -> dict[str, str]:
-    """The upstreams of LCM_GATEWAY_UPSTREAMS; ValueError for what is none."""
+    """Parse LCM_GATEWAY_UPSTREAMS into addresses by name. ValueError if invalid."""
     found: dict[str, str] = {}
     for given in filter(None, re.split(r"[,\s]+", text)):
         name, _, address = given.partition("=")
@@ -81,7 +81,10 @@ def upstreams_in(text: str) -> dict[str, str]:
 
 
 def rules_in(text: str) -> dict[str, Rule]:
-    """The rules of LCM_GATEWAY_MODES by what they are for; "" is for the rest."""
+    """Parse LCM_GATEWAY_MODES into rules by subject; the subject "" is the default.
+
+    Raises ValueError if it is invalid.
+    """
     found: dict[str, Rule] = {"": Rule()}
     for given in filter(None, re.split(r"[,\s]+", text)):
         subject, _, word = given.rpartition("=")
@@ -98,12 +101,12 @@ def rules_in(text: str) -> dict[str, Rule]:
 
 
 def problem_with_upstreams(text: str) -> str:
-    """What is wrong with LCM_GATEWAY_UPSTREAMS; "" if nothing is."""
+    """Return why LCM_GATEWAY_UPSTREAMS is invalid; "" if it is valid."""
     return _problem(upstreams_in, text)
 
 
 def problem_with_modes(text: str) -> str:
-    """What is wrong with LCM_GATEWAY_MODES; "" if nothing is."""
+    """Return why LCM_GATEWAY_MODES is invalid; "" if it is valid."""
     return _problem(rules_in, text)
 
 
@@ -117,13 +120,13 @@ def _problem(read: object, text: str) -> str:
 
 @dataclass(frozen=True)
 class Routes:
-    """The upstreams that there are, and the rule for each request."""
+    """The configured upstreams and rules."""
 
     upstreams: Mapping[str, str]
     rules: Mapping[str, Rule]
 
     def route(self, method: str, raw_path: str, headers: Mapping[str, str]) -> Route | None:
-        """Where a request goes; None if it names no upstream that there is."""
+        """Return a request's route; None for an unknown upstream or a path with `..`."""
         found = _PATH.fullmatch(raw_path)
         assert found is not None
         rest = found["rest"] or "/"
@@ -140,9 +143,10 @@ class Routes:
         return usual if usual in self.upstreams else next(iter(self.upstreams), "")
 
     def rule(self, route: Route, *, api_key_id: int | None, headers: Mapping[str, str]) -> Rule:
-        """The rule for a request: its header's, else its key's, its route's, the default.
+        """Return a request's rule: of its key, upstream or API, or the default.
 
-        A key that cannot be looked up may be any of those that have a rule: it gets the strictest of these.
+        Headers override it. Without `api_key_id` (the key could not be looked up), the strictest of all keys' rules
+        applies.
         """
         subjects = (f"key:{api_key_id}", route.upstream, route.surface.value if route.surface else "", "")
         rule = next(self.rules[subject] for subject in subjects if subject in self.rules)
@@ -159,7 +163,7 @@ class Routes:
         )
 
     def _strictest(self, usual: Rule) -> Rule:
-        """The rule of no known key: refused if one of them is, else unrecorded if one is."""
+        """Return any key's fail-closed rule, else any key's `off` rule, else `usual`."""
         of_keys = [rule for subject, rule in self.rules.items() if subject.startswith("key:")]
         closed = next((rule for rule in (usual, *of_keys) if rule.is_closed and rule.mode is not Mode.OFF), None)
         off = next((rule for rule in of_keys if rule.mode is Mode.OFF), usual)

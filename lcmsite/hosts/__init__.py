@@ -1,1 +1,1 @@
-"""Connect agent programs of this machine: hooks, tools and plugins."""
+"""Connect agent programs on this machine to LCM: hooks, tools and plugins."""

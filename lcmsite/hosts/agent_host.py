@@ -1,7 +1,7 @@
-"""What a host is to LCM: its files, its events, and what each event leads to.
+"""The interface of a host: an agent program whose hooks call LCM.
 
-Hosts are modules `NAME_host.py` in `programs/`, each with a `HOST`. This module and they import neither Django nor
-anything else that a hook would have to wait for.
+A host says which files `lcm connect` edits and how its events are handled. Hosts are modules `NAME_host.py` in
+`programs/`, each with a `HOST`. To keep hooks quick, neither they nor this module import Django or anything else slow.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-# What is written into the folders of hosts; a link to `clients/plugins`.
+# Plugins that are copied into the folders of hosts; a link to `clients/plugins`.
 PLUGINS = Path(__file__).with_name("plugins")
 
-# For the instructions that a host gives its model.
+# Appended to a host's instruction file (CLAUDE.md, AGENTS.md).
 MENTION = """\
 ## Memory
 
@@ -35,7 +35,7 @@ _SUFFIX = "_host.py"
 
 
 class Place(NamedTuple):
-    """What is known when a host is connected: where things are, and the key."""
+    """What connecting a host needs: folders, addresses, the command and the key."""
 
     home: Path
     environ: Mapping[str, str]
@@ -43,21 +43,21 @@ class Place(NamedTuple):
     command: str
     mcp_url: str
     api_key: str
-    # Whether the host's file of instructions shall mention LCM.
+    # Whether to add MENTION to the host's instruction file.
     is_mentioned: bool = False
 
 
 class FilePlan(NamedTuple):
-    """A file of the host, and what is to be in it."""
+    """A file of the host, and the edits to make in it."""
 
     path: Path
     edits: list[Edit]
 
 
 class Host(ABC):
-    """A program that people run agents with."""
+    """An agent program, such as Claude Code; one subclass for each."""
 
-    # The name on the command line, the title for people, the executable.
+    # Its name on the command line, its title, its executable.
     name = ""
     title = ""
     program = ""
@@ -66,39 +66,39 @@ class Host(ABC):
 
     @abstractmethod
     def files(self, place: Place) -> list[FilePlan]:
-        """What `lcm connect` writes, by file."""
+        """Return the files that `lcm connect` edits, with their edits."""
 
     def is_here(self, place: Place) -> bool:
-        """Whether the host has been used by this person."""
+        """Whether this user has used the host before."""
         return any(plan.path.parent.is_dir() for plan in self.files(place))
 
     def after_connecting(self, place: Place) -> str:
-        """What the person has to do, such as to trust the hooks; empty if nothing."""
+        """Return what the user still has to do, such as trust the hooks; "" if nothing."""
         return ""
 
     def entries(self, event: Event) -> list[dict[str, Any]]:
-        """What the event leaves in the spool."""
+        """Return the spool entries (work for later) that an event leads to."""
         return []
 
     def replays(self, event: Event) -> bool:
-        """Whether what is in the spool is worth a process now."""
+        """Whether to start a process now that works on the spool."""
         return True
 
     def status_line(self, event: Event) -> str:
-        """The text of the host's status line; empty if it has none."""
+        """Return the text of the host's status line; "" if it has none."""
         return ""
 
     def answer(self, event: Event) -> str:
-        """What the hook prints; empty for nothing."""
+        """Return what the hook prints for an event; "" for nothing."""
         return ""
 
     def folder(self, place: Place, variable: str, *default: str) -> Path:
-        """A folder of the host: what its variable says, or the usual one."""
+        """Return a folder of the host: from its environment variable, or the default."""
         given = place.environ.get(variable)
         return Path(given).absolute() if given else place.home.joinpath(*default)
 
     def lcm(self, timeout: float = TIMEOUT_SECONDS) -> RestClient | None:
-        """The LCM that this host is connected to."""
+        """Return a client of the LCM the host is connected to; None if it is not."""
         connection = host_state.read(self.name, "connection.json")
         if not connection.get("api_url") or not connection.get("api_key"):
             return None
@@ -106,11 +106,11 @@ class Host(ABC):
 
 
 class TranscriptHost(Host):
-    """A host whose hooks name the files that it writes all of a session into."""
+    """A host whose hooks name the transcript files that it writes."""
 
     def entries(self, event: Event) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        # The file of a new session is empty; that of one that goes on may hold what was missed.
+        # A new session's transcript is empty; that of a resumed one may have lines not imported yet.
         is_new = event.get("hook_event_name") == "SessionStart" and event.get("source") not in ("resume", "compact")
         if event.get("transcript_path") and not is_new:
             found.append({"do": "import", "file": event["transcript_path"]})
@@ -122,7 +122,7 @@ class TranscriptHost(Host):
         return found
 
     def replays(self, event: Event) -> bool:
-        # The prompt is in the file a little later, and its answer comes with the next event.
+        # The prompt reaches the file a little later; the event that follows its answer imports both.
         return event.get("hook_event_name") != "UserPromptSubmit"
 
 
@@ -132,7 +132,7 @@ def host_names() -> list[str]:
 
 
 def host_named(name: str) -> Host:
-    """The host of this name; KeyError if there is none."""
+    """Return the host of this name. Raises KeyError if there is none."""
     if name not in host_names():
         raise KeyError(name)
     host: Host = importlib.import_module(f"lcmsite.hosts.programs.{name.replace('-', '_')}_host").HOST

@@ -1,4 +1,4 @@
-"""Plan, show, make and undo what connects a host."""
+"""Plan, show, make and undo the changes of files that connect a host."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHOWN_OF_KEYS = 8
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file of a host before and after; None where there is none."""
+    """A file of a host before and after a change; None if there is no file."""
 
     path: str
     before: bytes | None
     after: bytes | None
-    # What was written, and what connecting found before it.
+    # The edits made, and the file as it was before LCM first changed it.
     edits: tuple[Edit, ...] = ()
     original: bytes | None = None
     is_original_known: bool = True
-    # What disconnecting leaves, because somebody has changed it since.
+    # Entries of LCM's that disconnecting leaves, because they were changed since.
     left: tuple[str, ...] = ()
     # The mode to write it with; None keeps the file's own.
     mode: int | None = None
@@ -39,7 +39,7 @@ class FileChange:
         return self.before != self.after
 
     def diff(self, secret: str = "") -> str:
-        """The change for a person to read; a key is shortened."""
+        """Return the change as a unified diff, with `secret` shortened."""
         both = (self.before, self.after)
         before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in both)
         old, new = (self.path if text is not None else "/dev/null" for text in both)
@@ -49,7 +49,7 @@ class FileChange:
 
 @dataclass
 class Written:
-    """The record of what was written into the files of a host."""
+    """The record of what LCM wrote into the files of a host (`written.json`)."""
 
     host: str
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Written:
 
 
 def changes_for(host: Host, place: Place) -> list[FileChange]:
-    """What connecting changes, file by file; Conflict where something is in the way."""
+    """Plan the changes for connecting. Raises Conflict if an entry exists already."""
     written = Written.of(host)
     return [_change(str(plan.path), plan.edits, written, key=place.api_key) for plan in host.files(place)]
 
@@ -80,13 +80,13 @@ def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -
         edits: list[Edit] = []
         for edit in planned:
             edits.append(edit.placed(after))
-            # What is there already, from a connection of which the record is lost, is recorded anew.
+            # An edit that is there already, as when its record was lost, is only recorded.
             after = after if edit.is_in(after) else edits[-1].apply(after)
     except Taken as wrong:
         raise Conflict(f"{path} is left as it is: {wrong}.", code="entry_exists") from wrong
     except ValueError as wrong:
         raise Invalid(f"{path} cannot be changed: {wrong}.", code="unreadable_file") from wrong
-    # With LCM's entries in it, what is found is not what disconnecting restores.
+    # If the file already has LCM's entries, it is not the original to restore.
     is_known = _undone(text, edits) == text
     original = before if is_known else None
     if row:
@@ -97,7 +97,7 @@ def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -
 
 
 def undoing(host: Host) -> list[FileChange]:
-    """What disconnecting changes: each file as it was, or without what LCM wrote."""
+    """Plan the changes for disconnecting: restore each file, or remove LCM's edits."""
     return [_undo(row) for row in Written.of(host).files]
 
 
@@ -122,9 +122,9 @@ def _undo(row: dict[str, Any]) -> FileChange:
 
 
 def make(host: Host, changes: Sequence[FileChange]) -> None:
-    """Write the files, each whole or not at all, and record what was written.
+    """Write the files, each atomically, and record what was written.
 
-    Conflict if a file is not as it was when the change was planned.
+    Raises Conflict if a file has changed since the change was planned.
     """
     written = Written.of(host)
     for change in changes:
@@ -142,16 +142,16 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
             "made": written.row(change.path).get("made") or _missing_folders(change.path),
         }
         written.files = [each for each in written.files if each["path"] != change.path] + [row]
-        # Recorded first: what is recorded but not written is undone without harm.
+        # Recorded first: undoing an edit that was recorded but not written does no harm.
         host_state.write(host.name, "written.json", {"files": written.files})
         if change.is_change:
             _replace(change.path, change.after, change.mode)
 
 
 def unmake(host: Host, changes: Sequence[FileChange]) -> None:
-    """Write the files as they are without LCM, and forget the host.
+    """Write the files without LCM's edits, and remove the host's state.
 
-    The record of a file in which something is left is kept. Conflict as `make`; the host is not forgotten then.
+    Records of files with entries left in them are kept. Raises Conflict as `make` does, before any state is removed.
     """
     written = Written.of(host)
     for change in changes:
@@ -161,7 +161,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
         if change.after is not None:
             _replace(change.path, change.after, change.mode)
         else:
-            # Through a link, as it was written.
+            # Follow a symbolic link, as when writing.
             Path(change.path).resolve().unlink()
     made = {Path(folder) for row in written.files for folder in row["made"]}
     for folder in sorted(made, key=lambda each: len(each.parts), reverse=True):
@@ -175,7 +175,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
 
 
 def _require_unchanged(change: FileChange) -> None:
-    # A host that runs writes its files, too.
+    # A running host writes its files, too.
     if _bytes_of(change.path) != change.before:
         raise Conflict(f"{change.path} was changed while this command ran: run it again.")
 
@@ -211,7 +211,7 @@ def _digest(content: bytes) -> str:
 
 
 def _missing_folders(path: str) -> list[str]:
-    """The folders above a file that have to be made, the innermost first."""
+    """Return the folders above a file that do not exist yet, innermost first."""
     parents = Path(path).resolve().parents
     return [str(folder) for folder in parents if not folder.exists()]
 
@@ -222,11 +222,11 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _replace(path: str, content: bytes, mode: int | None) -> None:
-    # Through a link, to the file that a collection of settings keeps.
+    # Follow a symbolic link, as dotfile managers use them.
     real = Path(path).resolve()
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
-        # What LCM makes anew may hold a key.
+        # A file that LCM creates may hold a key.
         host_state.replace(real, content, mode=mode or _mode_of(real) or host_state.OWNER_ALONE)
     except OSError as refusal:
         raise Invalid(f"{path} cannot be written: {refusal.strerror}.", code="unreadable_file") from refusal

@@ -1,4 +1,4 @@
-"""Say for each host whether the way from it to LCM is alive."""
+"""Diagnose each host's connection to LCM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class HostHealth:
-    """What is known of one host; `advice` is empty when all is well.
+    """The diagnosis of one host; `advice` is empty if nothing has to be done.
 
     `alive` is whether the host's hooks can reach LCM with their key; None if it is not connected.
     """
@@ -51,7 +51,7 @@ class HostHealth:
 
 
 def examine(host: Host, place: Place) -> HostHealth:
-    """Look at the host, its files, the spool and LCM."""
+    """Examine a host: its program, files, spool entries, and whether LCM answers."""
     program = shutil.which(host.program, path=place.environ.get("PATH"))
     found = program is not None or host.is_here(place)
     connection = host_state.read(host.name, "connection.json")
@@ -100,7 +100,7 @@ def examine(host: Host, place: Place) -> HostHealth:
 
 
 def _has_failed(activity: dict[str, Any]) -> bool:
-    """Whether nothing has been stored since the last problem."""
+    """Whether the last problem is newer than the last import or append."""
     if "problem" not in activity:
         return False
     stored = (activity[name]["at"] for name in ("import", "append") if name in activity)
@@ -108,7 +108,7 @@ def _has_failed(activity: dict[str, Any]) -> bool:
 
 
 def _is_in_gateway(activity: dict[str, Any]) -> bool:
-    """Whether the gateway has the session of the last import, too."""
+    """Whether the gateway has recorded the last imported session, too."""
     noted = (activity.get("import") or {}).get("what") or {}
     session = _SESSION.search(str(noted.get("of", "")).rpartition("/")[2])
     with suppress(DatabaseError):
@@ -137,7 +137,7 @@ def _version(program: str | None) -> str:
 
 
 def _moment(noted: Any) -> str:
-    """When something was noted, and what."""
+    """Format when something was noted, and what."""
     if not isinstance(noted, dict):
         return ""
     moment = datetime.fromtimestamp(noted["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")

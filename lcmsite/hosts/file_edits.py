@@ -1,7 +1,7 @@
-"""Edits of a host's files: each can be made, recognized and undone. Pure.
+"""Edits of a host's files: each can be applied, recognized and undone. Pure.
 
-What an edit did not write stays byte for byte, also what somebody has changed since: `left_in` names that, after the
-edit is undone. ValueError for a file that it cannot be made in.
+All else in the file stays byte for byte. If what an edit wrote was changed since, undoing leaves it, and `left_in`
+names it. All methods raise ValueError for a file that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMMENTS = {"#": ("# >>> {}", "# <<< {}"), "<!--": ("<!-- >>> {} -->", "<!-- <<
 
 
 class Taken(ValueError):
-    """What an edit would write is there already, from elsewhere."""
+    """The entry to be written exists already, and LCM did not write it."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class JsonMember:
     kind: ClassVar[str] = "member"
     path: tuple[str, ...]
     value: Any
-    # So many keys of the path were there before.
+    # How many keys of the path existed before the edit.
     kept: int = 0
 
     def placed(self, text: str) -> Self:
@@ -53,7 +53,7 @@ class JsonMember:
 
 @dataclass(frozen=True)
 class JsonDefault(JsonMember):
-    """A member that is written only where there is none, whatever its value."""
+    """A member that is written only if the file has none at its path."""
 
     kind: ClassVar[str] = "default"
 
@@ -78,7 +78,7 @@ class JsonElement:
     kind: ClassVar[str] = "element"
     path: tuple[str, ...]
     value: Any
-    # So many keys of the path were there before.
+    # How many keys of the path existed before the edit.
     kept: int = 0
 
     def placed(self, text: str) -> Self:
@@ -100,9 +100,9 @@ class JsonElement:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Lines at the end of a text, between markers; `comment` is `#` or `<!--`.
+    """Lines at the end of a text, between marker comments (`#` or `<!--`).
 
-    In TOML, `table` is the name of a table that the lines define.
+    In TOML, `table` is the path of the table that the lines define.
     """
 
     kind: ClassVar[str] = "block"
@@ -148,7 +148,7 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """A file of LCM's own."""
+    """A file that LCM alone writes."""
 
     kind: ClassVar[str] = "file"
     text: str
@@ -178,12 +178,12 @@ _KINDS: Mapping[str, Callable[..., Edit]] = {
 
 
 def as_plain(edit: Edit) -> dict[str, Any]:
-    """The edit as JSON, for the record of what was written."""
+    """Convert an edit to JSON, for the record of what was written."""
     return {"kind": edit.kind, **asdict(edit)}
 
 
 def from_plain(row: Mapping[str, Any]) -> Edit:
-    """The edit of a record."""
+    """Convert an edit back from its record."""
     values: dict[str, Any] = {
         name: tuple(value) if name in ("path", "table") else value for name, value in row.items() if name != "kind"
     }
@@ -191,13 +191,13 @@ def from_plain(row: Mapping[str, Any]) -> Edit:
 
 
 def is_empty(text: str) -> bool:
-    """Whether nothing is left in a text: no value, or an empty one."""
+    """Whether a file's text has no content, or an empty object or list."""
     return text.strip() in ("", "{}", "[]")
 
 
 def _has_command(text: str, edit: JsonDefault | JsonElement) -> bool:
-    """Whether what is where an edit was calls what the edit calls."""
-    # Only LCM writes its command; other programs may write the same other values.
+    """Whether a changed entry at the edit's path still calls the edit's command."""
+    # Only LCM writes this command; other values may be somebody else's.
     commands = [each for each in json_edits.texts_of(edit.value) if " hook " in each]
     found = json_edits.texts_of(json_edits.found_at(json_edits.value_of(text), edit.path))
     return any(command in each for command in commands for each in found)

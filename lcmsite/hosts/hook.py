@@ -1,8 +1,7 @@
-"""`lcm hook HOST`: answer one event of a host, fast and without an error.
+"""`lcm hook HOST`: handle one event of a host without making it wait or fail.
 
-The event is JSON on standard input. What it leads to is left in the spool and done by a process of its own
-(`replay.py`); only what the host waits for, a recall, is asked of LCM here. Whatever fails is a line in the log of
-hooks, and stops nothing else: the host goes on as if there were no hook.
+The event is JSON on standard input. Its work goes into the spool, for a separate process (`replay.py`); only a recall,
+which the host waits for, is requested from LCM here. Errors are written to `hooks.log` and never reach the host.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from lcmsite.hosts.agent_host import Host, host_named
 from lcmsite.hosts.rest_client import BACKGROUND_TIMEOUT_SECONDS
 
 REPLAY = "replay"
-# Of the process that replays.
+# The argument that marks the replay process started by a hook.
 DETACHED = "detached"
 # Print the host's status line instead of an event's answer.
 STATUS_LINE = "statusline"
-# Of an event; Claude Code sends whole prompts.
+# Limit of an event's size; Claude Code sends whole prompts.
 _MOST_BYTES = 32 * 1024**2
 
 
 def run(name: str, rest: Sequence[str] = ()) -> int:
-    """Answer the event on standard input, or with a status line; always 0."""
+    """Handle the event on standard input, or print a status line. Always returns 0."""
     try:
         host = host_named(name)
         event = json.loads(_received())
@@ -59,7 +58,7 @@ def _handled(host: Host, event: dict[str, object]) -> str:
 
 @contextmanager
 def _logged(host: Host, failure: str) -> Iterator[None]:
-    """Go on where a disk is full or cannot be written, with a line in the log."""
+    """Log an OSError, such as a full disk, and go on."""
     try:
         yield
     except OSError as error:
@@ -67,19 +66,19 @@ def _logged(host: Host, failure: str) -> Iterator[None]:
 
 
 def start_replay(name: str) -> None:
-    """Have a process that outlives this one work on the spool, if none does."""
+    """Start a detached process that works on the spool, unless one is running."""
     lock = spool.hold()
     if lock is None:
-        # It looks again before it ends.
+        # The running one looks for new entries before it ends.
         return
     connection = host_state.read(name, "connection.json")
     environ = dict(os.environ)
     if connection:
-        # Of the LCM that was connected, not of the folder that the host happens to run in.
+        # The settings of the connected LCM, not those of the host's own environment.
         environ = {key: value for key, value in environ.items() if not key.startswith("LCM_")}
         environ |= connection.get("environment", {})
     if os.fork():
-        # The other process keeps it.
+        # The child keeps the lock.
         os.close(lock)
         return
     try:
@@ -97,9 +96,9 @@ def start_replay(name: str) -> None:
 
 
 def answered(words: list[str]) -> bool:
-    """Answer `lcm hook WORDS` without Django.
+    """Run `lcm hook WORDS` without loading Django, if that is possible.
 
-    Returns False where Django is needed: for help, and for a replay while LCM answers.
+    Returns False if Django is needed: for help, and for a replay while LCM answers.
     """
     if words[0] == REPLAY:
         return len(words) == 4 and words[1] == DETACHED and not _is_up(words[2])
@@ -110,7 +109,7 @@ def answered(words: list[str]) -> bool:
 
 
 def _is_up(name: str) -> bool:
-    """Whether LCM answers; without a connection there is only its database to ask."""
+    """Whether LCM answers; True if the host is not connected (no address to test)."""
     client = host_named(name).lcm(BACKGROUND_TIMEOUT_SECONDS)
     if client is None or client.is_ready():
         return True

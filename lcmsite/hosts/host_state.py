@@ -1,8 +1,8 @@
-"""State of connected hosts, in files that are read without Django.
+"""Store the state of connected hosts in files, readable without Django.
 
-One folder for each user, `lcm` in XDG_STATE_HOME or ~/.local/state. Of each host: `connection.json` (where LCM is, the
-key, the environment of the command), `written.json` (what `lcm connect` wrote), `activity.json` (the last event, the
-last import). Files with keys are for their owner alone.
+They are in `lcm` below XDG_STATE_HOME or ~/.local/state, in a folder for each host: `connection.json` (LCM's address,
+the key, the `LCM_*` settings for hooks), `written.json` (what `lcm connect` wrote), `activity.json` (the last event,
+the last import). Only their owner may read them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_LOG = 1_000_000
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder of all of it; it may not exist yet."""
+    """Return the folder of all state; it may not exist yet."""
     own = environ.get("XDG_STATE_HOME")
     return (Path(own) if own else Path.home() / ".local" / "state") / "lcm"
 
@@ -32,7 +32,7 @@ def path_of(host: str, name: str) -> Path:
 
 
 def read(host: str, name: str) -> Row:
-    """A file of a host; empty if it is not there or damaged."""
+    """Read a host's file; {} if it is missing or damaged."""
     try:
         found = json.loads(path_of(host, name).read_text("utf-8"))
     except (OSError, ValueError):
@@ -41,18 +41,18 @@ def read(host: str, name: str) -> Row:
 
 
 def write(host: str, name: str, row: Mapping[str, Any]) -> None:
-    """Replace a file of a host, whole or not at all."""
+    """Replace a host's file atomically."""
     write_text(path_of(host, name), json.dumps(row))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that its owner alone may read, whole or not at all."""
+    """Write a file atomically, readable by its owner only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace(path, text.encode(), mode=OWNER_ALONE)
 
 
 def replace(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file whole or not at all; its folder is there."""
+    """Write a file atomically; its folder must exist."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         unfinished.touch(mode=OWNER_ALONE)
@@ -65,7 +65,7 @@ def replace(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def note(host: str, **values: Any) -> None:
-    """Add to what is known of the host's activity, with the moment for each name."""
+    """Record values in the host's `activity.json`, each with the current time."""
     now = time.time()
     row = read(host, "activity.json")
     row.update({name: {"at": now, "what": value} for name, value in values.items()})
@@ -73,7 +73,7 @@ def note(host: str, **values: Any) -> None:
 
 
 def forget_event(host: str) -> None:
-    """Forget the last event of a host: another one shows whether its hooks run."""
+    """Forget a host's last event, so that the next one shows that its hooks run."""
     row = read(host, "activity.json")
     if row.pop("event", None):
         write(host, "activity.json", row)
@@ -84,7 +84,7 @@ def forget(host: str, name: str) -> None:
 
 
 def log(sentence: str) -> None:
-    """Add a line to the log of hooks, which begins anew when it is long."""
+    """Append a line to `hooks.log`; above a size limit, the file is started anew."""
     path = folder() / "hooks.log"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`lcm connect`, `lcm disconnect`, `lcm hook` and `lcm doctor`."""
+"""The verbs `lcm connect`, `lcm disconnect`, `lcm hook` and `lcm doctor`."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from lcmsite.hosts.hook import REPLAY, run
 from lcmsite.hosts.replay import ReplayReport, replay
 from lcmsite.types import KeyScope
 
-# Stands for the key in a change that is only shown.
+# In place of the key in a change that is only shown.
 _NO_KEY_YET = "lcm_(a key of its own)"
-# How settings end whose value is a path.
+# Suffixes of settings whose value is a path.
 _PATHS = ("_DIR", "_FILE")
 _HOST = argument("host", metavar="HOST", choices=host_names(), help=f"The host: {', '.join(host_names())}.")
-_YES = argument("--yes", action="store_true", help="Do not ask.")
-_DRY_RUN = argument("--dry-run", action="store_true", help="Show the change and make none.")
+_YES = argument("--yes", action="store_true", help="Do not ask for confirmation.")
+_DRY_RUN = argument("--dry-run", action="store_true", help="Only show the change.")
 
 
 @dataclass(frozen=True)
 class ConnectReport:
-    """The files of a host that were changed, and what is left to do."""
+    """The files of a host that were changed, and what the user still has to do."""
 
     host: str
     changed: list[str] = field(default_factory=list)
@@ -56,22 +56,22 @@ class ConnectReport:
     _YES,
     _DRY_RUN,
     argument(
-        "--mention", action="store_true", help="Also mention LCM in the host's instructions, CLAUDE.md or AGENTS.md."
+        "--mention", action="store_true", help="Also mention LCM in the instruction file, CLAUDE.md or AGENTS.md."
     ),
     argument(
         "--plugin",
         action="store_true",
-        help="Write no file of the host, only the key for its hooks: LCM's plugin for it brings the rest.",
+        help="Issue a key, but edit no file of the host: for use with LCM's plugin, which has hooks and tools.",
     ),
-    argument("--url", metavar="URL", help="Where LCM's API is. Default: this site's LCM_HOST and LCM_PORT."),
-    argument("--mcp-url", metavar="URL", help="Where LCM's tools are. Default: this site's LCM_MCP_PORT."),
+    argument("--url", metavar="URL", help="Address of LCM's API. Default: from this site's LCM_HOST and LCM_PORT."),
+    argument("--mcp-url", metavar="URL", help="Address of LCM's MCP server. Default: from LCM_HOST and LCM_MCP_PORT."),
 )
 def connect(session: Session, arguments: Namespace) -> ConnectReport:
-    """Connect a host of agents: write its hooks and its entry for LCM's tools.
+    """Connect an agent program (a host): write its hooks and its MCP entry for LCM.
 
-    The change is shown first. What was there stays as it is, byte for byte, and `lcm disconnect` undoes the change. The
-    host gets a key of its own, with the scope write. A second run changes nothing, unless that key is no longer good or
-    LCM is elsewhere.
+    The change is shown first. Everything else in the files stays byte for byte, and `lcm disconnect` undoes the change.
+    The host gets its own key, with the scope write. A second run changes nothing, unless that key is no longer valid or
+    LCM's address has changed.
     """
     host = host_named(arguments.host)
     recorded = host_state.read(host.name, "connection.json")
@@ -84,7 +84,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     connection = recorded | {
         "api_url": arguments.url or _url(settings.DEPLOYMENT.port),
         "command": place.command,
-        # For what hooks do without the host: hosts run in any environment.
+        # For the replay of the spool: hosts run hooks in any environment.
         "environment": _environment(),
     }
     if key and connection == recorded and not any(change.is_change for change in changes):
@@ -104,21 +104,21 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
         connection |= {"api_key": key, "api_key_id": issued.record.api_key_id}
         place = place._replace(api_key=key)
     host_state.write(host.name, "connection.json", connection)
-    # With the key, and on what the host has written while the person read the change.
+    # Planned again: now with the key, and the host may have written its files meanwhile.
     changes = [] if arguments.plugin else changes_for(host, place)
     make(host, changes)
     if any(change.is_change and f" hook {host.name}".encode() in (change.after or b"") for change in changes):
-        # A host that asks for trust in hooks asks again after a change.
+        # Changed hooks must be trusted again: the next event will show that they run.
         host_state.forget_event(host.name)
     return _report(host, changes, made=True, next=host.after_connecting(place))
 
 
 @verb("disconnect", _HOST, _YES, _DRY_RUN)
 def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
-    """Undo `lcm connect`: the files are as they were before.
+    """Undo `lcm connect`: restore the files and revoke the host's key.
 
-    A file that has changed since loses only what LCM wrote; what of that was changed is named, to be removed by hand.
-    The host's key is revoked. What waits in the spool stays.
+    From a file that was changed since, only LCM's entries are removed; those that were changed are listed, to be
+    removed by hand. Entries that wait in the spool stay.
     """
     host = host_named(arguments.host)
     connection = host_state.read(host.name, "connection.json")
@@ -127,7 +127,7 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
         raise Conflict(f"{host.title} is not connected.", code="not_connected")
     if not _agreed(changes, arguments, secret=connection.get("api_key", ""), question=f"Disconnect {host.title}?"):
         return _report(host, changes, made=False, next=_to_remove(host, changes))
-    # The host may have written its files while the person read the change.
+    # The host may have written its files while the user read the change.
     changes = undoing(host)
     left_valid = _revoked(host, connection) if connection.get("api_key") else ""
     unmake(host, changes)
@@ -137,15 +137,15 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
 @verb(
     "hook",
     argument("host", metavar="HOST", help="The host whose event is on standard input, or `replay`."),
-    argument("rest", nargs="*", help="`statusline` for one line about LCM; else not used."),
+    argument("rest", nargs="*", help="`statusline` to print one line about LCM; otherwise not used."),
 )
 def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
-    """Answer an event of a host; hosts call this.
+    """Handle an event of a host; hosts call this.
 
-    It never fails: what cannot be done now waits in a spool, and the next event or `lcm hook replay` does it.
+    It never fails: what cannot be done now waits in a spool, for the next event or `lcm hook replay`.
     """
     if arguments.host == REPLAY:
-        # A process that a hook has started is given the lock of the spool.
+        # A replay process started by a hook inherits the lock of the spool.
         return replay(int(arguments.rest[2]) if len(arguments.rest) == 3 else None)
     run(arguments.host, arguments.rest)
     return None
@@ -153,10 +153,10 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
 
 @verb("doctor", argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One host. Default: all."))
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
-    """Show whether hosts are connected, alive and imported.
+    """Show whether hosts are connected, reach LCM and have their sessions imported.
 
-    Of each: the program and its version, the last event, the last import, what waits in the spool, and what to do. The
-    exit status is 1 if a connected host cannot reach LCM.
+    For each: the program's version, the last event, the last import, how many entries wait in the spool, and what to
+    do. The exit status is 1 if a connected host cannot reach LCM.
     """
     names = [arguments.host] if arguments.host else host_names()
     return [examine(host_named(name), _place(Namespace(), api_key="")) for name in names]
@@ -175,13 +175,13 @@ def _place(arguments: Namespace, *, api_key: str) -> Place:
 
 
 def _revoked(host: Host, connection: Mapping[str, str]) -> str:
-    """Revoke the key of a connection; what is to be done by hand where that fails."""
+    """Revoke a connection's key; if that fails, return what to do by hand, else ""."""
     number = connection.get("api_key_id")
     try:
-        # By the key itself: in another database its number may be that of another key.
+        # Looked up by the key: in another database, its number may be another key's.
         keys.revoke(OPERATOR, key=str(keys.caller_of(connection["api_key"]).api_key_id))
     except LcmError as refusal:
-        # Of another database, or removed with it.
+        # A key of another database, or one that was removed.
         host_state.log(f"{host.name}: the key {number} was not revoked: {refusal.detail}")
     except DatabaseError as error:
         host_state.log(f"{host.name}: the key {number} was not revoked: {type(error).__name__}")
@@ -190,7 +190,7 @@ def _revoked(host: Host, connection: Mapping[str, str]) -> str:
 
 
 def _is_good(key: str) -> bool:
-    """Whether a host can store with this key."""
+    """Whether this key is valid and may write."""
     try:
         return keys.caller_of(key).may(KeyScope.WRITE)
     except Unauthenticated:
@@ -202,12 +202,12 @@ def _is_good(key: str) -> bool:
 
 def _url(port: int) -> str:
     host = settings.DEPLOYMENT.host
-    # Of all addresses, that of this machine.
+    # A server on all addresses is reached on this machine's own.
     return f"http://{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
 
 
 def _environment() -> dict[str, str]:
-    """LCM's settings of this process, which mean the same in any directory."""
+    """Return this process's LCM_* settings, with paths made absolute."""
     found = {name: value for name, value in os.environ.items() if name.startswith("LCM_") and value}
     found.pop("LCM_API_KEY", None)
     paths = {name: str(Path(value).expanduser().absolute()) for name, value in found.items() if name.endswith(_PATHS)}
@@ -215,7 +215,7 @@ def _environment() -> dict[str, str]:
 
 
 def _command() -> str:
-    """The program `lcm` that hosts are to call."""
+    """Return the path of the program `lcm` that hosts call."""
     own = Path(sys.executable).with_name("lcm")
     found = str(own) if own.exists() else shutil.which("lcm")
     if found is None:
@@ -224,7 +224,7 @@ def _command() -> str:
 
 
 def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str, question: str) -> bool:
-    """Show the changes; whether to make them."""
+    """Show the changes and ask for confirmation; return whether to make them."""
     console = Console(stderr=True)
     for change in changes:
         if change.is_change:
@@ -242,7 +242,7 @@ def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str,
 
 
 def _to_remove(host: Host, changes: Sequence[FileChange]) -> str:
-    """What disconnecting leaves to the person; empty if nothing."""
+    """Return what the user has to remove by hand; "" if nothing."""
     left = [f"{change.path}: {', '.join(change.left)}." for change in changes if change.left]
     head = f"This was changed since `lcm connect`: remove it by hand and run `lcm disconnect {host.name}` again."
     return " ".join([head, *left]) if left else ""

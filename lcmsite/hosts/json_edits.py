@@ -1,6 +1,6 @@
-"""Edit JSON text with comments in place: everything else stays as it is. Pure.
+"""Edit a JSON text in place; comments and formatting stay. Pure.
 
-Comments (`//`, `/* */`) and commas behind the last item are understood and kept. ValueError for what is no JSON.
+Comments (`//`, `/* */`) and trailing commas are accepted and kept. Raises ValueError if the text is not JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLANK = " \t\r\n"
 
 @dataclass
 class Node:
-    """A value of the text and where it is; `items` of a list, `members` of an object."""
+    """A value and its place in the text; `items` of a list, `members` of an object."""
 
     start: int
     end: int
@@ -31,13 +31,13 @@ class Node:
 @dataclass
 class Member:
     key: str
-    # Of the key; the node ends the member.
+    # Where the key starts; the member ends with its node.
     start: int
     node: Node
 
 
 def parse(text: str) -> Node:
-    """The value of a text; an empty text is an empty object without a place."""
+    """Parse a text; an empty text is an empty object of zero length."""
     begin = 1 if text.startswith("\ufeff") else 0
     start = _skip(text, begin)
     if start == len(text):
@@ -53,7 +53,7 @@ def value_of(text: str) -> Any:
 
 
 def found_at(value: Any, path: Sequence[str]) -> Any:
-    """What is at a path of keys; None if it is not there."""
+    """Return the value at a path of keys; None if it is not there."""
     for key in path:
         if not isinstance(value, dict) or key not in value:
             return None
@@ -62,7 +62,7 @@ def found_at(value: Any, path: Sequence[str]) -> Any:
 
 
 def texts_of(value: Any) -> list[str]:
-    """The texts in a value, without its keys."""
+    """Return all strings in a value, without keys."""
     if isinstance(value, str):
         return [value]
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -70,7 +70,7 @@ def texts_of(value: Any) -> list[str]:
 
 
 def with_member(text: str, path: Sequence[str], value: Any) -> str:
-    """Add a member, with the objects above it where they are missing."""
+    """Add a member at a path, with missing objects above it."""
     root = parse(text)
     node, rest = root, list(path)
     while len(rest) > 1 and (below := _member(node, rest[0])) is not None:
@@ -83,7 +83,7 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def with_element(text: str, path: Sequence[str], value: Any) -> str:
-    """Add an item at the end of a list, with all above it where that is missing."""
+    """Append an item to the list at a path, with missing parents."""
     root = parse(text)
     if found_at(root.value, path) is None:
         return with_member(text, path, [value])
@@ -96,9 +96,9 @@ def with_element(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def without_member(text: str, path: Sequence[str], *, keep: int = 0) -> str:
-    """Remove a member, if it is there, and what is empty then above it.
+    """Remove a member, if it is there, and parents that are empty then.
 
-    The first `keep` keys of the path stay in any case.
+    The first `keep` keys of the path are never removed.
     """
     node = parse(text)
     if found_at(node.value, path[:-1]) is None or path[-1] not in found_at(node.value, path[:-1]):
@@ -112,7 +112,7 @@ def without_member(text: str, path: Sequence[str], *, keep: int = 0) -> str:
 
 
 def without_element(text: str, path: Sequence[str], value: Any, *, keep: int = 0) -> str:
-    """Remove the first item that equals the value, and what is empty then."""
+    """Remove the first item equal to the value, and parents that are empty then."""
     node = parse(text)
     items = found_at(node.value, path)
     if not isinstance(items, list) or value not in items:
@@ -131,7 +131,7 @@ def _without_empty(text: str, path: Sequence[str], keep: int) -> str:
 
 
 def depth_of(value: Any, path: Sequence[str]) -> int:
-    """How many keys of a path are there."""
+    """Return how many keys of a path exist."""
     return next((n for n in range(len(path), 0, -1) if found_at(value, path[:n]) is not None), 0)
 
 
@@ -204,7 +204,7 @@ def _added(text: str, root: Node, node: Node, value: Any, key: str | None = None
         new = newline + outer + step + head + (newline + outer + step).join(lines)
     else:
         new = " " + head + json.dumps(value, ensure_ascii=False)
-    # Behind the last comment, and before the space in front of the bracket.
+    # Insert behind the last comment, before the white space in front of the bracket.
     at = node.start + 1 + len(inside.rstrip(_BLANK))
     tail = text[at:close] if ends else ""
     if in_lines and "\n" not in tail:
@@ -227,7 +227,7 @@ def _removed(text: str, node: Node, children: list[tuple[int, int]], gone: tuple
         return text[: node.start + 1] + (inside.rstrip(_BLANK) if not inside.strip() else inside) + text[node.end - 1 :]
     begin = len(text[:start].rstrip(_BLANK))
     if place < len(children) - 1:
-        # With the comma behind it.
+        # Remove the comma behind it, too.
         return text[:begin] + text[end:comma] + text[comma + 1 :]
     if text[comma] == ",":
         return text[:begin] + text[end:comma] + text[comma + 1 :]

@@ -1,4 +1,4 @@
-"""Do what hooks have left in the spool: imports and flushes."""
+"""Work off the spool entries of hooks: imports, appends and flushes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from lcmsite.importing.importer import Importer
 from lcmsite.importing.resume_check import HistoryChanged
 from lcmsite.types import KeyScope
 
-# An entry that has failed unexpectedly so often is tried again only when somebody runs `lcm hook replay`.
+# After this many unexpected failures, only `lcm hook replay` by hand retries an entry.
 MOST_ATTEMPTS = 5
-# A retry cannot help, not even with another key; other failures stay in the spool.
+# Errors that no retry can cure: the entry is removed. After other errors it stays in the spool.
 _HOPELESS = (Invalid, NotFound, HistoryChanged)
 
 
 @dataclass
 class ReplayReport:
-    """What was done of the spool, and what waits."""
+    """How many entries were done, and how many wait."""
 
     done: int = 0
     created: int = 0
@@ -39,16 +39,16 @@ class ReplayReport:
 
 
 def replay(lock: int | None = None) -> ReplayReport:
-    """Do the entries of the spool until there are no new ones; one process at a time.
+    """Work off the spool until there are no new entries; one process at a time.
 
-    `lock` is the number of the file that locks the spool, where the process that started this one holds the lock, as
-    hooks do. Then entries that have failed unexpectedly `MOST_ATTEMPTS` times are passed over.
+    `lock` is the inherited descriptor of the spool's lock, if a hook started this process. Then entries that have
+    failed unexpectedly `MOST_ATTEMPTS` times are skipped.
     """
     most_attempts = math.inf if lock is None else MOST_ATTEMPTS
     report = ReplayReport()
     tried: set[tuple[str, float]] = set()
     while True:
-        # Once more after the lock was given back: hooks that found it taken have left entries to this process.
+        # Look again after releasing the lock: hooks that found it held rely on this process.
         fresh = [
             (name, entry)
             for name, entry in spool.entries()
@@ -75,7 +75,7 @@ def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
     try:
         created = _do(entry, _scope_of(host))
     except Exception as error:
-        # Whatever it is, the other entries wait for their turn.
+        # Any error: the other entries must be tried, too.
         problem = problem_of(error)
         detail = _place_of(error) if problem is INTERNAL else problem.detail
         host_state.log(f"{host}: {entry['do']} {of}: {detail}")
@@ -95,19 +95,19 @@ def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
 
 
 def _place_of(error: Exception) -> str:
-    """What kind of error, and where; not its text, which may be of a message."""
+    """Return an error's type and place; not its text, which may quote a message."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}."
 
 
 def _scope_of(host: str) -> Scope:
-    """The workspace of the host's key; without one, that of the command line."""
+    """Return the scope of the host's key; without one, that of the command line."""
     key = host_state.read(host, "connection.json").get("api_key", "")
     return Session(api_key=key).caller_with(KeyScope.WRITE, founding=True).scope
 
 
 def _do(entry: dict[str, Any], scope: Scope) -> int:
-    """Do one entry; how many messages are new."""
+    """Work off one entry; return how many messages were stored."""
     match entry["do"]:
         case "import":
             return _import(Path(entry["file"]), scope)
@@ -131,7 +131,7 @@ def _flush(scope: Scope, *, session: str, reference: str) -> None:
     try:
         found = ConversationStore.from_settings(scope).find_conversation(session_id=session)
     except NotFound:
-        # Nothing was said in it.
+        # The session has no messages.
         return
     HostCompaction.from_settings(scope).flush(conversation_id=found.conversation_id, host_reference=reference)
 
@@ -140,7 +140,7 @@ def _append(entry: dict[str, Any], scope: Scope) -> int:
     store = ConversationStore.from_settings(scope)
     opened = store.open_conversation(session_id=entry["session"], project=entry.get("project") or None)
     try:
-        # In LCM's own form, each with an idempotency key.
+        # In LCM's native format, each with an idempotency key.
         messages = [from_native(row) for row in entry["messages"]]
     except ValueError as wrong:
         raise Invalid(str(wrong)) from wrong

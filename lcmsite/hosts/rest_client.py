@@ -1,4 +1,4 @@
-"""A client of LCM's REST API for hooks: the standard library alone."""
+"""A client of LCM's REST API for hooks; needs only the standard library."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import time
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-# For all that one hook asks, as its host waits for it.
+# For all requests of one hook together, as its host waits for it.
 TIMEOUT_SECONDS = 2.0
-# After a compaction, which takes longer itself.
+# The same after a compaction, which takes longer itself.
 COMPACTED_SECONDS = 6.0
-# For a process in the background.
+# The same for a background process.
 BACKGROUND_TIMEOUT_SECONDS = 10.0
-# With fewer tokens a summary has no room.
+# No summary fits into fewer tokens.
 _LEAST_TOKENS = 200
 
 
 class Unreachable(Exception):
-    """LCM cannot be reached, or does not answer as LCM does."""
+    """LCM could not be reached, or gave an unexpected answer."""
 
 
 class RestClient:
-    """Asks one LCM with one key, for so many seconds in all."""
+    """Sends requests with one key; `timeout` is the total of all of them."""
 
     def __init__(self, url: str, key: str, timeout: float = TIMEOUT_SECONDS) -> None:
         self._url = url
@@ -30,7 +30,7 @@ class RestClient:
         self._deadline = time.monotonic() + timeout
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
-        """What a path answers; None if there is no such thing."""
+        """GET a path; returns its JSON object, None for 404. Raises Unreachable."""
         pairs = [f"{name}={quote(str(value), safe='')}" for name, value in query.items()]
         status, body = self._request(f"/api/v1/{path}" + ("?" + "&".join(pairs) if pairs else ""))
         if status == 404:
@@ -44,21 +44,21 @@ class RestClient:
         return found if isinstance(found, dict) else None
 
     def is_ready(self) -> bool:
-        """Whether LCM serves, with its database."""
+        """Whether LCM and its database are ready."""
         try:
             return self._request("/readyz")[0] == 200
         except Unreachable:
             return False
 
     def refuses_key(self) -> bool:
-        """Whether LCM serves, but not the holder of this key."""
+        """Whether LCM answers, but refuses this key."""
         try:
             return self._request("/api/v1/conversations/?limit=1")[0] in (401, 403)
         except Unreachable:
             return False
 
     def _request(self, path: str) -> tuple[int, bytes]:
-        # Only events that ask LCM wait for it.
+        # Imported here: events that send no request need not wait for it.
         import http.client
 
         left = self._deadline - time.monotonic()
@@ -78,9 +78,9 @@ class RestClient:
 
 
 def recalled(lcm: RestClient, *, session: str, project: str, tokens: int, characters: int) -> str:
-    """The marked text about the past of a session and its project.
+    """Return LCM's recall of a session or project, marked so it is not stored again.
 
-    Empty if there is none. Raises Unreachable.
+    Returns "" if there is none within the limits. Raises Unreachable.
     """
     conversation = lcm.get("conversations/find/", session_id=session) if session else None
     path = "recall/" if conversation is None else f"conversations/{conversation['conversation_id']}/recall/"
@@ -96,6 +96,6 @@ def recalled(lcm: RestClient, *, session: str, project: str, tokens: int, charac
         text = str(found["text"]) if found else ""
         if len(text) <= characters:
             return text
-        # The mark is over the whole text: it cannot be cut.
+        # The mark covers the whole text, so it cannot be cut: ask for less.
         tokens = min(tokens - 100, tokens * characters // len(text) * 9 // 10)
     return ""

@@ -1,7 +1,7 @@
-"""Work that hooks leave for later: one small file for each, in order.
+"""The spool: work that hooks leave for later, one small file per entry.
 
-An entry says what is to be done: `import` a transcript, `flush` a session before its host compacts, or `append`
-messages. It stays until it is done, so nothing is missed while LCM is down. The same transcript waits once.
+An entry's `do` is `import` (a transcript), `flush` (a session, before its host compacts) or `append` (messages). It
+stays until it is done, so nothing is missed while LCM is down. A transcript has one entry at most.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from lcmsite.hosts import host_state
 
-# More is not taken: the oldest must be kept, and a disk must not fill up.
+# Above these limits, new entries are refused: old ones must be kept, and the disk must not fill up.
 MOST_ENTRIES = 5000
 MOST_BYTES = 64 * 1024**2
 
 
 class SpoolFull(OSError):
-    """The spool has no room left."""
+    """The spool has reached its limit of entries or bytes."""
 
 
 def folder() -> Path:
@@ -31,7 +31,7 @@ def folder() -> Path:
 
 
 def add(entry: dict[str, Any]) -> None:
-    """Leave an entry; SpoolFull if there is no room."""
+    """Add an entry. Raises SpoolFull if there is no room."""
     text = json.dumps({**entry, "at": time.time()})
     name = f"{time.time_ns():020d}-{os.getpid()}.json"
     if entry["do"] == "import":
@@ -45,32 +45,32 @@ def add(entry: dict[str, Any]) -> None:
 
 
 def pending() -> tuple[int, int]:
-    """How many entries wait, and their bytes."""
+    """Return the number of waiting entries, and their bytes."""
     sizes = []
     for path in folder().glob("*.json"):
-        # Another process may have done one meanwhile.
+        # Another process may have just removed it.
         with suppress(FileNotFoundError):
             sizes.append(path.stat().st_size)
     return len(sizes), sum(sizes)
 
 
 def entries() -> list[tuple[str, dict[str, Any]]]:
-    """The entries with their names: transcripts first, then all else by age."""
+    """Return the entries with their file names: imports first, then others by age."""
     found = []
     for path in folder().glob("*.json"):
         try:
             found.append((path.name, json.loads(path.read_text("utf-8"))))
         except (OSError, ValueError):
-            # One that is gone, or that a full disk cut off.
+            # A file that was just removed, or truncated by a full disk.
             continue
-    # A session before those of its agents, whose parent it is.
+    # A session before its subagents', whose parent it is.
     return sorted(found, key=lambda each: (each[1]["do"] != "import", bool(each[1].get("is_child")), each[1]["at"]))
 
 
 def hold() -> int | None:
-    """Lock the work on the spool; None if another process has it.
+    """Lock the spool for replaying; None if another process holds the lock.
 
-    The lock is a file descriptor, and is held until it is closed.
+    Returns a file descriptor; closing it releases the lock.
     """
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder() / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -83,17 +83,17 @@ def hold() -> int | None:
 
 
 def done(name: str, entry: dict[str, Any]) -> None:
-    """Remove an entry, unless it has been left anew since it was read."""
+    """Remove an entry, unless a hook has written it anew since it was read."""
     if _is_as_read(name, entry):
         with suppress(OSError):
             (folder() / name).unlink()
 
 
 def count_attempt(name: str, entry: dict[str, Any]) -> None:
-    """Add to the attempts at an entry, unless it has been left anew."""
+    """Count a failed attempt at an entry, unless a hook has written it anew."""
     if _is_as_read(name, entry):
         attempts = entry.get("attempts", 0) + 1
-        # A full disk counts nothing, and stops no other entry.
+        # With a full disk the attempt is not counted; other entries go on.
         with suppress(OSError):
             host_state.write_text(folder() / name, json.dumps({**entry, "attempts": attempts}))
 

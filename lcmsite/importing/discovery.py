@@ -1,4 +1,4 @@
-"""Find the sessions that agents have on this machine."""
+"""Find the files in which agents on this machine store their sessions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-# A file that changed so many seconds ago may be in the middle of a change.
+# A file that changed less than this long ago may still be being written.
 QUIET_SECONDS = 3
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an agent has its sessions: a folder, and what its files are called there."""
+    """Where an agent stores its sessions: a folder, and patterns of file names."""
 
     agent: str
     folder: Path
@@ -23,11 +23,11 @@ class Place:
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file with sessions of an agent, and what shows that it has changed."""
+    """A file with sessions of an agent, with its time and size to detect changes."""
 
     agent: str
     path: Path
-    # Of the newest of its parts, in nanoseconds; and the bytes of all.
+    # The latest change in nanoseconds, and the total bytes, of the file and its write-ahead log.
     changed: int
     byte_size: int
 
@@ -38,7 +38,7 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """The files of one agent, counted for a person to look at."""
+    """The number, size and dates of an agent's files in one folder."""
 
     agent: str
     folder: str
@@ -49,7 +49,7 @@ class FoundFiles:
 
 
 def places_of(home: Path, environment: Mapping[str, str], directories: Iterable[Path] = ()) -> list[Place]:
-    """The places of all agents; aider keeps its files where it works."""
+    """Return the places of all agents; `directories` are those to search for aider's."""
 
     def folder(variable: str, *default: str) -> Path:
         return Path(environment[variable]) if environment.get(variable) else home.joinpath(*default)
@@ -70,7 +70,7 @@ def places_of(home: Path, environment: Mapping[str, str], directories: Iterable[
 
 
 def find_files(places: Iterable[Place]) -> list[FoundFile]:
-    """List the files with sessions, those that may be another's parent first."""
+    """List the files with sessions, parents before sub-agents."""
     found = {}
     for place in places:
         for pattern in place.patterns:
@@ -81,7 +81,7 @@ def find_files(places: Iterable[Place]) -> list[FoundFile]:
 
 
 def counted(files: Iterable[FoundFile], places: Iterable[Place]) -> list[FoundFiles]:
-    """Count the files by agent and place, with the dates of the first and the last."""
+    """Count the files by agent and folder, with the oldest and newest dates."""
     groups: dict[tuple[str, str], list[FoundFile]] = {}
     known = list(places)
     for file in files:
@@ -105,7 +105,7 @@ def _matches(place: Place, pattern: str) -> Iterator[Path]:
 
 
 def _found(agent: str, path: Path) -> FoundFile | None:
-    """What there is under a path; None for what is no file, empty or gone."""
+    """Return the file at a path; None if it is empty, gone or not readable."""
     try:
         parts = [path.stat()]
         log = path.with_name(f"{path.name}-wal")
@@ -121,11 +121,11 @@ def _found(agent: str, path: Path) -> FoundFile | None:
 
 
 def _order(file: FoundFile) -> tuple[object, ...]:
-    # Codex names a file after the time when its session began, and a parent's began first.
+    # Codex's file names begin with the time when the session began, so parents sort first.
     named = file.path.name if file.agent == "Codex" else ""
     return file.agent, _is_below_another(file.path), named, file.changed, file.path
 
 
 def _is_below_another(path: Path) -> bool:
-    """Whether a session's sub-agent wrote the file: Claude Code and Gemini say so."""
+    """Whether a sub-agent wrote the file, by the folders of Claude Code and Gemini."""
     return path.parent.name == "subagents" or path.parent.parent.name == "chats"

@@ -1,4 +1,4 @@
-"""`lcm import --discover` and `lcm watch`: sessions of agents on this machine."""
+"""`lcm import --discover` and `lcm watch`: import agents' sessions from disk."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ DIRECTORIES = argument(
     metavar="DIR",
     action="append",
     default=[],
-    help="Look for aider's histories below this directory, too; may be given several times.",
+    help="Also search this directory for histories of aider; repeatable.",
 )
 
 
 @dataclass(frozen=True)
 class FoundReport:
-    """What was found, where nothing was imported."""
+    """The files found, if nothing was imported."""
 
     found: list[FoundFiles]
 
 
 def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
-    """Find all sessions, show and count them, ask, and import them."""
+    """Find all sessions, list them, ask for confirmation, and import them."""
     scope = session.caller_with(KeyScope.WRITE, founding=True).scope
     places = _places(arguments)
     files = find_files(places)
@@ -68,15 +68,15 @@ def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
 
 @verb(
     "watch",
-    argument("--seconds", metavar="N", type=float, default=10.0, help="Look again after so many seconds. Default: 10."),
-    argument("--once", action="store_true", help="Look once, and end."),
+    argument("--seconds", metavar="N", type=float, default=10.0, help="Seconds between two scans. Default: 10."),
+    argument("--once", action="store_true", help="Scan once, files just written included, then exit."),
     DIRECTORIES,
 )
 def watch(session: Session, arguments: Namespace) -> Sweep:
-    """Import the sessions of all agents on this machine, again and again.
+    """Import new messages of all agents on this machine, until stopped.
 
-    A file is read when it has changed and then rests for some seconds. Ends with SIGINT or SIGTERM, after the file that
-    is being imported, and says what was stored. Which agents there are: see `lcm import --discover`.
+    A changed file is read once it has not been written to for some seconds. SIGINT or SIGTERM ends it after the current
+    file; it then reports what was stored. For the agents that it knows, see `lcm import --discover`.
     """
     if not 0 < arguments.seconds <= threading.TIMEOUT_MAX:
         raise Invalid("--seconds must be a positive number.")
@@ -101,7 +101,7 @@ def _places(arguments: Namespace) -> list[Place]:
 
 
 def _sweeper(scope: Scope) -> Sweeper:
-    """What imports into the workspace, and remembers it for this database alone."""
+    """Build the sweeper of a workspace; its memory is of this database only."""
     store = ConversationStore.from_settings(scope)
     database = settings.DATABASES["default"]
     of = repr([scope.workspace_id, *(str(database.get(key)) for key in ("HOST", "PORT", "NAME"))])
@@ -111,7 +111,7 @@ def _sweeper(scope: Scope) -> Sweeper:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; afterwards they do what they did before."""
+    """Yield an event set by SIGINT and SIGTERM; restore their handlers afterwards."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:

@@ -1,7 +1,7 @@
 """Read a history from a file, message by message, in any of the known formats.
 
-JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object; or the
-transcript of an agent, whose lines show by themselves what they are; or a whole file of another program.
+The file is JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such
+object; or the transcript of an agent, recognized by its lines; or a document of another program (`DOCUMENTS`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lcmsite.importing import opencode_database
 from lcmsite.importing.plugin_sessions import PREFIXES
 from lcmsite.importing.side_files import with_outputs
 
-# The prefix of keys that an import gives to messages without one.
+# The prefix of idempotency keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
 _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SUFFIXES = {".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj"}
@@ -44,62 +44,62 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One message of the file, with a key by which a second run recognizes it."""
+    """One message of the file, with a key by which a later run recognizes it."""
 
     where: str
     session_id: str
     message: NewMessage
     key: str
-    # What the host says of its session; empty where it says nothing.
+    # The session's title, project and parent in the file; empty if it has none.
     title: str = ""
     project: str = ""
     parent_session_id: str = ""
-    # The key of the message that it follows, "" for none; None if it follows the one before it in the file.
+    # The key of the message that it follows, "" if it is the first; None for the one before it in the file.
     after: str | None = None
-    # The key of the message where its session goes on, if that is not the last one.
+    # The key of the session's head message, if that is not the last one of the file.
     head: str = ""
-    # What the file of its host holds from the message before it to this one, for the journal.
+    # The lines of the file after the previous message up to this one, for the journal.
     lines: tuple[Mapping[str, Any], ...] = ()
-    # The session that the file is of; empty if its lines are nothing but messages.
+    # The session of the whole file, whose journal gets the lines; empty if they are only messages.
     file_session_id: str = ""
-    # The program whose plugin may have recorded it already, and what that program has of it.
+    # The program whose plugin may have recorded it already, and its row in that program's form.
     program: str = ""
     row: Any = field(default=None, repr=False)
 
 
 @dataclass
 class History:
-    """A file of messages, to be read once; without a `format`, it is detected.
+    """A file of messages, to be read once. An empty `format` is detected.
 
-    `session`, if given, is that of all messages.
+    `session`, if given, is the session of all messages.
     """
 
     path: Path
     session: str = ""
     format: str = ""
-    # Lines of a transcript without a message, by their type.
+    # How many lines of a transcript had no message, by type.
     passed_over: Counter[str] = field(default_factory=Counter)
-    # The session that a line of a transcript named for all lines that do not name their own, and its parent.
+    # The session and parent, named by a line of a transcript, of lines that name none.
     _named: str = field(default="", repr=False)
     _parent: str = field(default="", repr=False)
-    # The project that a line of a transcript named, for all lines that do not name their own.
+    # The same for the project.
     _project: str = field(default="", repr=False)
-    # By its id, the message that a line holds or else follows: its key, and the turn that it is of.
+    # By line id: the key and turn of the message on this line, or of the one that the line follows.
     _messages: dict[str, tuple[str, int]] = field(default_factory=lambda: {"": ("", 0)}, repr=False)
-    # The lines so far at which a branch may begin, and by session the key of the newest message.
+    # How many lines so far may begin a branch; by session, the key of the newest message.
     _turns: int = field(default=0, repr=False)
     _newest: dict[str, str] = field(default_factory=dict, repr=False)
-    # Lines of a transcript behind its last message yet.
+    # Lines of a transcript since its last message.
     _lines_behind: list[Mapping[str, Any]] = field(default_factory=list, repr=False)
     # The session of the first message of a transcript.
     _file_session_id: str = field(default="", repr=False)
-    # Whether anything was recognized.
+    # Whether any message was recognized.
     _is_known: bool = field(default=False, repr=False)
-    # Opens the file; the command line shows how far it is read.
+    # Opens the file; the command line passes one that shows progress.
     opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb")
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the messages in order; Invalid, naming the line, at an unreadable one."""
+        """Yield the messages in order. Raises Invalid, naming the line, if one is bad."""
         try:
             with self.opener(self.path) as file:
                 begin = file.read(len(opencode_database.MAGIC))
@@ -146,7 +146,7 @@ class History:
             yield from self._one(f"line {number}", value, f"{self.stem}-{number}")
 
     def _values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
-        """Yield the value of each line; a last one that is being written is left out."""
+        """Yield each line's value; a last line that is still being written is skipped."""
         for place, (number, line) in enumerate(lines):
             try:
                 yield number, self._value(f"line {number}", line)
@@ -168,9 +168,9 @@ class History:
             raise self._malformed(f"line {number + 1}", "The compressed file ends or breaks off here.") from broken
 
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
-        """Yield the message that a value is, or the messages in it.
+        """Yield the message or messages that a value has.
 
-        Those are of the session that the value names or, without one, of a session named after its place.
+        Messages in an object are of the session that it names, or else of `session`, named after its place in the file.
         """
         if document := document_of(value):
             if document.is_finished:
@@ -230,7 +230,7 @@ class History:
             raise self._malformed(where, str(wrong)) from wrong
         self._lines_behind.append(line)
         if message is None:
-            # The first name counts: a session that continues another may repeat the lines of that one.
+            # The first name counts: a session that continues another may repeat lines of the other.
             if named and not self._named:
                 self._named, self._parent = named, transcript.parent_of(line)
             self._project = self._project or project
@@ -250,12 +250,12 @@ class History:
         after = None
         if place:
             may_branch = transcript.may_branch(line)
-            # A branch leaves a whole turn at least.
+            # It is a branch only if at least one whole turn lies between.
             after = followed if may_branch and followed != newest and turn < self._turns else None
             self._turns += may_branch
             self._messages[place[0]] = (key, self._turns)
         self._file_session_id = self._file_session_id or session_id
-        # Where all go into one session, none of them is another's.
+        # If all messages go into one given session, it has no parent.
         parent = "" if self.session else transcript.parent_of(line) if named else self._parent
         yield Entry(
             where,
@@ -272,14 +272,14 @@ class History:
         )
 
     def take_lines(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the lines since the last message, and forget them."""
+        """Return the lines since the last message, and clear them."""
         lines = tuple(self._lines_behind)
         self._lines_behind.clear()
         return lines
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
-            # Detected once, by the first message that shows it: later ones may look like another format.
+            # Detected once, by the first distinctive message: later ones may look like another format.
             self.format = self.format or detect(row) or ""
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")
@@ -311,6 +311,6 @@ class History:
 
 
 def _key(session_id: str, where: str, row: Any) -> str:
-    """Return a key for this message at this place of this session."""
+    """Return an idempotency key for a message at this place of this session."""
     text = json.dumps([session_id, where, row], sort_keys=True)
     return f"{KEYS_BEGIN}{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"

@@ -1,4 +1,4 @@
-"""Write a history into conversations, in batches stored whole or not at all."""
+"""Import a history into conversations, in batches of one transaction each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH = 500
 
 @dataclass
 class ImportedConversation:
-    """The number of messages stored in one conversation, by this run and before."""
+    """How many of a conversation's messages this run stored, and earlier ones had."""
 
     conversation_id: int
     session_id: str
@@ -37,7 +37,7 @@ class ImportedConversation:
 
 @dataclass
 class _JournalFile:
-    """A file in the journal of a conversation, and how many of its lines were read."""
+    """A file in a conversation's journal, and how many of its lines were read."""
 
     conversation_id: int
     subpath: str
@@ -46,25 +46,26 @@ class _JournalFile:
 
 @dataclass
 class Importer:
-    """Writes the entries of a history into the conversations of their sessions."""
+    """Imports the entries of a history into the conversations of their sessions."""
 
     store: ConversationStore
     history: History
-    # Of all conversations; empty to take from each session what its host says of it.
+    # The project of all conversations; empty to use that of each session in the file.
     project: str = ""
     _found: dict[str, ImportedConversation] = field(default_factory=dict)
     _is_compared: bool = False
-    # By session, whether a plugin of its host has recorded it; and there, the plugin's keys by those of the file.
+    # By session: whether its host's plugin recorded it, and the plugin's keys by the keys in the file.
     _recorded: dict[str, bool] = field(default_factory=dict)
     _plugin_keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    # By the session in whose journal they are.
+    # By the session whose journal has the file.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
 
     def run(self) -> list[ImportedConversation]:
-        """Store everything, each batch in one transaction before the next is read.
+        """Store everything, committing each batch before the next is read.
 
-        A message of an earlier run is not stored again. Raises HistoryChanged, with nothing stored, if the file differs
-        from what that run read; and what reading raises, with the batches before it stored.
+        Messages of an earlier run are skipped. Raises HistoryChanged if the file differs from what that run read:
+        before anything is stored, unless the file begins with new sessions. Read errors propagate; earlier batches stay
+        stored.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)
         entries = self.history.entries()
@@ -74,7 +75,7 @@ class Importer:
         for session_id, keys in self._plugin_keys.items():
             conversation = self._found.get(session_id)
             if conversation is not None and conversation.created:
-                # Of what the plugin missed, a branch may have been left again.
+                # The file may have returned from a branch that the plugin missed: the head is its last message.
                 self._move_head(conversation, next(reversed(keys.values())))
         if behind := self.history.take_lines():
             for file in self._files.values():
@@ -93,7 +94,7 @@ class Importer:
                 self._move_head(conversation, entries[0].head)
 
     def _as_recorded(self, entry: Entry) -> Iterator[Entry]:
-        """Yield a message as the host's plugin stores it, if one recorded the session."""
+        """Yield a message as the host's plugin stores it, if that recorded the session."""
         parent = entry.parent_session_id
         if self._is_recorded(entry.program, parent):
             parent = f"{PREFIXES[entry.program]}{parent}"
@@ -102,9 +103,9 @@ class Importer:
             return
         session_id = f"{PREFIXES[entry.program]}{entry.session_id}"
         keys = self._plugin_keys.setdefault(session_id, {"": ""})
-        # The newest key is the last: the order of the file counts where the host says nothing.
+        # Without a predecessor in the file, it follows the newest message, whose key is the last one.
         newest = next(reversed(keys.values())) if entry.after is None else keys.get(entry.after, "")
-        # What LCM injected has no place in the store, so nothing may follow it.
+        # Text that LCM injected is not stored, so no message may follow it.
         for message in screened(plugin_messages(entry.program, entry.row)).messages:
             key = message.idempotency_key or ""
             yield replace(
@@ -115,7 +116,7 @@ class Importer:
                 key=key,
                 after=newest,
                 head="",
-                # The journal has the lines of files that imports alone have read.
+                # The journal keeps lines only of sessions that no plugin recorded.
                 lines=(),
                 file_session_id="",
             )
@@ -133,16 +134,16 @@ class Importer:
         return self._recorded[name]
 
     def _kept_whole(self, batch: list[Entry]) -> Iterator[Entry]:
-        """Keep the host's lines in the journal, and yield entries that fit messages."""
+        """Store the file's lines in the journal; yield entries abridged to fit messages."""
         for session_id, group in groupby(batch, key=attrgetter("file_session_id")):
             entries = list(group)
             if not session_id:
                 yield from entries
                 continue
-            # Which compares the file with what an earlier run read, before anything is written.
+            # First, as this compares the file with an earlier run, before anything is written.
             home = self._conversation(session_id, entries[0])
             stem = self.history.stem
-            # Named after its session, as hosts do, it is that session's own file.
+            # A file named after its session, as hosts do, is the session's own (no subpath).
             is_own = session_id.partition(":")[0] in stem or stem in session_id
             file = self._files.setdefault(session_id, _JournalFile(home.conversation_id, "" if is_own else stem))
             position = file.line_count
@@ -160,7 +161,7 @@ class Importer:
         file.line_count += len(lines)
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
-        # A key of ours is of the whole line, and an earlier LCM may have read the same line into another message.
+        # Our keys identify a line, which an earlier version of LCM may have read into another message: skip those.
         known = self._stored(conversation, [entry for entry in entries if entry.message.idempotency_key is None])
         conversation.stored_before += len(known)
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
@@ -177,7 +178,7 @@ class Importer:
         conversation.stored_before += sum(not message.created for message in appended)
 
     def _moved_to(self, conversation: ImportedConversation, run: list[Entry]) -> list[Entry]:
-        """Move the head to where a branch goes on, and return what is new of it."""
+        """Move the head to where the run's branch begins; return its new entries."""
         known = self._stored(conversation, run)
         new = [entry for entry in run if entry.key not in known]
         conversation.stored_before += len(run) - len(new)
@@ -186,13 +187,13 @@ class Importer:
         return new
 
     def _stored(self, conversation: ImportedConversation, entries: list[Entry]) -> set[str | None]:
-        """The keys of those that are stored."""
+        """Return the keys of the entries that are stored."""
         rows = Message.objects.filter(conversation_id=conversation.conversation_id)
         stored = rows.filter(idempotency_key__in=[entry.key for entry in entries])
         return set(stored.values_list("idempotency_key", flat=True))
 
     def _move_head(self, conversation: ImportedConversation, key: str) -> None:
-        """Move the head to the message with this key, if it is stored yet."""
+        """Move the head to the message with this key, if stored; to the start if ""."""
         rows = Message.objects.filter(conversation_id=conversation.conversation_id, idempotency_key=key)
         seq = rows.values_list("seq", flat=True).first() if key else 0
         if seq is not None:
@@ -206,7 +207,7 @@ class Importer:
                 session_id=session_id, title=entry.title or None, project=self.project or None
             )
             if record.counters.message_count and not self._is_compared:
-                # An earlier run may have imported something: the whole file is compared with it, once.
+                # An earlier run may have imported the file: compare all of it with what is stored, once.
                 self._is_compared = True
                 again = History(self.history.path, self.history.session, self.history.format)
                 require_continued(again.entries(), self.store.scope)
@@ -215,9 +216,9 @@ class Importer:
         return self._found[session_id]
 
     def _place(self, record: ConversationRecord, entry: Entry) -> None:
-        """Give a conversation without project or parent those that its host says."""
+        """Set a conversation's project and parent from the file, if it has none."""
         project = entry.project if record.project is None else ""
-        # Only of a parent that is there: a transcript may be imported without that of its parent.
+        # Only if the parent is stored: a transcript may be imported without its parent's.
         parents = self.store.scope.narrow(Conversation.objects.filter(session_id=entry.parent_session_id))
         parent = entry.parent_session_id if record.parent_id is None and parents.exists() else ""
         if project or parent:
@@ -227,7 +228,7 @@ class Importer:
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
-    """Yield stretches of entries of which each follows the one before it."""
+    """Yield runs of entries, each entry following the one before it."""
     run: list[Entry] = []
     for entry in entries:
         if run and (entry.after is None) != (run[0].after is None) or run and entry.after not in (None, run[-1].key):

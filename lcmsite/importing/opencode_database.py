@@ -1,4 +1,4 @@
-"""Read the sessions in OpenCode's database, which is never written to."""
+"""Read sessions from OpenCode's SQLite database, opened read-only."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KEYS = {"id": "id", "parent_id": "parentID", "directory": "directory", "title":
 
 
 def sessions_in(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield each session as `opencode export` writes it, parents first.
+    """Yield each session in the form of `opencode export`, parents first.
 
-    What OpenCode has in its write-ahead log is read, too. Invalid for another program's database.
+    The write-ahead log is read, too. Raises Invalid if it is another program's database or cannot be read.
     """
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as database:
@@ -28,7 +28,7 @@ def sessions_in(path: Path) -> Iterator[dict[str, Any]]:
             found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if not found >= _TABLES:
                 raise Invalid(f"{path.name} is a database, but not that of OpenCode.", code="malformed_history")
-            # One moment for all of them: OpenCode may write meanwhile.
+            # One snapshot for all sessions: OpenCode may write meanwhile.
             database.execute("BEGIN")
             for session in database.execute("SELECT * FROM session ORDER BY time_created, id"):
                 yield _session(database, session)

@@ -1,8 +1,8 @@
-"""Messages of a file of OpenCode or pi as LCM's plugins make them.
+"""Convert messages in files of OpenCode and pi as LCM's plugins do. Pure.
 
-A plugin stores a session under a name and with keys of its own. A file of the same session goes on where the plugin
-ended, so nothing is stored twice. The same is written in `clients/plugins/opencode/lcm.js` and
-`clients/plugins/pi/lcm.ts`. Pure.
+A plugin gives sessions its own names and messages its own keys. With the same ones, an import of a session's file
+continues what the plugin recorded, and stores nothing twice. This must match `clients/plugins/opencode/lcm.js` and
+`clients/plugins/pi/lcm.ts`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conversations.types import NewMessage
 
 Row = Mapping[str, Any]
 
-# How the plugin of each program names its sessions.
+# By program, the prefix of the session names of its plugin.
 PREFIXES = {"OpenCode": "opencode:", "pi": "pi:"}
 _ENDED = ("completed", "error")
 _KEY_OF_PI = ("role", "content", "timestamp", "toolCallId", "command", "output", "summary")
@@ -28,9 +28,9 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def plugin_messages(program: str, row: Row) -> list[NewMessage]:
-    """What a plugin makes of one message of its host, each with its key.
+    """Convert one message of a host to what its plugin stores, with its keys.
 
-    Nothing of what it leaves out, and of what it could not read.
+    Returns [] for a message that the plugin leaves out or cannot read.
     """
     try:
         rows = list(_of_opencode(row) if program == "OpenCode" else _of_pi(row))
@@ -103,7 +103,7 @@ def _block_of_pi(block: Row) -> dict[str, Any]:
 
 
 def _key_of_pi(message: Row) -> str:
-    """The hash of what pi knows a message by, written as JavaScript writes it."""
+    """Return a message's key in the extension: a hash of JSON in JavaScript's form."""
     known = [_as_javascript(message.get(name)) for name in _KEY_OF_PI]
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
     text = _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -111,7 +111,7 @@ def _key_of_pi(message: Row) -> str:
 
 
 def _as_javascript(value: Any) -> Any:
-    """The value with numbers that JavaScript writes as whole ones."""
+    """Convert floats to ints where JavaScript writes them as integers."""
     if isinstance(value, dict):
         return {key: _as_javascript(each) for key, each in value.items()}
     if isinstance(value, list):

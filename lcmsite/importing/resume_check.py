@@ -26,21 +26,21 @@ _WHAT_TO_DO = (
 
 
 class HistoryChanged(Conflict):
-    """The file has changed: messages would be stored again, or out of order."""
+    """The file has changed: importing it would store messages twice or out of order."""
 
     code = "history_changed"
 
 
 @dataclass
 class _Session:
-    """One session of the file: its conversation, newest stored message, new texts."""
+    """The comparison of one session in the file with its stored conversation."""
 
     # 0 for a session that is not stored yet.
     conversation_id: int
-    # The seq of the newest message that is in the file.
+    # The seq of the newest stored message that is in the file.
     stored_until: int = 0
     first_new: str = ""
-    # Whether earlier imports stored messages after that; if so, the new texts of the file, by their hashes.
+    # Whether imports stored messages after that seq; if so, hashes of the file's new texts.
     has_more_stored: bool = False
     new_texts: Counter[bytes] = field(default_factory=Counter)
 
@@ -55,7 +55,7 @@ class _Session:
         return later.filter(idempotency_key__startswith=KEYS_BEGIN).order_by("seq")
 
     def take(self, entry: Entry, seq: int | None) -> None:
-        """Compare an entry; without a seq, it is not stored yet."""
+        """Compare an entry; `seq` is None if it is not stored. Raises HistoryChanged."""
         if seq is not None:
             if self.first_new:
                 raise HistoryChanged(
@@ -73,9 +73,9 @@ class _Session:
             self.new_texts[hashing.content_hash(content)] += 1
 
     def require_new(self) -> None:
-        """Raise HistoryChanged if most new texts were imported from other lines.
+        """Raise HistoryChanged if most later stored texts are among the new texts.
 
-        Two files of one session share some texts; a file whose lines have moved shares nearly all.
+        Then lines have moved, and would be stored twice. Two files of one session share only some texts.
         """
         texts = self.new_texts
         del texts[_NOTHING]
@@ -96,10 +96,10 @@ class _Session:
 def require_continued(entries: Iterator[Entry], scope: Scope) -> None:
     """Raise HistoryChanged unless a file continues what was imported of it.
 
-    Either a message is not stored although a later one of its session is: it was edited since, and would be stored
-    after its successors. Or most of what is new was imported from other lines: lines were inserted or removed before
-    it, and all of it would be stored twice. A message is identified by its line and its text. The store itself checks
-    messages with keys of their own: it refuses another text under the same key.
+    It is raised in two cases. A message is not stored, but a later one of its session is: it was edited, and would be
+    stored after its successors. Or most new messages were imported before, from other lines: lines were inserted or
+    removed before them, and they would be stored twice. A message is identified by its line and text; those with keys
+    of their own are left to the store, which refuses another text under the same key.
     """
     sessions: dict[str, _Session] = {}
     while batch := list(islice(entries, AT_ONCE)):

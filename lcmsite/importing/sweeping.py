@@ -1,7 +1,7 @@
-"""Import what agents have on this machine, and go on doing so.
+"""Import the files of agents that have changed since the last sweep.
 
-Which files are imported already is remembered in a small file on this machine, for each workspace. It only saves time:
-without it all files are read again, and nothing is stored twice.
+A small file per workspace remembers which files were imported. It only saves time: without it, all files are read again
+and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lcmsite.importing.importer import Importer
 
 @dataclass(frozen=True)
 class Refused:
-    """A file that was not imported, or not to its end, and why."""
+    """A file that was not imported, or only in part, and why."""
 
     file: str
     code: str
@@ -33,7 +33,7 @@ class Refused:
 
 @dataclass
 class Sweep:
-    """What one round of imports stored."""
+    """The result of one sweep, or the sum of several."""
 
     files: int = 0
     unchanged: int = 0
@@ -43,7 +43,7 @@ class Sweep:
     refused: list[Refused] = field(default_factory=list)
 
     def after(self, before: Sweep) -> Sweep:
-        """Return the sums of both rounds, and what is unchanged and refused now."""
+        """Return the sums of both sweeps; `unchanged` and `refused` are of this one."""
         return replace(
             self,
             files=self.files + before.files,
@@ -55,12 +55,12 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Memory:
-    """Which files were imported, by how they were at that time."""
+    """A JSON file of the imported files: time of change, size and session of each."""
 
     path: Path
 
     def read(self) -> dict[str, list[int | str]]:
-        """What is remembered; nothing if the file is gone or damaged."""
+        """Read the records by path; {} if the file is missing or damaged."""
         with suppress(OSError, ValueError):
             found = json.loads(self.path.read_text("utf-8"))
             if isinstance(found, dict):
@@ -68,7 +68,7 @@ class Memory:
         return {}
 
     def write(self, known: dict[str, list[int | str]]) -> None:
-        """Replace what is remembered, whole or not at all."""
+        """Replace the file atomically."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(known), "utf-8")
@@ -77,13 +77,13 @@ class Memory:
 
 @dataclass(frozen=True)
 class Sweeper:
-    """Imports the files that have changed since it saw them."""
+    """Imports files that have changed since the sweep that imported them."""
 
     store: ConversationStore
     memory: Memory
 
     def sweep(self, files: Iterable[FoundFile]) -> Sweep:
-        """Import each file that has changed; a refused one stops no other."""
+        """Import each changed file; one that is refused does not stop the others."""
         result, known = Sweep(), self.memory.read()
         sessions: set[int] = set()
         for file in files:
@@ -108,11 +108,11 @@ class Sweeper:
         return result
 
     def _is_there(self, session_id: str) -> bool:
-        """Whether the conversation of a file is there: the database may be new."""
+        """Whether a file's conversation exists: the database may have been replaced."""
         rows = self.store.scope.narrow(Conversation.objects.filter(session_id=session_id))
         return not session_id or rows.exists()
 
 
 def _is_waiting(passed_over: Counter[str]) -> bool:
-    """Whether the end of the file was left for the next import."""
+    """Whether the file has an unfinished end, left for the next import."""
     return bool(passed_over[UNFINISHED] or passed_over["unfinished"])

@@ -1,4 +1,4 @@
-"""Run the calls of agents as operations, in threads."""
+"""Run agents' tool calls as operations of the catalogue, in threads."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from lcmsite.connections import without_connections
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
-# Import it for its forms of answers.
+# Referenced so that the import, which registers its forms of answers, is kept.
 FORMS = (found_texts,)
 
 
-# JSON can hold half of a surrogate pair, and agents that cut texts send it; the SDK refuses a message that holds one.
-# This is how the escape of any surrogate begins; in UTF-8 itself there is none.
+# JSON can have a lone surrogate, and agents that truncate texts send them; the SDK refuses messages with one. The
+# escape of any surrogate begins like this; UTF-8 itself has none.
 _SUSPICIOUS = b"\\ud"
 
 T = TypeVar("T")
 
 
 def may_hold_surrogates(written: bytes) -> bool:
-    """Whether this JSON may hold a lone surrogate; the answer no is certain."""
+    """Whether this JSON may have a lone surrogate; False is certain."""
     return _SUSPICIOUS in written.lower()
 
 
 def holdable(value: Any) -> Any:
-    """The JSON value with a question mark in place of each lone surrogate."""
+    """Replace each lone surrogate in a JSON value by a question mark."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
@@ -56,16 +56,16 @@ def _threads() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True)
 class CallRunner:
-    """Runs calls in threads; the gate decides how many run at once.
+    """Runs calls in threads; the process's gate limits how many run at once.
 
-    LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
+    Up to LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
     """
 
     threads: ThreadPoolExecutor = field(default_factory=_threads)
     at_work: set[object] = field(default_factory=set)
 
     async def do(self, work: Callable[[], T]) -> T:
-        """Run the work in a thread without a connection left; Busy if too much waits."""
+        """Run work in a thread and close its connections. Raises Busy if too many wait."""
         if len(self.at_work) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
             CLIENT_LIMITS.labels("busy").inc()
             raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
@@ -76,7 +76,7 @@ class CallRunner:
         try:
             return await sync_to_async(without_connections, thread_sensitive=False, executor=self.threads)(work)
         except asyncio.CancelledError:
-            # The client has disconnected, or cancelled the call; the thread goes on until it is told.
+            # The client disconnected or cancelled the call: signal it; the thread goes on until it notices.
             client.set()
             raise
         finally:
@@ -91,9 +91,9 @@ class CallRunner:
         caller: Callable[[], Caller],
         is_structured: bool = True,
     ) -> CallToolResult:
-        """The operation's answer, or its refusal, as a tool gives it.
+        """Run the operation; return its answer or its error as a tool result.
 
-        Its text is for a model; what `is_structured` is beside it is the whole answer.
+        The text is for a model; with `is_structured`, the whole answer is added as structured content.
         """
 
         def work() -> CallToolResult:
@@ -117,12 +117,12 @@ class CallRunner:
 
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
-    """The operation's result; a conversation may be named by its session."""
-    # Before anything is looked up: whoever may not write is told so, whatever they would have written.
+    """Run the operation; a conversation may be named by its number or session."""
+    # Permission is checked first, before any argument is looked up.
     operation.require(caller)
     fields = operation.params.model_fields
     schemas = fields_of(operation.params)
-    # Models fill in null for what they would leave out, and write numbers as texts, whatever the schema says.
+    # Whatever the schema says, models send null for omitted arguments, and numbers as strings.
     named = {
         name: _named(schemas.get(name, {}), value, caller)
         for name, value in given.items()
@@ -132,7 +132,7 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
 
 
 def logged_problem(error: Exception) -> Problem:
-    """The error as a problem; an unexpected one is logged."""
+    """Convert an error to a problem; log an unexpected one."""
     problem = problem_of(error)
     if problem is INTERNAL:
         logger.error("call_failed", exc_info=error)
@@ -148,7 +148,7 @@ def _named(schema: Schema, value: Any, caller: Caller) -> Any:
 
 
 def _answered(result: Any, *, is_structured: bool) -> CallToolResult:
-    # Half of a surrogate pair is shown as its escape, and is a question mark among what programs read.
+    # A lone surrogate is shown as its escape in the text, and as a question mark in the structured content.
     text = text_of(result).encode(errors="backslashreplace").decode()
     answer = CallToolResult(content=[TextContent(type="text", text=text)])
     if is_structured:

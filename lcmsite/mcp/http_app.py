@@ -1,7 +1,7 @@
-"""The protocol over HTTP: an ASGI application of its own, served beside the site.
+"""MCP over HTTP: an ASGI application served beside the site.
 
-Every message comes with its key and is answered for itself. There are no sessions, so none can be taken over, kept
-alive or lost with a process.
+It is stateless: every message carries its API key and is answered by itself, so there is no session to hijack, keep
+alive or lose with a process.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ class RequestGuard:
         await self.inner(scope, again, with_limits)
 
     async def _admitted(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
-        """The body for the SDK; the scope gets the caller and the exact message."""
+        """Check a request; return its body for the SDK. Sets caller and message in scope."""
         headers = Headers(scope=scope)
         _require_host(headers)
         if scope["path"].rstrip("/") != PATH:
             raise NotFound(f"There is nothing at this path; the tools of agents are at {PATH}.", code="no_such_path")
-        # Before the body is read: whoever has no key is told so, whatever they would have said.
+        # The key is checked before the body is read.
         authorization = headers.get("authorization", "")
         scope[CALLER], scope[ALLOWED] = await self.runner.do(lambda: admit(authorization))
         if scope["method"] != "POST":
-            # A stream without a question would be one that nothing is ever said on.
+            # A GET would open a stream for messages of the server, which sends none.
             raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
@@ -93,17 +93,17 @@ class RequestGuard:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
-    """The body, read whole within LCM_MAX_REQUEST_BYTES and in time."""
+    """Read the whole body within LCM_MAX_REQUEST_BYTES and the timeout."""
     with await read_body(receive, length=declared_length(scope)) as body:
         return body.read()
 
 
 def _require_host(headers: Headers) -> None:
-    """Refuse foreign hosts and origins, as in DNS rebinding."""
+    """Refuse foreign hosts and origins, against DNS rebinding."""
     if not _is_ours(headers.get("host", "")):
         raise DisallowedHost
     if "origin" in headers and not _is_ours(_host_of(headers["origin"])):
-        raise Forbidden("Pages of this origin may not ask here; LCM_ALLOWED_HOSTS says which may.")
+        raise Forbidden("Requests from this origin are not allowed; LCM_ALLOWED_HOSTS lists the allowed hosts.")
 
 
 def _host_of(origin: str) -> str:
@@ -124,14 +124,14 @@ def _problem_response(error: Exception) -> Response:
 
 
 def application() -> App:
-    """The whole of it; for one event loop."""
+    """Build the ASGI application, for one event loop."""
     runner = CallRunner()
     server = build_server(caller_of=_caller, runner=runner)
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
         max_request_body_size=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
-        # The door has looked at hosts and origins, by Django's own rules.
+        # RequestGuard has checked hosts and origins, by Django's rules.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return RequestGuard(inner=inner, runner=runner)

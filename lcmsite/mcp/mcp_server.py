@@ -1,7 +1,7 @@
-"""The MCP server: tools, resources and a prompt on the SDK's Server.
+"""The MCP server: tools, resources and a prompt, on the SDK's Server class.
 
-Built on the SDK's own Server, not on its functions that become tools: names, schemas and answers are the catalogue's.
-Every handler answers every error itself, as the SDK would send an unforeseen one to the client with its text.
+It does not use the SDK's decorators for tools, as names, schemas and answers come from the catalogue. Every handler
+converts every error itself: the SDK would send the text of an unexpected one to the client.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ INSTRUCTIONS = (
 )
 
 MESSAGE = "lcm.message"
-"""Where a transport keeps the message as it was sent, if the SDK was given one that it can hold."""
+"""Scope key of the message as it was sent, if the SDK got a copy without lone surrogates."""
 
 SECONDS_BETWEEN_SIGNS = 2.0
 
-# Agents that show a model the structured content of an answer in place of its text.
+# Agents that show a model the structured content of an answer instead of its text.
 SHOW_STRUCTURE = ("claude-code", "codex-mcp-client")
 
 
 def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) -> Server[Any]:
-    """A server that acts for the caller that `caller_of` finds for each call."""
+    """Build a server; `caller_of` returns the caller whose rights a call has."""
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         operation = TOOLS.get(params.name)
@@ -111,29 +111,29 @@ async def _list_prompts(context: Context, params: PaginatedRequestParams | None)
 async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
     given = params.arguments or {}
     if params.name != resources.LOOKUP or given.keys() - {"question", "conversation"}:
-        raise MCPError(INVALID_PARAMS, f"There is {resources.LOOKUP}, which takes question and conversation.")
+        raise MCPError(INVALID_PARAMS, f"The only prompt is {resources.LOOKUP}; it takes question and conversation.")
     return resources.lookup(**holdable(given))
 
 
 def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, Any]:
-    """What the tool was given, exactly."""
+    """Return the tool's arguments exactly as sent, lone surrogates included."""
     if context.request is not None and (sent := context.request.scope.get(MESSAGE)):
         return sent["params"].get("arguments") or {}
     return params.arguments or {}
 
 
 def _reads_structure(context: Context) -> bool:
-    """Whether structured content is for a program here, and not for the model."""
+    """Whether the client gives structured content to a program, not to the model."""
     client = context.session.client_params
     if client is not None:
         return client.client_info.name not in SHOW_STRUCTURE
-    # Over HTTP there are no sessions, so that most requests tell no more of their client than this.
+    # HTTP is stateless here: most requests identify their client by this header alone.
     agent = context.request.headers.get("user-agent", "") if context.request is not None else ""
     return agent.partition("/")[0] not in SHOW_STRUCTURE
 
 
 async def _or_problem(runner: CallRunner, work: Callable[[], T]) -> T:
-    """What the work gives; its refusal as an error of the protocol."""
+    """Run the work and return its result. Raises MCPError for any error."""
     try:
         return await runner.do(work)
     except Exception as refusal:
@@ -144,9 +144,9 @@ async def _or_problem(runner: CallRunner, work: Callable[[], T]) -> T:
 
 @asynccontextmanager
 async def _progress(context: Context, doing: str) -> AsyncIterator[None]:
-    """Report progress at the start, at the end and at intervals.
+    """Report progress at the start, at the end and at intervals, if requested.
 
-    How far a call is cannot be known: the progress comes ever closer to 1, which it is at the end.
+    The real progress is unknown: the reported one approaches 1, and reaches it at the end.
     """
     if not context.meta or context.meta.get("progress_token") is None:
         yield

@@ -1,4 +1,4 @@
-"""MCP resources and the prompt, read by the same operations as tools."""
+"""MCP resources and the prompt; resources are read by the tools' operations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TEMPLATES = [
 
 
 def read(uri: str, caller: Caller) -> Contents:
-    """What is at the address; NotFound if nothing is that the caller may see."""
+    """Read the resource at an address. Raises NotFound if the caller may see none."""
     parts = urlsplit(uri)
     id = unquote(parts.path[1:])
     match parts.scheme, parts.netloc, bool(parts.path.strip("/")):
@@ -73,7 +73,7 @@ def read(uri: str, caller: Caller) -> Contents:
 
 
 def listed(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
-    """One page of the workspace's conversations, and where the next one begins."""
+    """Return one page of the workspace's conversations, and the next page's cursor."""
     given: dict[str, Any] = {"limit": PAGE} | ({"cursor": cursor} if cursor else {})
     found = perform(_OPERATIONS["lcm_list"], given, caller=caller)
     resources = [
@@ -106,7 +106,7 @@ def _file(uri: str, id: str, caller: Caller) -> Contents:
     if mime_type.startswith(_TEXT_TYPES):
         with suppress(UnicodeDecodeError):
             return TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode())
-    # Also what is no text, whatever it is called.
+    # Also a file with a text type that is not UTF-8.
     return BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode("ascii"))
 
 
@@ -119,7 +119,7 @@ PROMPTS = (
         title="Look it up",
         description="How to find what was said: grep, then describe, then expand.",
         arguments=[
-            PromptArgument(name="question", description="What is to be found out."),
+            PromptArgument(name="question", description="The question to be answered."),
             PromptArgument(name="conversation", description="Where to look: a conversation's number, or its session."),
         ],
     ),
@@ -127,7 +127,7 @@ PROMPTS = (
 
 
 def lookup(*, question: str = "", conversation: str = "") -> GetPromptResult:
-    """The prompt: find, understand, open; then the question, if given."""
+    """Build the prompt: how to look things up, then question and conversation."""
     wanted = [f"The question: {question}"] if question else []
     wanted += [f"The conversation: {conversation}"] if conversation else []
     text = "\n\n".join([LESSON.read_text().strip(), *wanted])

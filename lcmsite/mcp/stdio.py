@@ -1,7 +1,7 @@
 """MCP over standard input and output, one message a line: `lcm mcp`.
 
-The SDK's own reader drops a line that it cannot parse, and whoever waits for its answer waits for ever. So lines are
-read and written here; what they say is the SDK's business.
+The SDK's own reader drops a line that it cannot parse, and its sender would wait for an answer for ever. So lines are
+read and written here; their messages are handled by the SDK.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lcmsite.mcp.mcp_server import build_server
 
 
 def serve(caller_of: Callable[[], Caller]) -> None:
-    """Answer messages until the input ends; each call looks up its caller."""
+    """Answer messages until the input ends; `caller_of` is called for each call."""
     with _wires() as (lines_in, lines_out):
         anyio.run(_serve, caller_of, lines_in, lines_out)
 
@@ -63,7 +63,7 @@ async def _read(
 
 async def _write(answers: MemoryObjectReceiveStream[SessionMessage], lines: BinaryIO) -> None:
     file = anyio.wrap_file(lines)
-    # Who no longer reads has closed our input, too, or is about to.
+    # A client that no longer reads has closed our input, too, or is about to.
     with contextlib.suppress(BrokenPipeError):
         async for each in answers:
             message = each.message.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -74,7 +74,7 @@ async def _write(answers: MemoryObjectReceiveStream[SessionMessage], lines: Bina
 
 
 def _id(line: bytes) -> Any:
-    """The id of a refused line's request, if it can be found."""
+    """Return the request id in a line that could not be parsed, or None."""
     try:
         named = json.loads(line).get("id")
     except (ValueError, AttributeError, RecursionError):

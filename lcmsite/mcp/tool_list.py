@@ -1,4 +1,4 @@
-"""The catalogue as MCP tools, each schema complete in itself."""
+"""The catalogue as MCP tools, each with a self-contained schema."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if
 _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
-# The most characters that Claude Code shows of one answer where a tool says so; 25,000 tokens where it does not.
+# The limit of an answer that such tools declare to Claude Code; without it, Claude Code shows 25,000 tokens.
 MOST_CHARACTERS = 500_000
-# Params by which an answer can be made large, and what is as long as its text is.
+# Tools that declare it: those with one of these params, and those whose answer is as long as a stored text.
 _SIZED = frozenset({"limit", "max_tokens", "token_cap", "budget", "line_count"})
 _LONG = frozenset({"lcm_message", "lcm_describe_range"})
 
 
 @cache
 def tools(*, is_structured: bool = True) -> tuple[Tool, ...]:
-    """Every tool, as agents see it; structured answers have a schema."""
+    """Return all tools; with `is_structured`, each has a schema of its answer."""
     answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
         _tool(name, operation, json_schema.self_contained(answer, records) if is_structured else None)
@@ -44,7 +44,7 @@ def _tool(name: str, operation: Operation, answer: Schema | None) -> Tool:
         output_schema=answer,
         annotations=ToolAnnotations(
             read_only_hint=operation.scope is KeyScope.READ,
-            # Nothing that was said is ever changed or removed.
+            # No operation changes or removes what is stored.
             destructive_hint=False,
             idempotent_hint=operation.verb != "POST",
             open_world_hint=False,

@@ -1,4 +1,4 @@
-"""Load the sample conversation, compact it, and issue a key and a password."""
+"""Load and compact the sample conversation, and issue a key and a password."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from lcmsite.types import KeyScope, Role
 SESSION_ID = USERNAME = "sample"
 TITLE = "An agent reads the code of LCM"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
-# What the user of the conversation asks the agent to remember, early on.
+# A setting that the user in the sample asks the agent to remember, early on.
 WISH = "context_threshold"
 # A worker may be compacting the sample already.
 SECONDS_TO_WAIT = 60
 
 
 def load_sample(*, url: str) -> list[str]:
-    """Store and compact the sample once; return the lines that say how to reach it."""
+    """Store and compact the sample once; return lines for the user on how to open it."""
     workspace = default_workspace()
     scope = Scope(workspace.pk)
     store = ConversationStore.from_settings(scope)
@@ -62,13 +62,13 @@ def load_sample(*, url: str) -> list[str]:
 
 
 def sample_messages() -> list[NewMessage]:
-    """The messages of the sample, oldest first."""
+    """Read the messages of the sample, oldest first."""
     message = TypeAdapter(NewMessage)
     return [message.validate_json(line) for line in CONVERSATION.read_bytes().splitlines()]
 
 
 def _compact_once(store: ConversationStore, engine: CompactionEngine, conversation_id: int) -> None:
-    """Compact unless that is done; wait a while for a worker that is at it."""
+    """Compact the sample unless that is done; wait if a worker is compacting it."""
     deadline = time.monotonic() + SECONDS_TO_WAIT
     while time.monotonic() < deadline:
         items = store.get_context_items(conversation_id=conversation_id)
@@ -83,7 +83,7 @@ def _compact_once(store: ConversationStore, engine: CompactionEngine, conversati
 
 
 def _key(scope: Scope, workspace_id: int) -> str:
-    """The key that earlier starts printed, or a new one if that is no longer valid."""
+    """Return the key that earlier starts printed, or a new one if it is invalid."""
     kept = _secret_file("key")
     with suppress(FileNotFoundError, UnicodeDecodeError, Unauthenticated):
         key = kept.read_text("ascii").strip()
@@ -93,7 +93,7 @@ def _key(scope: Scope, workspace_id: int) -> str:
 
 
 def _password(scope: Scope) -> str:
-    """The password that earlier starts printed, unless the user changed it."""
+    """Return the password that earlier starts printed, unless the user changed it."""
     kept = _secret_file("password")
     user = get_user_model().objects.filter(username=USERNAME).first()
     if user is None:
@@ -110,7 +110,7 @@ def _secret_file(name: str) -> Path:
 
 
 def _kept(path: Path, secret: str) -> str:
-    """Write the secret, readable by its owner only, in one step."""
+    """Write a secret to a file atomically, readable by its owner only; return it."""
     make_directory(path.parent)
     with NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
         file.write(f"{secret}\n")

@@ -1,4 +1,4 @@
-"""One HTTP connection: uvicorn's, with timeouts and a limit on their number."""
+"""An HTTP connection of uvicorn with timeouts, and a limit of connections."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 MOST_HEADER_BYTES = 64 * 1024
 # File descriptors of the process itself: database connections, log, files of metrics, threads that read files.
 RESERVED_DESCRIPTORS = 200
-# Closed with something unread, a connection is reset, and the client may never see why it was refused.
+# Closing a connection with unread input resets it, and the client may never see the error: wait this long.
 SECONDS_TO_READ_ON = 2.0
-# `struct linger`: on, for no time.
+# `struct linger` (on, 0 seconds): closing the socket resets the connection.
 RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(HttpToolsProtocol):
-    """Limits the time for headers and for each piece of an answer.
+    """Limits the time for headers, and for the client to take each part of an answer.
 
-    The idle time between requests is uvicorn's `timeout_keep_alive`; bodies are timed where they are read (`bodies`).
-    Above LCM_MAX_CONNECTIONS, the connection that has waited longest for a request makes room for a new one.
+    The idle time between requests is uvicorn's `timeout_keep_alive`; bodies are timed in `incoming.py`. Above
+    LCM_MAX_CONNECTIONS, the connection that has been idle longest is closed for a new one.
     """
 
-    # The connections of this process without a request at work, those that have waited longest first.
+    # The idle connections of this process, without a request being handled, longest idle first.
     waiting: ClassVar[dict[Connection, None]] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        # `pause_writing` is then called for every piece of an answer that the client does not take at once.
+        # `pause_writing` is then called whenever the client does not read at once what is sent.
         transport.set_write_buffer_limits(high=0)
         self.seconds = settings.DEPLOYMENT.request_timeout_seconds
         self.disconnected = Disconnected()
         self.header_bytes = 0
-        # Of the request that comes in: whether its headers are under way, and whether they began with this piece.
+        # Whether headers of a request are incomplete, and whether that request began in the current chunk.
         self.is_within_headers = self.has_begun = self.is_refused = False
         self.headers_timer: asyncio.TimerHandle | None = None
         self.reading_timer: asyncio.TimerHandle | None = None
@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
                 CLIENT_LIMITS.labels("headers_too_large").inc()
                 self._refuse(HeadersTooLarge("The headers of the request are too large."))
         elif self.cycle is not None and not self.cycle.response_complete:
-            # A request is at work.
+            # A request is being handled.
             self._stop_headers_timer()
             return
         if self.headers_timer is None and not self.is_refused:
@@ -111,7 +111,7 @@ class Connection(HttpToolsProtocol):
     # Limits
 
     def _make_room(self) -> None:
-        """Close the connection that waited longest, or refuse this one."""
+        """Close the connection that was idle longest; if none is idle, refuse this one."""
         oldest = next(iter(self.waiting), None)
         CLIENT_LIMITS.labels("connections").inc()
         if oldest is None:
@@ -130,13 +130,13 @@ class Connection(HttpToolsProtocol):
         if self.is_within_headers:
             self._refuse(RequestTimeout("The headers of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS)."))
         else:
-            # Silent since it came, or still sending a body that was refused.
+            # No request began, or a refused body is still being sent.
             self.transport.close()
 
     def _give_up_answer(self) -> None:
         self.reading_timer = None
         CLIENT_LIMITS.labels("response_timeout").inc()
-        # Reset it: the system would keep what it has of the answer until the client has read that.
+        # Reset it: otherwise the kernel keeps the rest of the answer until the client reads it.
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.transport.abort()
 
@@ -165,9 +165,9 @@ class Connection(HttpToolsProtocol):
 
 @cache
 def most_connections() -> int:
-    """LCM_MAX_CONNECTIONS, or fewer where the process may not have the descriptors.
+    """Return LCM_MAX_CONNECTIONS, or fewer if the limit of descriptors is too low.
 
-    A connection may need two: its own, and that of a file with its body or its answer.
+    A connection may need two: its socket, and a file with its body or its answer.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     configured: int = settings.DEPLOYMENT.max_connections

@@ -1,4 +1,4 @@
-"""Run the WSGI site from an event loop: views run in threads."""
+"""Serve the WSGI site as an ASGI application: views run in threads."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 WsgiApplication = Callable[..., Iterable[bytes]]
-# A connection is given so much of an answer at once. Pieces of a stream are gathered to so much, or for so long.
+# Answers are sent in chunks of this size; chunks of a stream are gathered up to this size or time.
 PIECE_BYTES = 64 * 1024
 SECONDS_TO_GATHER = 0.5
 
 
 class FileAnswer:
-    """`wsgi.file_wrapper`: a file read at its client's pace, without a thread."""
+    """`wsgi.file_wrapper`: a file sent at the client's pace; it holds no thread."""
 
     def __init__(self, file: IO[bytes], block_size: int = PIECE_BYTES) -> None:
         self.file = file
@@ -59,7 +59,7 @@ class FileAnswer:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the site answers, to be sent at the pace of its client."""
+    """An answer of the site, to be sent at the client's pace."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -71,16 +71,16 @@ class Answer:
 
 
 class BrokenStream(Exception):
-    """An answer failed after it had begun."""
+    """A streamed answer failed after its headers were sent."""
 
 
 class Front:
     """An ASGI application around a WSGI application.
 
-    Of the requests in threads the gate of the process lets LCM_WEB_THREADS operations run at once. A caller has a
-    part of the threads; LCM_MAX_WAITING_REQUESTS wait here, and more are refused. An answer that is produced while it
-    is sent, such as a ledger, gives its place to another request and keeps its thread and database connection;
-    LCM_WEB_THREADS of these may be sent at once.
+    Requests run in threads; the process's gate lets LCM_WEB_THREADS operations run at once. One caller gets only a part
+    of the threads. Up to LCM_MAX_WAITING_REQUESTS wait here, and more are refused. A streamed answer, such as a ledger,
+    keeps its thread and database connection but frees its place for another request; up to LCM_WEB_THREADS are streamed
+    at once.
     """
 
     def __init__(self, site: WsgiApplication, *, limits: Limits | None = None) -> None:
@@ -119,7 +119,7 @@ class Front:
         return await read_body(receive, length=length)
 
     async def in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
-        """Run the work in a free thread; Busy if too many requests wait."""
+        """Run work in a free thread. Raises Busy if too many wait, or ClientGone."""
         place = await take_place(self.places, caller_of(scope))
         try:
             if scope[DISCONNECTED].is_set():
@@ -131,14 +131,14 @@ class Front:
     def _answer(
         self, environ: dict[str, Any], place: Place, send: Send, loop: asyncio.AbstractEventLoop
     ) -> Answer | None:
-        """What the site answers, in a thread; None for a stream, which is sent from here."""
+        """Run the site in this thread; None for a stream, which is sent from here."""
         head: list[Any] = []
         pieces: Any = self.site(environ, lambda status, headers: head.extend((status, headers)))
         status, headers = head
         answer = Answer(int(status[:3]), _encoded(headers))
         if isinstance(pieces, HttpResponse):
             whole = pieces.content
-            # The connection is back in the pool before the client can ask again.
+            # Give the database connection back before the client can send another request.
             pieces.close()
             return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _on_disk(whole))
         if isinstance(pieces, FileAnswer):
@@ -152,7 +152,7 @@ class Front:
         loop.call_soon_threadsafe(self.places.leave, place)
 
         def wait_until_sent(event: dict[str, Any]) -> None:
-            # A coroutine of our own: what `send` returns need not be one.
+            # Wrapped: `send` may return an awaitable that is no coroutine.
             async def sent() -> None:
                 await send(event)
 
@@ -199,7 +199,7 @@ def _tidily(work: Callable[[Place], T], place: Place) -> T:
     try:
         return work(place)
     finally:
-        # What Django does at the end of a request is not the last thing: a stream is closed after it.
+        # Django closes its connections at the end of a request, but a stream is closed after that.
         close_old_connections()
 
 
@@ -215,7 +215,7 @@ def _on_disk(whole: bytes) -> FileAnswer:
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Fewer and larger pieces, as each is passed from thread to thread."""
+    """Join chunks to fewer, larger ones, as each is passed between threads."""
     gathered, began = bytearray(), time.monotonic()
     for piece in pieces:
         gathered += piece
@@ -227,7 +227,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _refusal(error: Exception, scope: Scope) -> Answer:
-    """The answer to a request that no view has seen. Raises what is no refusal."""
+    """Render an error raised before any view ran; re-raise an unexpected one."""
     problem = problem_of(error)
     if problem is INTERNAL:
         raise error
@@ -249,17 +249,17 @@ def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 
 def limits_of_process() -> Limits:
-    """The limits that follow from the gate of this process."""
+    """Return the limits of the queue, derived from the gate of this process."""
     gated, waiting = gate().limits, settings.DEPLOYMENT.max_waiting_requests
     return Limits(
-        # One caller may take what it may run, and as much as the gate lets it wait for heavy operations.
+        # One caller may have as many threads as the gate lets it run operations, and wait for heavy ones.
         running=Share(gated.threads, gated.running.of_one_caller + gated.heavy_waiting.of_one_caller),
         waiting=Share(waiting, (waiting + 1) // 2),
     )
 
 
 def caller_of(scope: Scope) -> str:
-    """Tell callers apart before authentication: by key, session or address."""
+    """Identify a caller before authentication: by key, session or address."""
     headers = dict(scope["headers"])
     if credentials := headers.get(b"authorization") or headers.get(b"cookie"):
         return hashlib.sha256(credentials).hexdigest()
@@ -268,7 +268,7 @@ def caller_of(scope: Scope) -> str:
 
 
 async def take_place(places: FairQueue, caller: str) -> Place:
-    """Wait on the event loop for a place; Busy where too many requests wait."""
+    """Wait on the event loop for a place. Raises Busy if too many requests wait."""
     admitted = asyncio.get_running_loop().create_future()
 
     def admit() -> None:

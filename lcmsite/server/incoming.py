@@ -1,4 +1,4 @@
-"""Receive a request within limits of size and time, as a WSGI environ."""
+"""Receive a request within limits of size and time; build its WSGI environ."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# A body may take LCM_REQUEST_TIMEOUT_SECONDS, and a second more for each of so many bytes that have arrived.
+# The timeout of a body is LCM_REQUEST_TIMEOUT_SECONDS, plus a second for this many bytes received.
 SLOWEST_BYTES_PER_SECOND = 4096
-# More than this of one body lies on disk.
+# A larger body is kept on disk.
 MOST_IN_MEMORY = 512 * 1024
 
 
@@ -38,7 +38,7 @@ class ClientGone(Exception):
 
 
 def declared_length(scope: Scope) -> int | None:
-    """The Content-Length, None without one; raises if it is not accepted."""
+    """Return the Content-Length or None. Raises if it is invalid or too large."""
     declared = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"content-length"), None)
     if declared is None:
         return None
@@ -51,14 +51,15 @@ def declared_length(scope: Scope) -> int | None:
 
 
 async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
-    """The whole body, in memory or on disk; RequestTimeout if it is too slow.
+    """Read the whole body into memory or a temporary file; the caller closes it.
 
-    ClientGone if the client leaves, RequestDataTooBig for more than LCM_MAX_REQUEST_BYTES.
+    Raises RequestTimeout if it is too slow, ClientGone if the client disconnects, and RequestDataTooBig above
+    LCM_MAX_REQUEST_BYTES.
     """
     seconds = settings.DEPLOYMENT.request_timeout_seconds
     began = asyncio.get_running_loop().time()
     is_small = length is not None and length <= MOST_IN_MEMORY
-    # Whoever reads it closes it.
+    # The caller closes it.
     body: IO[bytes] = io.BytesIO() if is_small else SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115
     taken, more = 0, True
     try:
@@ -86,7 +87,7 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
 def require_known(scope: Scope) -> None:
     """Refuse a large body without a valid key or session.
 
-    This only decides whether the body is read. The view authenticates the request again.
+    Called before the body is read; the view authenticates the request again.
     """
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     try:
@@ -99,7 +100,7 @@ def require_known(scope: Scope) -> None:
                 f"{settings.DEPLOYMENT.max_anonymous_bytes} bytes."
             )
     finally:
-        # No request ends in this thread that would give the database connection back.
+        # No Django request ends in this thread, so the database connection is given back here.
         close_old_connections()
 
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from conversations.errors import Invalid, Unavailable
 
 SECONDS_TO_FINISH = 10
-# More than the clients that come while all processes are busy for a moment; the system may allow fewer.
+# Connections that the system queues while all processes are busy; the system may allow fewer.
 BACKLOG = 2048
 ACCEPTED_AT_ONCE = 32
 SEND_BUFFER_BYTES = 256 * 1024
@@ -22,9 +22,9 @@ SECONDS_BETWEEN_SWITCHES = 0.0005
 
 
 def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan: str) -> None:
-    """Serve until SIGTERM; requests at work are then answered first."""
+    """Serve until SIGTERM; requests under way are answered first."""
     _raise_limit()
-    # The event loop gives up the interpreter's lock at every send, and waits for it beside threads at work.
+    # The event loop releases the interpreter's lock at every send, and has to get it back from busy threads.
     sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
     # Not imported above: `lcm up` imports this module to bind its ports, and has no use for them.
     import uvicorn
@@ -34,7 +34,7 @@ def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan:
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
-            # uvicorn has bounded the system's queue by its `backlog`.
+            # uvicorn has set the system's queue to its own `backlog`.
             listener.listen(BACKLOG)
 
     config = uvicorn.Config(
@@ -46,19 +46,19 @@ def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan:
         log_config=None,
         log_level="warning",
         access_log=False,
-        # `settings` decides what is believed of a proxy.
+        # Django's settings decide which proxy headers are trusted.
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=settings.DEPLOYMENT.idle_timeout_seconds,
         timeout_graceful_shutdown=SECONDS_TO_FINISH,
-        # As many new connections are accepted before any other event is looked at.
+        # asyncio accepts this many new connections before it handles another event.
         backlog=ACCEPTED_AT_ONCE,
     )
     Server(config).run(sockets=[listener])
 
 
 def listening(host: str, port: int, option: str, setting: str, *, taken: Sequence[int] = ()) -> socket.socket:
-    """Bind the socket of this address; an error names the option to change."""
+    """Bind a socket. Raises Unavailable or Invalid, naming the option to change."""
     try:
         if port and port in taken:
             raise OSError(errno.EADDRINUSE, "It is the port of the site")
@@ -72,12 +72,12 @@ def listening(host: str, port: int, option: str, setting: str, *, taken: Sequenc
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A TCP socket at this address that refuses clients until it is served."""
+    """Bind a TCP socket; clients are refused until it is served."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     # asyncio sets TCP_NODELAY only with this protocol.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # For each connection. The system's own bound is megabytes, which a client that does not read could fill.
+    # For each connection: the system's default is megabytes, which a client that does not read could fill.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     try:
         bound.bind((host, port))

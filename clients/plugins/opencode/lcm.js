@@ -1,11 +1,11 @@
 /**
- * LCM for OpenCode: every message is recorded, and what the model gets is LCM's context.
+ * LCM for OpenCode: record every message, and give the model LCM's context.
  *
- * Before each call of the model the messages of the session that LCM lacks are appended, and LCM assembles: old messages
- * are replaced by summaries, and the others stay as OpenCode has them. A subagent's session is a child of its parent's.
- * LCM's tools come by MCP.
+ * Before each call of the model, messages that LCM lacks are appended and the context is assembled: old messages are
+ * replaced by summaries, and the others stay as OpenCode has them. A subagent's session is a child of its parent's. The
+ * model gets LCM's tools by MCP.
  *
- * Without an answer of LCM, OpenCode works as if this plugin were not there; what LCM missed it gets with the next call.
+ * If LCM does not answer, OpenCode works as without this plugin; LCM gets what it missed with the next call.
  *
  * Settings: LCM_BASE_URL and LCM_TOKEN, or what `lcm connect opencode` wrote. LCM_CONTEXT_TOKENS is the budget; without
  * it, the budget is LCM's own.
@@ -20,7 +20,7 @@ const AT_ONCE = 200
 const NOTE =
   "Earlier messages of this session are not shown. LCM keeps them whole: lcm_grep finds them, lcm_expand opens summaries."
 
-/** A file of what `lcm connect` keeps of OpenCode. */
+/** The path of a file with OpenCode's state, in the folder that `lcm connect` creates. */
 function kept(name) {
   return join(process.env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "lcm", "opencode", name)
 }
@@ -33,7 +33,7 @@ function fileOf(path) {
   }
 }
 
-/** Note what happened last, for `lcm doctor`. */
+/** Record the last activity, for `lcm doctor`. */
 function note(values) {
   if (!existsSync(kept("connection.json"))) return
   const path = kept("activity.json")
@@ -43,7 +43,7 @@ function note(values) {
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(rows), { mode: 0o600 })
     renameSync(`${path}.${process.pid}`, path)
   } catch {
-    // Only a note.
+    // It is only for `lcm doctor`.
   }
 }
 
@@ -55,7 +55,7 @@ function settings() {
   }
 }
 
-/** The messages of LCM that one message of OpenCode is: results of tools are messages of their own. */
+/** Convert a message of OpenCode to LCM's neutral format; its tool results become a second message. */
 function neutral({ info, parts }) {
   const created_at = new Date(info.time.created).toISOString()
   const results = []
@@ -90,7 +90,7 @@ function isDone({ info, parts }) {
 
 export const LcmPlugin = async ({ client, directory, worktree }) => {
   const lcm = settings()
-  // By session: its conversation, the head of it, and the seq of each message that LCM has.
+  // By session id: its conversation, the seq of its head, and the seqs of stored messages by key.
   const sessions = new Map()
 
   async function rest(path, body) {
@@ -120,7 +120,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     return session
   }
 
-  /** The seq of each message that LCM has of a conversation, on any branch, by its key. */
+  /** Fetch the seqs of a conversation's stored messages, on any branch, by idempotency key. */
   async function stored(id) {
     const seqs = new Map()
     let cursor = ""
@@ -132,13 +132,13 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     return seqs
   }
 
-  /** Append what LCM lacks of a session, and assemble with the last of it. */
+  /** Append the messages that LCM lacks, in batches; return the last answer, with the assembled context. */
   async function turn(session, messages) {
     const rows = messages.flatMap(neutral)
     const isKnown = (row) => session.seqs.has(row.idempotency_key)
     const newest = rows.findLast(isKnown)
     const follows = newest ? session.seqs.get(newest.idempotency_key) : 0
-    // After an undo, the session goes on from an earlier message.
+    // After an undo, move the head to the message from which the session continues.
     let move = follows !== session.head ? { head_seq: follows } : {}
     const budget = Number(process.env.LCM_CONTEXT_TOKENS) > 0 ? { budget: Number(process.env.LCM_CONTEXT_TOKENS) } : {}
     let left = rows.filter((row) => !isKnown(row))
@@ -155,7 +155,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     }
   }
 
-  /** The messages for the model, in LCM's choice; undefined if nothing is to be changed. */
+  /** Build the messages for the model from LCM's context; undefined to leave them unchanged. */
   function assembled(session, messages, context) {
     const own = new Map()
     for (const message of messages)
@@ -174,16 +174,16 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       if (!message) chosen.push(written(item.id, item.text))
       else if (!chosen.includes(message)) chosen.push(message)
     }
-    // What is being said now stays, whatever LCM has of it.
+    // Unfinished messages stay: LCM does not have them yet.
     for (const message of messages) if (!isDone(message)) chosen.push(message)
     if (chosen[chosen.length - 1] !== messages[messages.length - 1]) return undefined
     if (chosen.length === messages.length && chosen.every((each, place) => each === messages[place])) return undefined
-    // A vendor may refuse a conversation that does not begin with the user.
+    // A vendor may refuse a conversation that does not begin with a user message.
     const isCut = context.left_out?.messages || context.left_out?.summaries || chosen[0].info.role !== "user"
     return isCut ? [written("note", NOTE), ...chosen] : chosen
   }
 
-  /** One after another for each session; an error is LCM's, never the host's. */
+  /** Run a session's work one after another; errors are noted, and never reach OpenCode. */
   async function safely(sessionID, work) {
     try {
       const session = await opened(sessionID)
@@ -199,10 +199,10 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     }
   }
 
-  /** The messages of a session that will not change, those before a compaction among them. */
+  /** Fetch a session's finished messages, including those before a compaction. */
   async function doneIn(sessionID) {
     const { data } = await client.session.messages({ path: { id: sessionID } })
-    // An error is no empty session, for which LCM would move back to the beginning.
+    // An error must not look like an empty session: the head would move back to the beginning.
     if (!data) throw new Error("OpenCode does not give the session's messages")
     return data.filter(isDone)
   }

@@ -1,11 +1,11 @@
 /**
- * LCM for pi: every message is recorded, and what the model gets is LCM's context.
+ * LCM for pi: record every message, and give the model LCM's context.
  *
- * Before each call of the model the messages of pi's branch that LCM lacks are appended, and LCM assembles: old messages
- * are replaced by summaries, and the others stay as pi has them. A session tree is followed by moving the head. pi's own
- * compaction is not needed: where pi says that it is about to begin one at its threshold, it is cancelled.
+ * Before each call of the model, messages of pi's branch that LCM lacks are appended and the context is assembled: old
+ * messages are replaced by summaries, and the others stay as pi has them. When pi switches branches in its session
+ * tree, the head moves. pi's own compaction at its threshold is not needed, and is cancelled.
  *
- * Without an answer of LCM, pi works as if this extension were not there; what LCM missed it gets with the next call.
+ * If LCM does not answer, pi works as without this extension; LCM gets what it missed with the next call.
  *
  * Settings: LCM_BASE_URL, LCM_TOKEN and LCM_MCP_URL, or what `lcm connect pi` wrote. LCM_CONTEXT_TOKENS is the budget,
  * without it the model's window less the room for its answer.
@@ -19,7 +19,7 @@ import { fileURLToPath } from "node:url";
 
 const MILLISECONDS = 10_000;
 const AT_ONCE = 200;
-// Of the window, for the system prompt, the tools and what pi adds to a request.
+// Tokens reserved for the system prompt, the tools and what pi adds to a request.
 const OVERHEAD = 12_000;
 const TOOLS = ["lcm_grep", "lcm_about", "lcm_describe", "lcm_expand", "lcm_expand_range", "lcm_message", "lcm_timeline"];
 
@@ -36,12 +36,12 @@ function fileOf(path: string): Row {
   }
 }
 
-/** A file of what `lcm connect` keeps of pi. */
+/** The path of a file with pi's state, in the folder that `lcm connect` creates. */
 function kept(name: string): string {
   return join(process.env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "lcm", "pi", name);
 }
 
-/** Note what happened last, for `lcm doctor`. */
+/** Record the last activity, for `lcm doctor`. */
 function note(values: Record<string, string>): void {
   if (!existsSync(kept("connection.json"))) return;
   const path = kept("activity.json");
@@ -51,7 +51,7 @@ function note(values: Record<string, string>): void {
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(rows), { mode: 0o600 });
     renameSync(`${path}.${process.pid}`, path);
   } catch {
-    // Only a note.
+    // It is only for `lcm doctor`.
   }
 }
 
@@ -78,19 +78,19 @@ async function ask(url: string, token: string, body?: Row, method = "POST"): Pro
   });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`LCM answered ${answer.status}: ${text.slice(0, 300)}`);
-  // MCP may answer with one event.
+  // MCP may answer with one server-sent event.
   const data = text.startsWith("{") ? text : text.split("\n").find((line) => line.startsWith("data:"))?.slice(5);
   return JSON.parse(data || "{}");
 }
 
-/** What pi knows a message by, the same in memory and in its session file. */
+/** A message's idempotency key: a hash of fields that are the same in memory and in pi's session file. */
 function keyOf(message: Row): string {
   const { role, content, timestamp, toolCallId, command, output, summary } = message;
   const text = JSON.stringify([role, content, timestamp, toolCallId, command, output, summary]);
   return `pi:${createHash("sha256").update(text).digest("hex").slice(0, 40)}`;
 }
 
-/** A message of pi in LCM's neutral form. */
+/** Convert a message of pi to LCM's neutral format. */
 function neutral(message: Row): Row {
   const given = message.content ?? [message.command, message.output, message.summary].filter(Boolean).join("\n");
   const blocks: Row[] = typeof given === "string" ? [{ type: "text", text: given }] : given;
@@ -117,7 +117,7 @@ export default function (pi: any) {
   // Whether the model's last context was LCM's.
   let isAssembled = false;
   let queue: Promise<unknown> = Promise.resolve();
-  // The seq of each message that LCM has.
+  // The seqs of stored messages, by key.
   let seqs = new Map<string, number>();
 
   const rest = (path: string, body?: Row, method?: string) => ask(`${lcm.url}/api/v1/${path}`, lcm.token, body, method);
@@ -130,7 +130,7 @@ export default function (pi: any) {
     conversation = opened.conversation_id;
   }
 
-  /** The seq of each message that LCM has of a conversation, on any branch, by its key. */
+  /** Fetch the seqs of a conversation's stored messages, on any branch, by idempotency key. */
   async function stored(id: number): Promise<Map<string, number>> {
     const found = new Map<string, number>();
     let cursor = "";
@@ -142,13 +142,13 @@ export default function (pi: any) {
     return found;
   }
 
-  /** What is needed of a context, which may not be used once pi goes on. */
+  /** Read what is needed from pi's context object at once: it may not be used once pi goes on. */
   function seen(ctx: any, given: Row[] = []): Row {
     const session = `pi:${ctx.sessionManager.getSessionId()}`;
     return { session, cwd: ctx.cwd, path: pathOf(ctx, given), budget: budgetOf(ctx) };
   }
 
-  /** The messages of the branch as its entries have them, those before a compaction among them. */
+  /** The messages of the current branch, including those before a compaction. */
   function branch(ctx: any): Row[] {
     const messages: Row[] = [];
     for (const entry of ctx.sessionManager.getBranch()) {
@@ -157,12 +157,12 @@ export default function (pi: any) {
     return messages;
   }
 
-  /** Append what LCM lacks of a path, and assemble with the last of it. */
+  /** Append the messages that LCM lacks, in batches; return the last answer, with the assembled context. */
   async function turn(path: Row[], budget: number): Promise<Row> {
     const known = path.map(keyOf).filter((key) => seqs.has(key));
     const follows = seqs.get(known[known.length - 1]) ?? 0;
     let rows = path.filter((message) => !seqs.has(keyOf(message))).map(neutral);
-    // In pi's tree, the branch goes on from an earlier message.
+    // After a switch of branches, move the head to the message from which this one continues.
     let move: Row = follows !== head ? { head_seq: follows } : {};
     for (;;) {
       const batch = rows.slice(0, AT_ONCE);
@@ -177,7 +177,7 @@ export default function (pi: any) {
     }
   }
 
-  /** The messages for the model, in LCM's choice; undefined if the newest is not among them. */
+  /** Build the messages for the model from LCM's context; undefined if that lacks the newest one. */
   function assembled(given: Row[], path: Row[], context: Row): Row[] | undefined {
     const bySeq = new Map(path.map((message) => [seqs.get(keyOf(message)), message]));
     const chosen: Row[] = [];
@@ -192,7 +192,7 @@ export default function (pi: any) {
     if (!whole.length || keyOf(whole[whole.length - 1]) !== keyOf(given[given.length - 1])) return undefined;
     const isSame = whole.length === given.length && whole.every((each, place) => keyOf(each) === keyOf(given[place]));
     if (isSame) return given;
-    // A vendor may refuse a conversation that does not begin with the user.
+    // A vendor may refuse a conversation that does not begin with a user message.
     const isCut = context.left_out?.messages || context.left_out?.summaries || whole[0].role !== "user";
     const first = { role: "user", content: [{ type: "text", text: NOTE }], timestamp: given[0].timestamp };
     return isCut ? [first, ...whole] : whole;
@@ -205,7 +205,7 @@ export default function (pi: any) {
     return Math.max(2_000, window - Math.min(ctx.model?.maxTokens || 16_000, window / 4) - Math.min(OVERHEAD, window / 4));
   }
 
-  /** All of the branch, and behind it what pi has not written down yet. */
+  /** The messages of the branch, then those that pi has not stored yet. */
   function pathOf(ctx: any, given: Row[]): Row[] {
     const path = branch(ctx);
     const keys = new Set(path.map(keyOf));
@@ -213,7 +213,7 @@ export default function (pi: any) {
     return [...path, ...given.filter(isOwn)];
   }
 
-  /** One thing after another; an error is LCM's, never pi's. */
+  /** Run work one after another; errors are noted and shown, and never reach pi. */
   function safely<T>(ctx: any, work: () => Promise<T>): Promise<T | undefined> {
     const done = queue.then(work).then(
       (found) => {
@@ -298,7 +298,7 @@ export default function (pi: any) {
   pi.on("agent_end", async (_event: Row, ctx: any) => sync(ctx));
   pi.on("session_shutdown", async (_event: Row, ctx: any) => sync(ctx));
 
-  // What LCM assembles fits. A person who asks for a compaction gets it, and so does a model that refused the request.
+  // LCM's context fits. A compaction that the user requested, or one after the model refused a request, goes on.
   pi.on("session_before_compact", async (event: Row) => {
     return isAssembled && event.reason === "threshold" ? { cancel: true } : undefined;
   });

@@ -1,1 +1,1 @@
-"""LCM's tools for the model of a shortened conversation, answered by the gateway."""
+"""Offer LCM's tools to the model in shortened requests, and run their calls."""

@@ -1,4 +1,4 @@
-"""Calls in the answers of the three APIs, and the rows that answer them. Pure."""
+"""Extract tool calls from answers, and build the rows of their results. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Call(NamedTuple):
 
 
 def calls_in(surface: Surface, rows: Sequence[Row]) -> Iterator[Call]:
-    """The calls of an answer that an agent has to answer, in order."""
+    """Yield the tool calls of an answer that the client has to run, in order."""
     for row in rows:
         match surface:
             case Surface.MESSAGES:
@@ -35,7 +35,7 @@ def calls_in(surface: Surface, rows: Sequence[Row]) -> Iterator[Call]:
 
 
 def results_of(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[dict[str, Any]]:
-    """The rows that give the results of calls."""
+    """Build the rows that return the results of calls to the model."""
     match surface:
         case Surface.MESSAGES:
             return [{"role": "user", "content": [
@@ -48,7 +48,7 @@ def results_of(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[di
 
 
 def sendable(surface: Surface, rows: Sequence[Row]) -> list[Row]:
-    """The rows of an answer as a request may have them: no vendor takes empty texts."""
+    """Return an answer's rows for use in a request: empty texts are refused there."""
     if surface is not Surface.MESSAGES:
         return list(rows)
     return [

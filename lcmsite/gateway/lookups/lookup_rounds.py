@@ -1,6 +1,6 @@
 """Answer the model's calls of LCM's tools, so that the agent sees one answer.
 
-A call of the agent's own ends the answer: what LCM's tools gave beside it is kept, and is in the agent's next request.
+A call of the agent's own tools ends the answer; results of LCM's tools beside it are added to the agent's next request.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from lcmsite.server.incoming import Send
 logger = structlog.get_logger(__name__)
 
 MOST_ROUNDS = 6
-# With these the answer was cut off, and a call in it may be incomplete.
+# Stop reasons of answers that were cut off: a call in them may be incomplete.
 _CUT_OFF = ("max_tokens", "length", "max_output_tokens", "model_context_window_exceeded")
 _ENOUGH = "Enough was looked up for one answer: go on with what you have."
 
 
 @dataclass
 class LookupRounds:
-    """Send a request with LCM's tools, and again after each round of lookups."""
+    """Sends a request with LCM's tools, and again after each round of lookups."""
 
     surface: Surface
     lookups: Lookups
@@ -44,7 +44,7 @@ class LookupRounds:
     send: Send
     own_headers: Callable[[], Awaitable[Iterable[Header]]]
     watched: Watched
-    # What the journal keeps of them; None if nothing was looked up.
+    # The lookups, for the journal; None if nothing was looked up.
     record: dict[str, Any] | None = None
     rows: list[Any] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class LookupRounds:
     has_begun: bool = False
 
     async def answer(self, body: bytes) -> None:
-        """Send the answer to the client; httpx2.HTTPError if the upstream breaks off."""
+        """Send one answer to the client. Raises httpx2.HTTPError if the upstream fails."""
         shown = shown_answer(self.surface, OFFERED)
         while (found := await self._next_answer(body, shown)) is not None:
             calls = list(calls_in(self.surface, found.rows))
@@ -83,9 +83,9 @@ class LookupRounds:
             shown.go_on(found.tokens_out)
 
     async def _next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
-        """The model's next answer, what may be shown of it sent on.
+        """Read the model's next answer, and send what is visible of it to the client.
 
-        None for an answer that was passed on as it is, such as an error.
+        Returns None if the whole answer was forwarded unchanged, such as an error.
         """
         async with self.ask(body) as response:
             is_good = 200 <= response.status_code < 300
@@ -110,7 +110,7 @@ class LookupRounds:
             return found
 
     async def _from_stream(self, pieces: AsyncIterator[bytes], shown: ShownAnswer) -> ReadAnswer | None:
-        """The answer of a stream, each event sent on as it comes."""
+        """Read a streamed answer, sending its visible events on as they come."""
         await self._begin()
         reader = AnswerReader(self.surface, is_stream=True)
         is_read = True
@@ -129,7 +129,7 @@ class LookupRounds:
         return found
 
     async def _from_body(self, pieces: AsyncIterator[bytes], *, is_good: bool) -> ReadAnswer | None:
-        """The answer of a body; the body is sent on where nothing is looked up."""
+        """Read a non-streamed answer; forward it and return None if it has no lookups."""
         whole = bytearray()
         is_read = is_good
         async for piece in pieces:
@@ -137,7 +137,7 @@ class LookupRounds:
             if len(whole) > MOST_BYTES:
                 is_read = False
             if not is_read:
-                # Too large, or no answer: it goes on as it comes.
+                # Too large, or an error: forwarded as it comes.
                 await self._send(bytes(whole))
                 whole.clear()
         reader = AnswerReader(self.surface, is_stream=False)
@@ -166,7 +166,7 @@ class LookupRounds:
         await self._finish()
 
     async def _begin(self) -> None:
-        """Send status and headers, once: those of the model's first answer."""
+        """Send the status and headers of the model's first answer, once."""
         if self.has_begun:
             return
         assert self.first is not None
@@ -197,7 +197,7 @@ async def _unpacked(response: httpx2.Response, unpacking: Decoder) -> AsyncItera
 
 
 def _is_fed(reader: AnswerReader, piece: bytes) -> bool:
-    """Whether the reader has taken the piece; it does not take too much."""
+    """Feed a chunk to the reader; False if the answer is too large for it."""
     try:
         reader.feed(piece)
     except ValueError as error:
@@ -207,7 +207,7 @@ def _is_fed(reader: AnswerReader, piece: bytes) -> bool:
 
 
 def _finished(reader: AnswerReader) -> ReadAnswer | None:
-    """The answer that the reader has; None for one that cannot be read."""
+    """Return the reader's answer; None if it cannot be parsed."""
     try:
         return reader.finish()
     except Exception as error:
@@ -220,7 +220,7 @@ def _has_hidden(answer: ReadAnswer) -> bool:
 
 
 def _shown(shown: ShownAnswer, raw: bytes) -> bytes:
-    """What the client gets of an event now."""
+    """Return what to send to the client now for an event."""
     data = data_of(raw)
     if data == b"[DONE]":
         shown.is_done = True
@@ -232,12 +232,12 @@ def _shown(shown: ShownAnswer, raw: bytes) -> bytes:
     try:
         return shown.take(event, raw) if isinstance(event, dict) else raw
     except (KeyError, TypeError, ValueError, AttributeError):
-        # Of a form that is not known: it goes on as it came.
+        # An event of an unknown form: forwarded unchanged.
         return raw
 
 
 def _with_rows(surface: Surface, body: bytes, rows: Iterable[Any]) -> bytes:
-    """The request with these behind its messages or items."""
+    """Append rows to the messages or items of a request body."""
     text = body.decode()
     end = members(text)[LIST[surface]].end - 1
     return f"{text[:end]}, {json.dumps(list(rows))[1:-1]}{text[end:]}".encode()

@@ -1,6 +1,6 @@
-"""Offer LCM's tools in a request, and run what the model calls of them.
+"""Add LCM's tools to a request, and run the model's calls of them.
 
-Names, schemas and texts are those of the MCP server. A call acts for the holder of the key that the request came with.
+Names, schemas and descriptions are those of the MCP server. A call has the rights of the request's key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.tool_list import TOOLS, tools
 
 OFFERED = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_range")
-# With another choice of tools, the model is not free to look something up.
+# Under any other tool_choice, the model cannot choose to look something up.
 _FREE_CHOICES = (None, "auto", "any", "required")
 _LEAST_TOKENS = 200
 _NO_ROOM = "The window has no room for another lookup now: go on with what you have."
@@ -31,7 +31,7 @@ _NO_ROOM = "The window has no room for another lookup now: go on with what you h
 
 @cache
 def _as_json(surface: Surface) -> str:
-    """The tools in the form of an API, without brackets."""
+    """Serialize the tools for an API, without the brackets of the list."""
     return json.dumps([_row(surface, each) for each in tools(is_structured=False) if each.name in OFFERED])[1:-1]
 
 
@@ -47,7 +47,7 @@ def _row(surface: Surface, tool: Any) -> dict[str, Any]:
 
 
 def with_tools(surface: Surface, body: bytes) -> bytes | None:
-    """The request with LCM's tools behind its own; None where they are not for it."""
+    """Append LCM's tools to those of a request; None if it cannot have them."""
     try:
         text = body.decode()
         found = members(text)
@@ -83,7 +83,7 @@ def _runner() -> CallRunner:
 
 @dataclass
 class Lookups:
-    """Runs the calls of one answer within the tokens that the window has left."""
+    """Runs calls of LCM's tools within the tokens that the window has left (`room`)."""
 
     key_hash: bytes
     room: int
@@ -91,7 +91,7 @@ class Lookups:
     runner: CallRunner = field(default_factory=_runner)
 
     async def result(self, call: Call, *, share: int) -> str:
-        """What a call gives, as text for the model; `share` calls share the room."""
+        """Run a call; return its text, cut to half of the room divided by `share` calls."""
         most = self.room // 2 // share
         if most < _LEAST_TOKENS:
             return _NO_ROOM
@@ -103,7 +103,7 @@ class Lookups:
         return await asyncio.to_thread(self._bounded, text, most)
 
     async def spend(self, rows: Sequence[Any]) -> None:
-        """Take the rows that are added to the request off the room."""
+        """Subtract the tokens of rows added to the request from the room."""
         self.room -= await asyncio.to_thread(lambda: sum(self.counter.entry_tokens(row) for row in rows))
 
     def _bounded(self, text: str, most: int) -> str:

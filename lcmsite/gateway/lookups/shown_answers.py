@@ -1,4 +1,4 @@
-"""Make one answer for the agent out of several of the model. Pure.
+"""Merge several answers of the model into the one that the agent sees. Pure.
 
 Calls of LCM's tools are left out. Events pass unchanged until one is left out; later ones are renumbered. The end is
 held back until no further answer can follow.
@@ -19,13 +19,13 @@ Event = dict[str, Any]
 
 @dataclass
 class ShownAnswer(ABC):
-    """The answer of one API as the agent sees it; a subclass for each API."""
+    """The merged answer as the agent sees it; a subclass for each API."""
 
     hidden_names: Collection[str]
-    # Of this answer of the model, by its own numbers: what is held back, and where the rest is shown.
+    # By index in the model's current answer: what is hidden, and the agent's index of the rest.
     hidden: set[int] = field(default_factory=set)
     places: dict[int, int] = field(default_factory=dict)
-    # The events that end it, held until it is known that no other answer follows.
+    # The closing events, held back until it is known that no other answer follows.
     end: list[Event] = field(default_factory=list)
     # How many blocks, calls or items the agent has been sent.
     shown_count: int = 0
@@ -37,10 +37,10 @@ class ShownAnswer(ABC):
 
     @abstractmethod
     def take(self, event: Event, raw: bytes) -> bytes:
-        """What the agent gets of an event now."""
+        """Add an event; return what to send to the agent now."""
 
     def go_on(self, tokens_out: int | None) -> None:
-        """Another answer of the model follows."""
+        """Prepare for another answer of the model."""
         self.rounds += 1
         self.spent_tokens += tokens_out or 0
         self.hidden.clear()
@@ -49,21 +49,21 @@ class ShownAnswer(ABC):
 
     @abstractmethod
     def finish(self, *, is_only_hidden: bool) -> bytes:
-        """The end of the answer; its last calls may have been hidden ones only."""
+        """Return the closing events; `is_only_hidden` if all its last calls are hidden."""
 
     @abstractmethod
     def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
-        """One body out of those of the model's answers."""
+        """Merge the bodies of the model's answers into one."""
 
     def place(self, number: int) -> int:
-        """Where the agent sees what has this number in the model's answer."""
+        """Map an index in the model's answer to the agent's; a new one gets the next."""
         if number not in self.places:
             self.places[number] = self.shown_count
             self.shown_count += 1
         return self.places[number]
 
     def with_spent(self, usage: Any, *names: str) -> Any:
-        """The usage with the tokens of the answers before this one."""
+        """Add the tokens of the answers before this one to these members of a usage."""
         if not isinstance(usage, dict):
             return usage
         more = {name: usage[name] + self.spent_tokens for name in names if isinstance(usage.get(name), int)}
@@ -132,7 +132,7 @@ class _Chat(ShownAnswer):
         return event_of({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
 
     def _kept(self, delta: Mapping[str, Any]) -> dict[str, Any]:
-        """A delta without hidden calls, the others renumbered."""
+        """Return a delta without hidden calls, the others renumbered."""
         if not delta.get("tool_calls"):
             return dict(delta)
         calls = []
@@ -180,7 +180,7 @@ class _Chat(ShownAnswer):
 @dataclass
 class _Responses(ShownAnswer):
     sequence: int = 0
-    # The items that the agent has.
+    # The items that the agent was sent.
     output: list[Event] = field(default_factory=list)
 
     def take(self, event: Event, raw: bytes) -> bytes:
@@ -203,7 +203,7 @@ class _Responses(ShownAnswer):
         return raw if changed == event else named_event_of(changed)
 
     def _with_number(self, event: Event) -> Event:
-        """The event with its number among those that the agent has been sent."""
+        """Renumber an event by its position among those sent to the agent."""
         if "sequence_number" not in event:
             return event
         numbered = {**event, "sequence_number": self.sequence}
@@ -229,6 +229,6 @@ class _Responses(ShownAnswer):
 
 
 def shown_answer(surface: Surface, hidden_names: Collection[str]) -> ShownAnswer:
-    """An answer of this API, of which no event has come."""
+    """Return an empty merged answer of this API."""
     kinds = {Surface.MESSAGES: _Messages, Surface.CHAT: _Chat, Surface.RESPONSES: _Responses}
     return kinds[surface](hidden_names)

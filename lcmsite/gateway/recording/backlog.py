@@ -1,7 +1,7 @@
-"""Exchanges that wait to be recorded, on disk or in memory, and their replay.
+"""Keep exchanges that wait to be recorded, on disk or in memory, and replay them.
 
-Each session is replayed in its order. An exchange that times out is retried later, with its session; other sessions go
-on. One that keeps failing while others succeed is moved to `rejected`.
+Each lane (a key's session) is replayed in order. An exchange that times out is retried later, with its lane; other
+lanes go on. One that keeps failing while others succeed is moved to `rejected`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lcmsite.types import KeyScope
 logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-# Kept in memory where neither database nor disk takes anything.
+# Limit of what is kept in memory while neither database nor disk accepts anything.
 MOST_IN_MEMORY = 64 * 1024**2
 # Seconds until the first retry, and between retries at most: each delay is twice the one before.
 BACKOFF_SECONDS = (4.0, 300.0)
@@ -43,38 +43,38 @@ MOST_ATTEMPTS = 10
 
 @dataclass
 class Backoff:
-    """An exchange that is to be retried."""
+    """The retry state of an exchange."""
 
     # How many others had been recorded at the last attempt.
     recorded: int
-    # Attempts between which another was recorded.
+    # Failed attempts, not counting those since which no other exchange was recorded.
     attempts: int = 0
     until: float = 0.0
 
 
 @dataclass
 class Backlog:
-    """What one process has still to record; used from its event loop alone."""
+    """What one process has still to record. Call it from its event loop only."""
 
     spool: Spool
     threads: ThreadPoolExecutor
-    # How many exchanges of a lane wait, here or on their way here.
+    # By lane: how many exchanges wait here or are about to be added.
     waiting: Counts[str] = field(default_factory=Counts)
     in_memory: deque[tuple[str, datetime, bytes]] = field(default_factory=deque)
     backoffs: dict[str, Backoff] = field(default_factory=dict)
-    # Exchanges that the database has taken, here or at once.
+    # How many exchanges were recorded so far, directly or by replay.
     recorded: int = 0
-    # A file that is locked while this process has the spool.
+    # The descriptor of the spool's lock file.
     claim: int | None = None
 
     async def open(self) -> None:
-        """Find what an earlier process left; SpoolInUse if another has the spool."""
+        """Lock the spool and count what is in it. Raises SpoolInUse if another holds it."""
         self.claim = await asyncio.to_thread(self.spool.claim)
         await asyncio.to_thread(self.spool.open)
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
 
     async def keep(self, lane: str, received_at: datetime, data: bytes) -> None:
-        """Keep an exchange of a lane that waits already, durably if possible."""
+        """Spool an exchange of a held lane, or keep it in memory, or log that it is lost."""
         try:
             await asyncio.to_thread(self.spool.add, data, lane=lane, received_at=received_at)
             EXCHANGES.labels("spooled").inc()
@@ -89,14 +89,14 @@ class Backlog:
             logger.warning("gateway_spool_refused", reason=reason, kept_in_memory=len(self.in_memory))
 
     def close(self) -> None:
-        """Keep what is in memory in the spool, now that this process ends."""
+        """Spool what is in memory and release the lock, when the process ends."""
         while self.in_memory:
             self.keep_now(*self.in_memory.popleft())
         if self.claim is not None:
             os.close(self.claim)
 
     def keep_now(self, lane: str, received_at: datetime, data: bytes) -> None:
-        """Keep an exchange of a process that ends; what cannot be kept is lost."""
+        """Spool an exchange when the process ends; if that fails, log that it is lost."""
         try:
             self.spool.add(data, lane=lane, received_at=received_at)
             EXCHANGES.labels("spooled").inc()
@@ -105,21 +105,21 @@ class Backlog:
             logger.error("gateway_exchange_lost", reason=type(refusal).__name__)
 
     def hold(self, lane: str) -> None:
-        """Have a lane wait for an exchange that is to be kept."""
+        """Make a lane wait for an exchange that is about to be added."""
         self.waiting[lane] += 1
 
     def release(self, lane: str) -> None:
-        """Let a lane go on after one of those that it waits for."""
+        """End the hold of one exchange on its lane."""
         self.waiting[lane] -= 1
         if self.waiting[lane] <= 0:
             del self.waiting[lane]
 
     async def replay(self) -> float | None:
-        """Record what waits, oldest first; the seconds until the next retry is due.
+        """Record what waits, oldest first. Returns the seconds until the next retry.
 
-        Raises while the database is away, or the disk.
+        Returns None if no retry is due. Raises while the database or the disk is unavailable.
         """
-        # The lanes of exchanges that are retried later, and when.
+        # Lanes to be retried later, and when.
         lanes: dict[str, float] = {}
         for path in await asyncio.to_thread(self.spool.in_order):
             lane, backoff = lane_in(path), self.backoffs.get(path.name)
@@ -144,7 +144,7 @@ class Backlog:
         return max(0.1, min(lanes.values()) - time.monotonic()) if lanes else None
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run the work in a thread, without a database connection left in it."""
+        """Run the work in a thread, and close the thread's database connection after it."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, without_connections, work)
 
     def _done(self, lane: str, *, is_recorded: bool) -> None:
@@ -153,9 +153,9 @@ class Backlog:
         self.release(lane)
 
     def _is_given_up(self, path: Path) -> bool:
-        """Plan another attempt of an exchange; whether it has failed too often."""
+        """Schedule another attempt of an exchange; True if it has failed too often."""
         backoff = self.backoffs.setdefault(path.name, Backoff(recorded=self.recorded))
-        # While the database takes none, it is not the exchange's fault.
+        # If no other exchange was recorded since, the database may be at fault: the attempt does not count.
         backoff.attempts += self.recorded > backoff.recorded
         backoff.recorded = self.recorded
         backoff.until = time.monotonic() + min(BACKOFF_SECONDS[0] * 2**backoff.attempts, BACKOFF_SECONDS[1])
@@ -165,7 +165,7 @@ class Backlog:
 
 
 def recorder_of(exchange: Exchange) -> Recorder:
-    """The recorder of an exchange's workspace; raises where its key is not valid."""
+    """Return the recorder of an exchange's workspace. Raises if its key is not valid."""
     caller = caller_of_hash(exchange.key_hash)
     caller.require(KeyScope.WRITE)
     return Recorder.from_settings(caller.scope)
@@ -175,14 +175,14 @@ def _replayed_file(path: Path) -> bool | None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        # Such as a file of another user: later exchanges do not wait for it.
+        # Such as a file of another user: it is retried later, and other lanes go on.
         logger.error("gateway_spool_unreadable", reason=type(error).__name__)
         return None
     return _replayed(data)
 
 
 def _replayed(data: bytes) -> bool | None:
-    """Record an exchange; False if no attempt can, None if a later one may."""
+    """Record an exchange; True if done, None to retry, False if it can never be."""
     try:
         exchange, outcome = parsed(data)
         recorder = recorder_of(exchange)

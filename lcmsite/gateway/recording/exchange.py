@@ -1,4 +1,4 @@
-"""One request of an agent and its answer, as they are recorded or spooled. Pure."""
+"""An exchange: one agent request and its answer, and its spool format. Pure."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from lcmsite.gateway.surfaces_answer import ReadAnswer
 
 @dataclass(frozen=True)
 class Exchange:
-    """What came of a request. No credential is in it: the key of LCM is a hash."""
+    """A request to record. It holds no credentials; of LCM's key, only a hash."""
 
     exchange_key: str
     received_at: datetime
     key_hash: bytes
     surface: Surface
     task: Task
-    # Those that name a session.
+    # Only those that identify the session (`hints_of`).
     headers: Mapping[str, str]
-    # Decoded, and byte for byte otherwise.
+    # Decompressed, otherwise unchanged.
     body: bytes = field(repr=False)
 
     @property
     def lane(self) -> str:
-        """A name for all requests that are recorded in their order."""
+        """The id of its lane: exchanges of one key's session, recorded in order."""
         session = session_of(self.headers, {})
         return hashlib.sha256(self.key_hash + (session.name if session else "").encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a request: the vendor's status, and the answer if one was read."""
+    """A request's result: the vendor's status, and the answer if it was parsed."""
 
     status: int | None
     milliseconds: int
     error: str = ""
     answer: ReadAnswer | None = None
-    # What the gateway looked up for it: the model's own rows, and how many of them the agent has.
+    # Lookups made within the answer, as the journal stores them (`LookupRounds.record`).
     lookups: Mapping[str, Any] | None = None
 
 
 def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
-    """The exchange as a line of JSON and the body behind it."""
+    """Serialize an exchange: one line of JSON, then the request body."""
     head = {
         "exchange_key": exchange.exchange_key,
         "received_at": exchange.received_at.isoformat(),
@@ -67,7 +67,7 @@ def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
 
 
 def parsed(data: bytes) -> tuple[Exchange, Outcome]:
-    """The exchange that was serialized; ValueError if this is none."""
+    """Parse a serialized exchange. Raises ValueError if the data is none."""
     line, newline, body = data.partition(b"\n")
     if not newline:
         raise ValueError("This is no exchange.")

@@ -1,4 +1,4 @@
-"""Keep in the journal what an exchange has beside its messages."""
+"""Store in the journal what belongs to an exchange but is no message."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lcmsite.gateway.surfaces_digest import without_injected
 
 logger = structlog.get_logger(__name__)
 
-# What the host gives the model beside the conversation, requests of its own, and messages that came back changed.
+# System prompts and tools; the host's side requests; stored messages that came back changed.
 INSTRUCTIONS, SIDE, ALTERED = "gateway/instructions", "gateway/side", "gateway/altered"
-# Further choices, where a request wanted more than one answer.
+# The choices after the first, if the request set `n` above 1.
 ALTERNATIVES = "gateway/alternatives"
-# What LCM's tools gave the model within answers, each under the seq of the answer that the agent got.
+# Lookups made within answers, each under the seq of the answer that the agent got.
 LOOKUPS = "gateway/lookups"
 
 
@@ -57,10 +57,7 @@ class ExchangeJournal:
         known: int,
         answer: ReadAnswer | None,
     ) -> None:
-        """Keep a request of the host's own, without the `known` messages.
-
-        These are stored anyway.
-        """
+        """Store a side request, except its first `known` messages, stored already."""
         entry = {
             "uuid": key,
             "type": side,
@@ -72,7 +69,7 @@ class ExchangeJournal:
         self.keep(conversation, SIDE, [entry])
 
     def keep(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Keep entries that are not kept yet; what no journal takes is left out."""
+        """Append entries not stored yet; if the journal refuses them, log a warning."""
         known = set(
             conversation.journal_entries.filter(
                 subpath=subpath, uuid__in=[entry["uuid"] for entry in entries]

@@ -1,4 +1,4 @@
-"""Exchanges that could not be recorded, as files in order, within bounds."""
+"""The spool: a bounded directory of exchanges still to be recorded."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ import structlog
 logger = structlog.get_logger(__name__)
 
 _ENDING, _UNFINISHED = ".exchange", ".part"
-# What no attempt can record is put aside for so long, and as much as may wait beside it; then the oldest of it goes.
+# How long rejected exchanges, which cannot be recorded, are kept. Above `most_bytes`, the oldest are removed.
 _REJECTED = "rejected"
 REJECTED_SECONDS = 30 * 24 * 3600
-# A gateway that ends gives the spool back within this time.
+# How long to wait for the lock of a gateway that is shutting down.
 SECONDS_TO_CLAIM = 10.0
 
 
 class SpoolFull(OSError):
-    """The spool has as much as it may have."""
+    """The exchange would exceed the spool's size limit."""
 
 
 class SpoolInUse(RuntimeError):
-    """Another gateway has the spool."""
+    """Another gateway holds the lock of the spool."""
 
 
 @dataclass(frozen=True)
 class Spool:
-    """A directory of exchanges; all of it is safe to call from any thread."""
+    """A directory with one file per exchange. Thread-safe."""
 
     directory: Path
     most_bytes: int
@@ -45,9 +45,9 @@ class Spool:
         return cls(data_directory / "gateway" / "spool", most_bytes)
 
     def claim(self) -> int | None:
-        """Claim the spool for one process; SpoolInUse if another gateway keeps it.
+        """Lock the spool for this process. Raises SpoolInUse if another gateway holds it.
 
-        Returns a locked file, to be closed at the end; None if the disk takes none.
+        Returns the descriptor of the lock file, to be closed at the end; None if the file cannot be opened.
         """
         try:
             self.directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,16 +70,16 @@ class Spool:
                 return lock
 
     def open(self) -> None:
-        """Put aside what a process that was killed has written in part."""
+        """Reject the incomplete files of a process that was killed."""
         for path in self.directory.glob(f"*{_UNFINISHED}"):
-            # On a disk that takes nothing, they stay where they are.
+            # If they cannot be moved, they stay where they are.
             with suppress(OSError):
                 self.reject(path)
 
     def add(self, data: bytes, *, lane: str, received_at: datetime) -> None:
-        """Keep an exchange of a lane, durably; OSError if there is no room.
+        """Write an exchange and flush it to disk. Raises OSError if that fails.
 
-        It has its place by the time of its request.
+        Exchanges are ordered by the time of their request.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size() + len(data) > self.most_bytes:
@@ -98,25 +98,25 @@ class Spool:
             raise
 
     def in_order(self) -> list[Path]:
-        """The exchanges that were kept, the oldest first."""
+        """Return the files of the waiting exchanges, oldest first."""
         return sorted(self.directory.glob(f"*{_ENDING}"))
 
     def size(self) -> int:
-        """The bytes of those that wait."""
+        """Return the total bytes of the waiting exchanges."""
         return sum(size for _, _, size in _sizes(self.directory.glob("*.*")))
 
     def rejected_size(self) -> int:
-        """The bytes of those that were put aside."""
+        """Return the total bytes of the rejected exchanges."""
         return sum(size for _, _, size in _sizes(self._aside.glob("*.*")))
 
     def reject(self, path: Path) -> None:
-        """Put an exchange aside for a person to look at."""
+        """Move an exchange to the rejected ones, for a person to look at."""
         self._aside.mkdir(mode=0o700, exist_ok=True)
         path.rename(self._aside / path.name)
         self._bound_rejected()
 
     def _bound_rejected(self) -> None:
-        """Remove what was put aside long ago, or first where it is too much."""
+        """Remove rejected exchanges that are too old, or the oldest above the limit."""
         kept = 0
         for path, changed, size in sorted(_sizes(self._aside.glob("*.*")), reverse=True):
             kept += size
@@ -130,7 +130,7 @@ class Spool:
 
 
 def lane_in(path: Path) -> str:
-    """The lane of an exchange in the spool."""
+    """Return the lane in the name of a spooled file."""
     return path.name.split("-")[1]
 
 
@@ -139,7 +139,7 @@ def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, float, int]]:
         try:
             found = path.stat()
         except FileNotFoundError:
-            # Recorded in this moment.
+            # Recorded and removed in this moment.
             continue
         yield path, found.st_mtime, found.st_size
 

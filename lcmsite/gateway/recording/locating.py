@@ -16,7 +16,7 @@ from lcmsite.gateway.surfaces import ReadRequest
 from lcmsite.gateway.surfaces_digest import PREFIX, START, links_of
 from lcmsite.models import GatewayExchange
 
-# A first question that is sent again so soon is a retry; later it begins another session.
+# The same first question within this time is a retry; later, it begins another session.
 RETRIED_WITHIN = timedelta(minutes=10)
 LOOKED_UP = 200
 OF_NO_SESSION = "gateway/side"
@@ -24,18 +24,18 @@ OF_NO_SESSION = "gateway/side"
 
 @dataclass(frozen=True)
 class Place:
-    """The conversation, and where the first message of the request follows."""
+    """A request's conversation, and the chain hash and seq its messages continue."""
 
     conversation_id: int
     source: str
     chain: bytes = START
     seq: int = 0
-    # It has messages that did not come through the gateway, and none that did.
+    # The conversation has messages, none of which came through the gateway.
     is_foreign: bool = False
 
 
 def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore, *, is_side: bool) -> Place:
-    """The place of a request, in a conversation that is opened if there is none."""
+    """Find where a request belongs; opens a conversation if there is none."""
     session = session_of(exchange.headers, request.body)
     if request.parent_response is not None:
         answered = _exchanges(store).filter(response_id=request.parent_response).order_by("-exchange_id").first()
@@ -59,7 +59,7 @@ def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore,
 
 
 def known_conversation(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
-    """The conversation of a request, if there is one; none is opened."""
+    """Return the id of a request's conversation, or None; opens none."""
     session = session_of(exchange.headers, request.body)
     if session is None:
         return _by_prefix(exchange, request, store)
@@ -68,7 +68,7 @@ def known_conversation(exchange: Exchange, request: ReadRequest, store: Conversa
 
 
 def _behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Place:
-    """The place behind the newest answer of a conversation."""
+    """Return the place behind the newest answer of a conversation."""
     answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)
     newest = answered.order_by("-exchange_id").first()
     if newest is None or newest.answer_chain is None or newest.answer_seq is None:
@@ -77,7 +77,7 @@ def _behind_newest(conversation_id: int, source: str, store: ConversationStore) 
 
 
 def _opened(session: Session, store: ConversationStore) -> int:
-    """The conversation of a session, below that of its parent."""
+    """Find or open a session's conversation, below its parent's; returns its id."""
     if session.parent is None or session.parent == session.name:
         return store.open_conversation(session_id=session.name).conversation_id
     existing = store.scope.narrow(Conversation.objects.filter(session_id=session.name))
@@ -91,7 +91,7 @@ def _opened(session: Session, store: ConversationStore) -> int:
 
 
 def _by_prefix(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
-    """The conversation in which most of this history is stored, if any."""
+    """Return the id of the conversation that has most of this history, or None."""
     links = list(links_of(message.digest for message in request.messages))
     # The newest exchange of the session ends near the end of this history.
     chains = list(dict.fromkeys(link.chain for link in links))[-LOOKED_UP:]

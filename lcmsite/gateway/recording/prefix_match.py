@@ -1,8 +1,8 @@
-"""Find what is new in a request, whose history is mostly stored already. Pure.
+"""Find the new messages of a request; most of its history is stored. Pure.
 
-The longest stored chain decides: what follows it is new, and where the stored history goes on in another way, the new
-is another branch. A host that has compacted by itself sends a shorter history with a summary at its head: that is a
-boundary, behind which the rest is appended.
+Messages behind the longest stored prefix are new; where the stored history continues otherwise, they begin another
+branch. A host that has compacted by itself sends a shorter history with a summary at its head: that is recorded as a
+boundary, and the rest is appended behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conversations.types import PartType, Role
 from lcmsite.gateway.surfaces import WireMessage
 from lcmsite.gateway.surfaces_digest import Link, digest_in
 
-# How summaries begin that hosts make of their own histories.
+# Opening words of the summaries that hosts make when they compact.
 _SUMMARIES = re.compile(
     r"\s*(?:This session is being continued from a previous conversation"
     r"|Another language model started to solve this problem and produced a summary"
@@ -31,27 +31,27 @@ class Stored:
     """What is stored of the conversation that a request belongs to."""
 
     head_seq: int
-    # The seqs of those keys of the request that are stored.
+    # By idempotency key: seqs of the request's stored messages; 0 if known to be stored, but not looked up.
     seqs: Mapping[str, int]
-    # The keys of the messages on the active path, oldest first; needed only where no chain matches.
+    # The keys of the messages on the active branch, oldest first; empty where matching does not need them.
     path: Sequence[str] = ()
-    # By chain, the seqs and texts of answers that were cut off behind it.
+    # By chain hash: seqs and texts of the incomplete answers that follow it.
     broken: Mapping[bytes, Sequence[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Where the new follows, and the places of what is new or altered."""
+    """The seq that new messages follow, and indexes of new and altered messages."""
 
     seq: int
     new: tuple[int, ...]
-    # Loose messages of the known part that came back in another form, such as cleared results.
+    # Known loose messages that came back in another form, such as cleared tool results.
     altered: tuple[int, ...] = ()
     is_boundary: bool = False
 
 
 def is_host_summary(message: WireMessage) -> bool:
-    """Whether a host has put this in the place of what came before."""
+    """Whether the message is a host's summary of the history before it."""
     if message.row.get("type") in _COMPACTED:
         return True
     parts = message.message.parts
@@ -62,7 +62,7 @@ def is_host_summary(message: WireMessage) -> bool:
 
 
 def last_known(messages: Sequence[WireMessage], links: Sequence[Link], seqs: Mapping[str, int]) -> int:
-    """The place of the last stored message that moves the chain, or -1."""
+    """Return the index of the last stored message that is not loose, or -1."""
     known = (
         place
         for place in range(len(links) - 1, -1, -1)
@@ -72,7 +72,7 @@ def last_known(messages: Sequence[WireMessage], links: Sequence[Link], seqs: Map
 
 
 def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Stored, *, base_seq: int = 0) -> Match:
-    """Match a request with what is stored; its first follows `base_seq`."""
+    """Match a request with the stored history; its first message follows `base_seq`."""
     last = last_known(messages, links, stored.seqs)
     seq = stored.seqs[links[last].key] if last >= 0 else base_seq
     known = set(range(last + 1))
@@ -100,7 +100,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Stored
 
 
 def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | None:
-    """The seq of the answer that was cut off and is this message, if one is."""
+    """Return the seq of a stored incomplete answer that this message is, or None."""
     if message.message.role is not Role.ASSISTANT:
         return None
     found = (seq for seq, cut in stored.broken.get(chain, ()) if is_begun_alike(message, cut))
@@ -108,9 +108,9 @@ def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | 
 
 
 def is_begun_alike(message: WireMessage, text: str) -> bool:
-    """Whether one is the beginning of the other.
+    """Whether one text is the beginning of the other, white space aside.
 
-    Agents keep as much of an answer as they got. An answer without text is like no other.
+    Agents keep as much of an answer as they got. An empty text matches nothing.
     """
     one, other = _bare(message), "".join(text.split())
     return bool(one and other) and (other.startswith(one) or one.startswith(other))
@@ -125,14 +125,17 @@ def _bare(message: WireMessage) -> str:
 def _behind_boundary(
     messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], path: Sequence[str]
 ) -> tuple[int, ...]:
-    """Leave out what the host has kept of the history, but for the newest."""
+    """Return those of `rest` that are new behind a boundary.
+
+    `rest` are indexes. Messages kept from before it are left out; all behind the last answer or summary are new.
+    """
     known = Counter(map(digest_in, path))
     answers = [place for place in rest if messages[place].message.role is Role.ASSISTANT]
     last_old = max([-1, *answers, *summaries])
     new = []
     for place in rest:
         digest = messages[place].digest.text
-        # A summary in the words of an earlier one is another, unless it is an answer of the vendor that comes back.
+        # A summary with the text of an earlier one is new all the same, unless it is a vendor's answer coming back.
         if place <= last_old and (place in answers or place not in summaries) and known[digest] > 0:
             known[digest] -= 1
         else:

@@ -1,7 +1,7 @@
-"""Store what agents send and vendors answer: every message once, on its branch.
+"""Store the messages of requests and answers, each once, on its branch.
 
-Each message has the hash of all that came before it as idempotency key, so a request that is recorded again, or in
-another form, stores nothing twice. Synchronous: it runs in threads, beside the forwarding.
+A message's idempotency key is a hash of it and all before it, so a request that is recorded again, or comes in another
+form, stores nothing twice. Synchronous: it runs in threads while requests are forwarded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lcmsite.models import GatewayExchange
 
 logger = structlog.get_logger(__name__)
 
-# The newest messages of a request are looked up first: those before them are stored where these are.
+# How many of a request's newest messages are looked up first: if one is stored, all before it are.
 LOOKED_UP_FIRST = 64
 MOST_OF_PATH = 5_000
 MOST_AT_ONCE = 200
@@ -44,7 +44,7 @@ STATEMENT_TIMEOUT = "5s"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A request as it was recorded, and where its answer follows."""
+    """A recorded request; its answer follows `seq` and continues `chain`."""
 
     conversation_id: int
     session: str
@@ -53,7 +53,7 @@ class Recorded:
     chain: bytes
     seq: int
     stored: int
-    # Of the request's messages, by their place in its list; those that are nothing but injected text have none.
+    # By index in the request's list; without `with_seqs`, the newest only. Messages of injected text alone have none.
     seqs: Mapping[int, int]
     request: ReadRequest
 
@@ -71,7 +71,7 @@ class Recorder:
         return cls(scope, Branches.from_settings(scope), ExchangeJournal(Journal.from_settings(scope)))
 
     def record_request(self, exchange: Exchange, *, with_seqs: bool = False) -> Recorded:
-        """Store what is new in a request; LcmError if that cannot be done now.
+        """Store a request's new messages. Raises LcmError or Django's database errors.
 
         `with_seqs` finds the seqs of all messages, not only of the newest.
         """
@@ -108,10 +108,9 @@ class Recorder:
         )
 
     def known_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
-        """The conversation of a request, and its messages' seqs by place.
+        """Find a request's conversation and its messages' seqs by index; stores nothing.
 
-        Nothing is stored by this. Messages that are not stored yet have the seqs that would follow. None if none of it
-        is stored.
+        Messages that are not stored yet get the seqs that they would get. Returns None if none is stored.
         """
         request = read_request(exchange.surface, parsed_body(exchange.body))
         conversation_id = known_conversation(exchange, request, self.branches.store)
@@ -129,7 +128,7 @@ class Recorder:
         return conversation_id, seqs | {message.place: conversation.next_seq + number for number, message in follow}
 
     def record_answer(self, exchange: Exchange, recorded: Recorded, outcome: Outcome) -> None:
-        """Store the answer to a recorded request, once; of an error only its name."""
+        """Store the answer to a recorded request, once; for errors, only the error name."""
         answer = outcome.answer
         with bounded_transaction():
             conversation = self.scope.conversation(recorded.conversation_id, locked=True)
@@ -164,7 +163,7 @@ class Recorder:
         *,
         first: int,
     ) -> tuple[int, int, dict[int, int]]:
-        """Append what is new; the seq that the answer follows, and those of all messages."""
+        """Append new messages. Returns the seq the answer follows, their count, all seqs."""
         stored = self._stored(conversation, messages, links, first=first)
         base = conversation.head_seq if place.is_foreign else place.seq
         found = match(messages, links, stored, base_seq=base)
@@ -193,7 +192,7 @@ class Recorder:
         *,
         first: int = LOOKED_UP_FIRST,
     ) -> Stored:
-        """What is stored of a request, of which the newest messages are looked up first."""
+        """Look up which messages are stored, beginning with the newest `first` ones."""
 
         def seqs_of(some: Sequence[Link]) -> dict[str, int]:
             rows = conversation.messages.filter(idempotency_key__in=[link.key for link in some])
@@ -219,7 +218,7 @@ class Recorder:
         return Stored(conversation.head_seq, seqs, path, broken)
 
     def _broken(self, conversation: Conversation, chains: set[bytes]) -> dict[bytes, list[tuple[int, str]]]:
-        """The answers behind these links that were cut off."""
+        """Return the incomplete answers that follow these chain hashes."""
         rows = GatewayExchange.objects.filter(
             workspace_id=conversation.workspace_id,
             conversation=conversation,
@@ -241,10 +240,7 @@ class Recorder:
         )
 
     def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
-        """Whether a later request of the conversation is recorded already.
-
-        It is so after an outage.
-        """
+        """Whether a later request was recorded before this one, as after an outage."""
         rows = GatewayExchange.objects.filter(workspace_id=conversation.workspace_id, conversation=conversation)
         return rows.filter(side="", received_at__gt=exchange.received_at).exists()
 
@@ -273,7 +269,7 @@ class Recorder:
         if not new:
             return chain, known.get(keys[-1])
         head = conversation.head_seq
-        # Something else was recorded before this answer, and the agent is there.
+        # The head has moved since the request: the agent continued elsewhere before this answer was recorded.
         has_gone_on = head != recorded.seq and (not answer.is_complete or self._is_late(conversation, exchange))
         if has_gone_on and not answer.is_complete:
             kept = self._kept_of(conversation, recorded.seq, messages[-1])
@@ -287,9 +283,9 @@ class Recorder:
         return chain, seq
 
     def _kept_of(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
-        """The seq of what the agent kept of an answer that was cut off.
+        """Return the seq at which an incomplete answer is stored already, or None.
 
-        It is there where the agent's next request was recorded first.
+        It is if the agent's next request, which has what the agent got of the answer, was recorded first.
         """
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()
@@ -299,7 +295,7 @@ class Recorder:
     def _append(
         self, conversation: Conversation, new: Sequence[tuple[int, WireMessage, str]]
     ) -> tuple[int | None, dict[int, int]]:
-        """Append messages; the last seq, and that of each by its place."""
+        """Append messages. Returns the last new seq, and new seqs by index."""
         seqs: dict[int, int] = {}
         last = None
         for start in range(0, len(new), MOST_AT_ONCE):
@@ -310,7 +306,7 @@ class Recorder:
                     result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=drafts)
             except Invalid:
                 if len(new) > 1:
-                    # One of them cannot be stored as it is.
+                    # One of them is refused: append them one by one.
                     for each in batch:
                         seq, found = self._append(conversation, [each])
                         last, seqs = seq or last, seqs | found
@@ -336,7 +332,7 @@ class Recorder:
 
 
 def parsed_body(body: bytes) -> Row:
-    """The JSON object of a request; Invalid if it is none."""
+    """Parse a request body. Raises Invalid if it is not a JSON object."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -347,7 +343,7 @@ def parsed_body(body: bytes) -> Row:
 
 
 def _marked(message: NewMessage) -> NewMessage:
-    """Mark what the host put between the words of people."""
+    """Mark the parts that the host injected as synthetic."""
     if not any(_is_injected(part) for part in message.parts):
         return message
     parts = tuple(replace(part, is_synthetic=True) if _is_injected(part) else part for part in message.parts)
@@ -360,7 +356,7 @@ def _is_injected(part: NewPart) -> bool:
 
 
 def _with_facts(message: NewMessage, answer: ReadAnswer, *, is_last: bool) -> NewMessage:
-    """Note what is known of an answer on its last message."""
+    """Add model, stop reason and tokens to an answer's last message, as metadata."""
     if not is_last:
         return message
     facts = {

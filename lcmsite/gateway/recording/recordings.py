@@ -1,7 +1,7 @@
-"""Record exchanges in order, later if need be, while they are forwarded.
+"""Record exchanges in order while they are forwarded, or later from a backlog.
 
-What the database does not take now goes into the backlog. Where it is away, so do all that follow until it answers;
-where it only takes too long over one exchange, those of the same session.
+An exchange that cannot be recorded now goes to the backlog. If the database is down, all others go there,
+too, until it answers; if only this one timed out, only later ones of its lane (a key's session) do.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 THREADS = 4
-# After so long, the recording of a request or an answer is given up, and the exchange is spooled.
+# Timeout of recording a request or an answer; the exchange then goes to the backlog.
 DATABASE_TIMEOUT_SECONDS = 6.0
-# While the database is down, one attempt is made after so long, then after twice as long.
+# While the database is down: seconds until the first retry, and between retries at most; each delay doubles.
 PAUSES = (0.25, 4.0)
-# Parsing holds the interpreter's lock, so recording starts when the answer begins, or after so long at the latest.
+# Parsing holds the interpreter's lock, so recording starts when the answer begins, or after this delay at the latest.
 HEAD_START_SECONDS = 0.03
 SECONDS_TO_FINISH = 8.0
 
@@ -52,17 +52,17 @@ class Pending:
     # Set when the client has the beginning of the answer, or waits for the recording.
     is_forwarded: asyncio.Event = field(default_factory=asyncio.Event)
     has_begun: bool = False
-    # Why it is not recorded yet, as the header says it.
+    # Why it is not recorded yet, for the header x-lcm-status.
     reason: str = ""
     # Whether no later attempt can record it either.
     is_unreadable: bool = False
-    # Whether its lane waits for it.
+    # Whether it holds its lane in the backlog.
     is_held: bool = False
     is_abandoned: bool = False
 
     @property
     def recorded(self) -> Recorded | None:
-        """The request as it was recorded, if it was already."""
+        """The recorded request; None before that, or if it failed."""
         return self.task.result() if self.task.done() and not self.task.cancelled() else None
 
 
@@ -75,18 +75,18 @@ class Recordings:
     lanes: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    # Exchanges whose answer has ended, until they are recorded or kept.
+    # Exchanges whose answer has ended, until they are recorded or in the backlog.
     ending: dict[asyncio.Task[None], tuple[Pending, Callable[[], Outcome]]] = field(default_factory=dict)
     replaying: asyncio.Task[None] | None = None
 
     @classmethod
     def in_directory(cls, directory: Path, *, most_bytes: int) -> Self:
-        """Recordings whose spool is below the data directory."""
+        """Create recordings with their spool below the data directory."""
         threads = ThreadPoolExecutor(THREADS, thread_name_prefix="record")
         return cls(Backlog(Spool.below(directory, most_bytes=most_bytes), threads))
 
     async def start(self) -> None:
-        """Begin to replay what is in the spool, and go on until `stop`."""
+        """Lock the spool, and replay it in the background until `stop`."""
         await self.backlog.open()
         self.wake.set()
         self.replaying = asyncio.create_task(self._replay())
@@ -105,9 +105,9 @@ class Recordings:
         self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, exchange: Exchange, *, is_awaited: bool = False) -> Pending:
-        """Start to record a request: at once if that `is_awaited`, else in a moment.
+        """Start to record a request, when its answer begins or shortly after.
 
-        An awaited one has the seqs of all its messages, and does not stay behind what its lane waits for.
+        With `is_awaited`, it starts at once, even if its lane has a backlog, and finds the seqs of all messages.
         """
         lane = exchange.lane
         lock = self.lanes.get(lane)
@@ -138,7 +138,7 @@ class Recordings:
         return pending
 
     def end(self, pending: Pending, ended: Callable[[], Outcome]) -> asyncio.Task[None]:
-        """Record what became of a request, or keep the exchange for later."""
+        """Record the outcome of a request, or add the exchange to the backlog."""
         pending.is_forwarded.set()
         task = self._spawn(self._end(pending, ended))
         self.ending[task] = (pending, ended)
@@ -146,15 +146,15 @@ class Recordings:
         return task
 
     def abandon(self, pending: Pending) -> None:
-        """Give up a request that is not forwarded."""
+        """Give up a request that will not be forwarded, and release its lane."""
         pending.is_abandoned = True
         if pending.is_held:
             self.backlog.release(pending.lane)
 
     async def _end(self, pending: Pending, ended: Callable[[], Outcome]) -> None:
-        # Before a request that comes after it, and has this answer in its history.
+        # The lane's next request has this answer in its history, so it waits for this lock.
         async with pending.lock:
-            # Answers are large at times.
+            # In a thread, as it parses the answer, which may be large.
             outcome = await asyncio.to_thread(ended)
             is_recorded = await self._is_recorded(pending, outcome)
         if is_recorded:
@@ -202,7 +202,7 @@ class Recordings:
                     exc_info=not known,
                 )
         if not pending.is_unreadable:
-            # Before those behind it in its lane are recorded.
+            # Now, before later exchanges of its lane are recorded.
             self._hold(pending)
         return None
 
@@ -218,7 +218,7 @@ class Recordings:
         return task
 
     async def _replay(self) -> None:
-        """Record what waits whenever there is some, and find when the database is back."""
+        """Replay the backlog whenever it has work, and detect that the database is back."""
         pause = PAUSES[0]
         due: float | None = None
         while True:
@@ -228,10 +228,10 @@ class Recordings:
             try:
                 due = await self.backlog.replay()
                 if self.is_down:
-                    # Before exchanges go to it again.
+                    # Check the database before exchanges are sent to it again.
                     await self.backlog.in_thread(_answers)
             except Exception as error:
-                # The database, or the disk: both may come back.
+                # The database or the disk is unavailable: try again after a pause.
                 logger.info("gateway_replay_waits", reason=type(error).__name__)
                 self.wake.set()
                 await asyncio.sleep(pause)
@@ -250,5 +250,5 @@ def _answers() -> None:
 
 
 def unavailable(reason: str) -> Unavailable:
-    """The refusal of a request that could not be recorded and must be."""
-    return Unavailable(f"LCM could not record this request ({reason}), and was to forward nothing unrecorded.")
+    """Build the error for a request that must be recorded and could not be."""
+    return Unavailable(f"LCM could not record this request ({reason}), and fail_closed forbids forwarding it.")

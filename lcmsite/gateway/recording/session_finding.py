@@ -1,6 +1,6 @@
-"""Find the session that a request belongs to, by what hosts send. Pure.
+"""Find the session that a request names in its headers or body. Pure.
 
-Without any of these, the messages themselves say it: the session in which their beginning is stored.
+For a request that names none, `locating.py` looks for the session whose stored messages it continues.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lcmsite.gateway.surfaces import Row
 OWN_HEADER = "x-lcm-session-id"
 _VENDOR_HEADER = re.compile(r"x-(?!lcm-|parent-)[a-z0-9-]+-session-id")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{8,200}")
-# Subagents have the session of the thread that began them, and a thread of their own.
+# The thread comes first: a subagent has its own, and the session of the thread that started it.
 _OF_CODEX = ("thread-id", "session-id", "session_id", "conversation_id")
 _OF_METADATA = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
-# What is kept of a request's headers: what is read here and by `side_requests.py`. By name, as vendors and proxies have
-# credentials in headers of any name.
+# The headers that are kept of a request: those read here and by `side_requests.py`. An allow-list, as vendors and
+# proxies put credentials in headers of any name.
 _HINTS = frozenset(
     (
         OWN_HEADER, "x-litellm-trace-id", "x-litellm-session-id", *_OF_CODEX, "x-session-id", "x-session-affinity",
@@ -34,23 +34,23 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Session:
-    """The name of a session, what named it, and whose subagent it is."""
+    """A session's name, what named it, and its parents if it is a subagent's."""
 
     name: str
     source: str
-    # Of the session that opened this one for a subagent.
+    # The name of the session that started this one for a subagent.
     parent: str | None = None
-    # Of that one, where it is of a subagent, too.
+    # The parent's own parent, if the parent is a subagent's, too.
     grandparent: str | None = None
 
 
 def hints_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that say something of the session."""
+    """Return the headers that identify a session, shortened."""
     return {name: value[:4000] for name, value in headers.items() if name in _HINTS or _VENDOR_HEADER.fullmatch(name)}
 
 
 def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
-    """The session that a request names; None for one that names none."""
+    """Return the session that a request names, or None."""
     found = next(_named(headers, body), None)
     if found is None:
         return None
@@ -69,13 +69,13 @@ def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
 
 
 def _named(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, str]]:
-    """What names the session, the surest first."""
+    """Yield candidates as (source, value), the most reliable first."""
     own = headers.get(OWN_HEADER, "").strip()
     if own and len(own) <= _LONGEST and own.isprintable():
         yield OWN_HEADER, own
     of_vendors = sorted(name for name in headers if _VENDOR_HEADER.fullmatch(name))
     names = ["x-litellm-trace-id", "x-litellm-session-id", *of_vendors]
-    # What embeds Codex has a user agent of its own.
+    # Programs that embed Codex send their own user agent.
     if "codex" in headers.get("user-agent", "").lower() or any(name.startswith("x-codex-") for name in headers):
         names += _OF_CODEX
     for name in (*names, "x-session-id", "x-session-affinity"):
@@ -104,7 +104,7 @@ def _in_body(body: Row) -> Iterator[tuple[str, str]]:
 
 
 def _session_in(user_id: Any) -> Any:
-    """The session in the user id of Claude Code: JSON, or a text that ends with it."""
+    """Return the session in Claude Code's user id: JSON, or a text that ends with it."""
     if not isinstance(user_id, str):
         return None
     if user_id.startswith("{"):

@@ -1,4 +1,4 @@
-"""Recognize requests of a host's own, outside of the conversation. Pure."""
+"""Recognize side requests: those a host makes for itself, as for titles. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lcmsite.gateway.surfaces_digest import without_injected
 
 
 class Side(StrEnum):
-    """What a host wanted beside the conversation."""
+    """The purpose of a side request."""
 
     PROBE = "probe"
     TITLE = "title"
@@ -28,8 +28,8 @@ _TITLES = re.compile(
     r"|summarize this (?:coding )?conversation in (?:under|less than)|new conversation topic",
     re.IGNORECASE,
 )
-# At the beginning of the newest message, without tools: hosts that give no instructions for it. People write the same
-# now and then; with the next request, which has it in its history, it is stored all the same.
+# At the beginning of the newest message, without tools: title prompts of hosts that send no instructions. A person's
+# message that matches by chance is stored with the next request, which has it in its history.
 _TITLE_PROMPTS = re.compile(
     r"\s*(?:### Task:\s*Generate a concise[^.\n]{0,40} title"
     r"|Please write a \d+-\d+ word title for|Provide a concise, 5-word-or-less title"
@@ -49,7 +49,7 @@ _MOST_LOOKED_AT = 4000
 
 
 def side_of(request: ReadRequest, task: Task, headers: Mapping[str, str]) -> Side | None:
-    """What a host wants beside the conversation; None for a turn of it."""
+    """Return a side request's purpose; None for a turn of the conversation."""
     if headers.get("x-lcm-side"):
         return Side.OTHER
     if task is Task.COMPACT or _kind_of_codex(headers) == "compact":
@@ -68,7 +68,7 @@ def side_of(request: ReadRequest, task: Task, headers: Mapping[str, str]) -> Sid
 
 
 def _is_for_a_title(request: ReadRequest) -> bool:
-    """Whether a request without history is instructed to find a title."""
+    """Whether a request without history has instructions to write a title."""
     has_history = any(each.message.role is Role.ASSISTANT for each in request.messages)
     words = " ".join(map(_text, request.instructions))
     return not has_history and _TITLES.search(words[:_MOST_LOOKED_AT]) is not None
@@ -85,7 +85,7 @@ def _kind_of_codex(headers: Mapping[str, str]) -> str:
 
 
 def _text(row: Row) -> str:
-    """The words of a block or of a message, without reminders."""
+    """Return the text of a block or message, without injected text."""
     given = row.get("text", row.get("content"))
     if isinstance(given, list):
         given = "\n".join(str(piece.get("text") or "") for piece in given if isinstance(piece, dict))

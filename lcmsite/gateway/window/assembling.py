@@ -13,15 +13,15 @@ from lcmsite.gateway.window.shortening import Parts, parts_of, shorten
 from lcmsite.gateway.window.summary_block import SeqRange, SummaryBlock, pointer_to, summary_block
 from lcmsite.gateway.window.types import Cut, Shortened, ShownSummary, WindowRequest
 
-# Of the window, what the answer gets: as much as the request says, within bounds.
+# The answer gets what the request allows, at most a fifth of the window; a tenth if the request sets no limit.
 _ANSWER_PART = 5
 _UNKNOWN_ANSWER_PART = 10
-# What marks and framing cost beside the block's own words.
+# The tokens of marks and framing around the text of a block.
 _FRAME_TOKENS = 72
 
 
 def limit_of(window: int, answer_tokens: int | None) -> int:
-    """The tokens of a window that a request may have."""
+    """Return how many tokens of a window the request may use."""
     if answer_tokens is None:
         return window - window // _UNKNOWN_ANSWER_PART
     return window - min(max(answer_tokens, 0), window // _ANSWER_PART)
@@ -33,7 +33,7 @@ class Assembling:
 
     conversation_id: int
     counter: RequestCounter
-    # Marks a text, so that it is not stored when it comes back.
+    # Marks a text as LCM's, so that it is not stored when it comes back.
     marked: Callable[[str], str] = field(repr=False)
 
     @cached_property
@@ -43,15 +43,15 @@ class Assembling:
         )
 
     def chosen(self, request: WindowRequest, *, limit: int) -> ChosenCut:
-        """The cut for a request that is over the limit."""
+        """Choose the cut for a request over the limit."""
         return choose_cut(request, limit=limit, shortened=self.results.shortened)
 
     def parts(self, request: WindowRequest, cut: Cut) -> Parts | None:
-        """What the cut makes of the request; None if it is of another history."""
+        """Divide the request by a cut; None if the cut is of another history."""
         return parts_of(request, cut, shortened=self.results.shortened, counter=self.counter)
 
     def block(self, parts: Parts, summaries: Sequence[ShownSummary], *, most_tokens: int) -> SummaryBlock | None:
-        """The block for what was left out; None if nothing was."""
+        """Build the block of summaries for what is left out; None if nothing is."""
         if not parts.seqs_left_out:
             return None
         return summary_block(
@@ -63,6 +63,6 @@ class Assembling:
         )
 
     def shorter(self, request: WindowRequest, parts: Parts, block: SummaryBlock | None) -> Shortened:
-        """The shorter request."""
+        """Build the shorter request of its parts and the block."""
         text = None if block is None else self.marked(block.text)
         return shorten(request, parts, block=text, counter=self.counter)

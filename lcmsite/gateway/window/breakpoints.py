@@ -1,4 +1,4 @@
-"""Keep cache breakpoints: at most four, one behind the summaries. Pure."""
+"""Count prompt cache breakpoints, and add one behind the summaries. Pure."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from lcmsite.gateway.window.types import Entry
 
-# More are refused by the vendor.
+# The vendor refuses more.
 MOST_BREAKPOINTS = 4
 _KEY = "cache_control"
 
 
 def breakpoints_in(value: Any) -> int:
-    """How many breakpoints stand in a value."""
+    """Count the breakpoints in a value."""
     return sum(1 for _ in _found_in(value))
 
 
 def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> Mapping[str, Any] | None:
-    """The breakpoint of the summaries; None if the client's own leave no room.
+    """Return a breakpoint for the summaries; None if the client's own use up all.
 
-    It lives as long as the longest of those behind it: a shorter one must not stand before a longer one.
+    Its TTL is the longest of those behind it: the vendor refuses a shorter one before a longer one.
     """
     own = [found for entry in entries for found in _found_in(entry.value)]
     if elsewhere + len(own) >= MOST_BREAKPOINTS:
@@ -29,7 +29,7 @@ def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> 
 
 
 def _found_in(value: Any) -> list[Mapping[str, Any]]:
-    """All breakpoints, in no order; a loop, as a client decides how deep a value is."""
+    """Return all breakpoints, unordered. A loop: clients decide how deep a value is."""
     found: list[Mapping[str, Any]] = []
     waiting = [value]
     while waiting:
@@ -37,7 +37,7 @@ def _found_in(value: Any) -> list[Mapping[str, Any]]:
         if isinstance(each, dict):
             if isinstance(each.get(_KEY), dict):
                 found.append(each[_KEY])
-            # What a tool is called with is no part of the request's own form.
+            # In a tool's input, `cache_control` is data and no breakpoint.
             waiting.extend(inner for key, inner in each.items() if key not in (_KEY, "input", "input_schema"))
         elif isinstance(each, list):
             waiting.extend(each)

@@ -1,7 +1,7 @@
 """Choose which entries of a request stay when it is over its window. Pure.
 
-A *start* is an entry before which a request may be cut: what a model wrote is never parted from its thoughts, a call
-never from its result. A cut goes far below the limit, so that it holds, and with it the prefix, for many requests.
+A *start* is an entry before which a request may be cut: a model's text is never separated from its thoughts, nor a call
+from its result. A cut goes far below the limit, so that it, and the cached prefix, can be reused by many requests.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from itertools import accumulate
 
 from lcmsite.gateway.window.types import Cut, Entry, Kind, WindowRequest
 
-# The opening, summaries: at most this part of what the head leaves.
+# The opening and the summaries get at most this part (1/n) each of what system and tools leave.
 _OPENING_PART = 4
 _SUMMARIES_PART = 4
 LEAST_SUMMARY_TOKENS = 320
-# A cut leaves this part of the room to what stays.
+# A cut's tail fills at most this part (1/n) of its room, unless the current turn needs more.
 _KEPT_PART = 2
-# A turn that begins within this part of what may stay begins it.
+# The tail begins with a whole turn, if it still fills this part (1/n) of that then.
 _WHOLE_TURN_PART = 2
 _LEAST_RESULT_TOKENS = 200
-# If nothing fits, all results in the kept entries together get this part of the limit.
+# If nothing fits, all results in the kept entries together get this part (1/n) of the limit.
 _RESULTS_PART = 16
 
-# An entry, with results of over so many tokens shortened.
+# Returns an entry with results of over so many tokens shortened.
 Shortener = Callable[[Entry, int], Entry]
 
 
@@ -39,10 +39,10 @@ class ChosenCut:
 
 
 def choose_cut(request: WindowRequest, *, limit: int, shortened: Shortener) -> ChosenCut:
-    """The cut for a request that is over the limit.
+    """Choose the cut for a request over the limit.
 
-    The turn under way stays whole if there is room for it. If not, its question stays and its newest steps; if the
-    newest step alone has no room, results of tools in what stays are shortened.
+    The current turn is kept whole if there is room for it. If not, its question and its newest steps are kept; if the
+    newest step alone has no room, the tool results in what is kept are shortened.
     """
     entries = request.entries
     system = sum(entry.tokens for entry in entries if entry.kind is Kind.SYSTEM)
@@ -66,13 +66,13 @@ def choose_cut(request: WindowRequest, *, limit: int, shortened: Shortener) -> C
 
 
 def opening_of(entries: Sequence[Entry]) -> range:
-    """The places of the entries before the first that a model wrote."""
+    """Return the indexes of the entries before the first that a model wrote."""
     first = next((place for place, entry in enumerate(entries) if entry.kind in (Kind.MODEL, Kind.RESULT)), None)
     return range(first or 0)
 
 
 def starts_of(entries: Sequence[Entry]) -> list[int]:
-    """The places before which a request may be cut, in order."""
+    """Return the indexes before which a request may be cut, in order."""
     open_until = _last_answers(entries)
     starts = []
     before: Entry | None = None
@@ -87,7 +87,7 @@ def starts_of(entries: Sequence[Entry]) -> list[int]:
 
 
 def _goes_on(before: Entry | None, entry: Entry) -> bool:
-    """Whether an entry goes with the one before: one answer, or one message."""
+    """Whether an entry and the one before are of one answer or one message."""
     if before is None:
         return False
     is_answer = before.kind is entry.kind is Kind.MODEL
@@ -95,7 +95,7 @@ def _goes_on(before: Entry | None, entry: Entry) -> bool:
 
 
 def _last_answers(entries: Sequence[Entry]) -> dict[int, int]:
-    """For each entry with calls, where the last of their answers is.
+    """Map each entry with calls to the index of the last of their results.
 
     Ids are not unique in a history: an answer belongs to the latest call of its id.
     """
@@ -114,7 +114,7 @@ def _tokens(entries: Iterable[Entry]) -> int:
 
 
 def _most_result_tokens(most: int) -> Iterator[int]:
-    """How long a result may be, in steps: the longest that fits is taken."""
+    """Yield limits for the tokens of a result, to be tried from the longest down."""
     size = most // 2
     while size > _LEAST_RESULT_TOKENS:
         yield size
@@ -123,12 +123,12 @@ def _most_result_tokens(most: int) -> Iterator[int]:
 
 
 class _Tail:
-    """What may stay behind the opening, and what it costs from each start."""
+    """The possible tails behind the opening, and the tokens of each."""
 
     def __init__(self, entries: Sequence[Entry], opening: range, *, nothing_left_out: bool) -> None:
         self.entries = entries
         self.opening = opening
-        # Where results are shortened, it may be enough to shorten them.
+        # Shortening results may be enough: then the tail can begin right behind the opening.
         first = opening.stop if nothing_left_out else opening.stop + 1
         possible = starts_of(entries)
         self.starts = [start for start in possible if start >= first]
@@ -139,7 +139,7 @@ class _Tail:
         self._behind = [0, *accumulate(costs)][::-1]
 
     def chosen(self, most: int) -> int | None:
-        """Where what stays begins; None if nothing fits."""
+        """Return the index at which the tail begins; None if nothing fits."""
         goal = most // _KEPT_PART
         near = [start for start in self.starts if self.needed(start) <= goal]
         turn = self.turns[-1] if self.turns else None
@@ -151,11 +151,11 @@ class _Tail:
         return next((start for start in self.starts[-1:] if self.needed(start) <= most), None)
 
     def needed(self, start: int) -> int:
-        """The tokens of all entries from here on, and of the question they belong to."""
+        """Return the tokens of all entries from here on, and of their question."""
         return self._behind[start] + _tokens(self.entries[place] for place in self.question_of(start))
 
     def question_of(self, start: int) -> range:
-        """The places of the question that a start in the middle of a turn belongs to."""
+        """Return the indexes of the question of a turn that is cut in the middle here."""
         if self.entries[start].kind is Kind.QUESTION:
             return range(0)
         earlier = bisect_left(self.turns, start)
@@ -167,7 +167,7 @@ class _Tail:
         return range(begin, end)
 
     def cut(self, start: int, most_result: int | None) -> Cut:
-        """The cut that begins here, by seqs."""
+        """Build the cut whose tail begins here."""
         pinned = [self.entries[place] for place in self.question_of(start)]
         opening = [self.entries[place].seq or 0 for place in self.opening]
         is_all = start <= self.opening.stop or start >= len(self.entries)

@@ -1,4 +1,4 @@
-"""Count what a part of a request costs: its strings, not the JSON around them."""
+"""Count the tokens of a part of a request: its strings, not the JSON around them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cachetools import LRUCache
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 
-# What a vendor takes for an image of usual size, whatever its file weighs.
+# What a vendor charges for an image of usual size, whatever the size of its file.
 IMAGE_TOKENS = 1_600
-# Bytes of a file in a request; anything shorter is counted as the text that it may be.
+# Inline data of this many characters or more counts as an image; anything shorter, as text.
 _SHORTEST_DATA = 256
-# The vendor counts what is hidden in these, which is less than their length.
+# Encrypted or encoded values: the vendor counts their content, which is shorter.
 _OPAQUE = frozenset({"signature", "encrypted_content"})
 _CHARACTERS_OF_OPAQUE = 6
 _CACHED = 20_000
@@ -24,17 +24,17 @@ _CACHED = 20_000
 
 @dataclass(frozen=True)
 class RequestCounter:
-    """Counts values of JSON; what was counted once is cached by its hash."""
+    """Counts the tokens of JSON values; counts are cached by hash."""
 
     estimator: TokenEstimator = field(default_factory=TokenEstimator.from_settings)
 
     def tokens(self, value: Any) -> int:
-        """What a value of the head costs."""
+        """Return the tokens of a value that is no entry, such as the tools."""
         texts, extra = _texts_in(value)
         return extra + self._counted("\n".join(texts))
 
     def entry_tokens(self, value: Any) -> int:
-        """What a message or an item costs, with its framing."""
+        """Return the tokens of a message or an item, with its framing."""
         return self.tokens(value) + MESSAGE_OVERHEAD_TOKENS
 
     def _counted(self, text: str) -> int:
@@ -53,7 +53,7 @@ _counts: LRUCache[tuple[str, bytes], int] = LRUCache(_CACHED)
 
 
 def _texts_in(value: Any) -> tuple[list[str], int]:
-    """The strings in a value, and the tokens of what is no text."""
+    """Return the strings in a value, and the tokens of images and encoded values."""
     texts: list[str] = []
     extra = 0
     for key, leaf in _leaves(value):
@@ -67,7 +67,7 @@ def _texts_in(value: Any) -> tuple[list[str], int]:
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, str]]:
-    """Every key and string in a value; a loop, as a client decides how deep it is."""
+    """Yield every key and string in a value. A loop: clients decide how deep it is."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         key, each = waiting.pop()

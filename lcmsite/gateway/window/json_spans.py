@@ -1,4 +1,4 @@
-"""Find the places of values in a JSON text, to change it there alone. Pure."""
+"""Locate values in a JSON text, to replace parts of it in place. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Span(NamedTuple):
 
 
 def members(text: str) -> dict[str, Span]:
-    """The members of the object that the text is; ValueError if it is none.
+    """Locate the members of a JSON object. Raises ValueError if the text is none.
 
-    A key that comes twice is refused: readers differ in which of the two they take.
+    A duplicate key is refused: parsers differ in which of the two they take.
     """
     place = _after(text, 0, "{")
     found: dict[str, Span] = {}
@@ -40,7 +40,7 @@ def members(text: str) -> dict[str, Span]:
 
 
 def elements(text: str, array: Span) -> list[Span]:
-    """The elements of an array in the text."""
+    """Locate the elements of an array in the text."""
     place = _after(text, array.start, "[")
     found: list[Span] = []
     while text[place] != "]":
@@ -66,7 +66,7 @@ def _skip(text: str, place: int) -> int:
 
 
 def _after(text: str, place: int, sign: str) -> int:
-    """The place of the next value behind this sign."""
+    """Return the place of the next value behind this sign. Raises ValueError."""
     place = _skip(text, place)
     if text[place : place + 1] != sign:
         raise ValueError(f"There is no {sign} at character {place}.")

@@ -1,4 +1,4 @@
-"""Read a request into entries, or say why it goes through as it came. Pure."""
+"""Parse a request into entries, or say why it is forwarded unchanged. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import Span, elements, members
 from lcmsite.gateway.window.types import Entry, Kind, Untouched, WindowRequest
 
-# What a model reads of a request beside its entries.
+# The members of a request that a model reads beside the entries.
 _HEAD = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
-# With one of these, the request continues what the vendor keeps.
+# With one of these, the request continues a conversation that the vendor stores.
 _DELTA = ("previous_response_id", "conversation")
 _MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -29,7 +29,7 @@ class _Classified(NamedTuple):
 def read_request(
     surface: Surface, body: bytes, *, counter: RequestCounter, seqs: Sequence[int | None] = ()
 ) -> WindowRequest | Untouched:
-    """Read a request; `seqs` are those of its entries, as far as stored."""
+    """Parse a request, or return why it stays untouched; `seqs` are of its entries."""
     try:
         text = body.decode()
         found = members(text)
@@ -68,7 +68,7 @@ def read_request(
 
 
 def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
-    """The seq of each entry; one not stored by itself has that before it."""
+    """Return the seq of each entry; one not stored by itself gets that before it."""
     given = [*seqs[:length], *[None] * (length - len(seqs))]
     stored = max((place for place, seq in enumerate(given) if seq is not None), default=-1)
     for place in range(1, stored):
@@ -78,7 +78,7 @@ def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
 
 
 def made_entry(surface: Surface, value: Any, seq: int | None, counter: RequestCounter) -> Entry:
-    """The entry of a message or item that the client has not sent."""
+    """Build the entry of a message or item that the gateway adds."""
     text = json.dumps(value)
     entry = _entry(surface, text, Span(0, len(text), value), seq, counter)
     return replace(entry, looked_up=entry.answers)
@@ -91,7 +91,7 @@ def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: Re
 
 
 def _of_messages(message: Mapping[str, Any]) -> _Classified:
-    """A message of Anthropic's Messages."""
+    """Classify a message of the Messages API."""
     blocks = list(objects_in(message.get("content")))
     calls = tuple(str(block["id"]) for block in blocks if _is(block, "tool_use") and "id" in block)
     answers = tuple(
@@ -107,7 +107,7 @@ def _of_messages(message: Mapping[str, Any]) -> _Classified:
 
 
 def _of_chat(message: Mapping[str, Any]) -> _Classified:
-    """A message of Chat Completions."""
+    """Classify a message of Chat Completions."""
     match message.get("role"):
         case "assistant":
             calls = tuple(str(call["id"]) for call in objects_in(message.get("tool_calls")) if "id" in call)
@@ -122,7 +122,7 @@ def _of_chat(message: Mapping[str, Any]) -> _Classified:
 
 
 def _of_responses(item: Mapping[str, Any]) -> _Classified:
-    """An item of Responses."""
+    """Classify an item of Responses."""
     kind = item.get("type") or "message"
     call_id = item.get("call_id") or item.get("id")
     ids = (call_id,) if isinstance(call_id, str) else ()
@@ -144,7 +144,7 @@ _CLASSIFIERS: Mapping[Surface, Callable[[Mapping[str, Any]], _Classified]] = {
 
 
 def _is(block: Mapping[str, Any], ending: str) -> bool:
-    """Whether a block is of this type, or of the vendor's own tools that end like it."""
+    """Whether a block has this type, or one of a vendor's tools (`mcp_tool_use`)."""
     return str(block.get("type")).endswith(ending)
 
 
@@ -153,13 +153,13 @@ def _is_reference(item: Mapping[str, Any]) -> bool:
 
 
 def _has_compacted(value: Mapping[str, Any]) -> bool:
-    """Whether the history has a compaction of the vendor or the client."""
+    """Whether a row is or has a compaction by the vendor or the client."""
     kinds = [value.get("type"), *(block.get("type") for block in objects_in(value.get("content")))]
     return any(str(kind).startswith("compaction") for kind in kinds if kind is not None)
 
 
 def _compacts(found: Mapping[str, Span]) -> bool:
-    """Whether the request has the vendor compact; clearing old results is none."""
+    """Whether the request makes the vendor compact; clearing old results is allowed."""
     if "compaction" in found and found["compaction"].value is not None:
         return True
     management = found["context_management"].value if "context_management" in found else None

@@ -1,4 +1,4 @@
-"""Shorten what tools returned where nothing else makes a request fit. Pure."""
+"""Shorten tool results, where nothing else makes a request fit. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _BEGINNING, _END = 0.6, 0.2
 _NOTE_TOKENS = 128
 # The keys under which results hold text, on all surfaces.
 _TEXTS = frozenset({"content", "output", "text"})
-# The keys under which results name their call, and what is said in place of a pointer if no message has the result.
+# The keys under which results name their call, and the hint for a result that no stored message has.
 _CALL_IDS = ("tool_use_id", "tool_call_id", "call_id")
 _AGAIN = "Call the tool again for all of it."
 
 
 @dataclass(frozen=True)
 class ResultShortener:
-    """Leaves the middle out of long results, and says where all of it is."""
+    """Replaces the middle of long results by a note on how to read all of it."""
 
     counter: RequestCounter
-    # The words that say how to read a message, by its seq.
+    # Returns the hint on how to read the message at a seq.
     pointer: Callable[[int], str]
 
     def shortened(self, entry: Entry, most: int) -> Entry:
-        """The entry with texts over so many tokens shortened, if there are any."""
+        """Return the entry with result texts of over `most` tokens shortened."""
         if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
             return entry
         value = self._object(entry.value, most, self.pointer(entry.seq), entry.looked_up)
@@ -61,7 +61,7 @@ class ResultShortener:
             begin, end = text[: int(len(text) * room * _BEGINNING)], text[len(text) - int(len(text) * room * _END) :]
             note = f"[LCM left out {len(text) - len(begin) - len(end)} of {len(text)} characters. {pointer}]"
             short = f"{begin}\n{note}\n{end}" if begin else note
-            # The ends may be denser than the whole.
+            # The two ends may have more tokens per character than the whole.
             if not begin or self.counter.tokens(short) <= most:
                 return short if len(short) < len(text) else text
             room /= 2

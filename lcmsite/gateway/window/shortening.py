@@ -1,4 +1,4 @@
-"""Write the shorter request: the client's bytes around one block. Pure."""
+"""Build the shorter request: kept entries, and one block of summaries. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lcmsite.gateway.window.types import Cut, Entry, Kind, Shortened, WindowRequ
 
 @dataclass(frozen=True)
 class Parts:
-    """What becomes of the entries of a request by a cut."""
+    """The entries of a request, divided by a cut."""
 
-    # All before the tail, as it came.
+    # All entries before the tail, kept or not.
     before: tuple[Entry, ...]
     opening: tuple[Entry, ...]
     system: tuple[Entry, ...]
@@ -35,7 +35,7 @@ class Parts:
 
 
 def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter: RequestCounter) -> Parts | None:
-    """What the cut keeps and leaves out; None if it is of another history."""
+    """Divide a request by a cut; None if the cut is of another history."""
     entries = request.entries
     start = _start_of(entries, cut)
     if start is None:
@@ -70,7 +70,7 @@ def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter:
 
 
 def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter: RequestCounter) -> Shortened:
-    """The request with only these parts, and the block in place of the rest."""
+    """Build the request of the kept parts, with the block in place of the rest."""
     kept = [*parts.opening, *parts.system, *parts.pinned, *parts.tail]
     written: list[Entry] = []
     if block is not None and parts.left_out:
@@ -93,9 +93,10 @@ def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter:
 
 
 def _ordered(surface: Surface, parts: Parts, written: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
-    """The entries in order; the client's own if nothing was left out.
+    """Return the entries in the order to send; the client's if none is left out.
 
-    Messages takes a system message only behind a user's, before an assistant's or nothing, and no two in a row.
+    The Messages API accepts a system message only after a user's and before an assistant's or the end, never
+    two in a row.
     """
     if not parts.left_out:
         return [*parts.before, *parts.tail]
@@ -109,7 +110,7 @@ def _ordered(surface: Surface, parts: Parts, written: Sequence[Entry], counter: 
 
 
 def _as_one(system: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
-    """Messages of the system as one, with the blocks of all."""
+    """Merge system messages into one, with the blocks of all."""
     if len(system) < 2:
         return list(system)
     value = {**system[0].value, "content": [block for entry in system for block in _blocks(entry.value["content"])]}
@@ -121,7 +122,7 @@ def _blocks(content: Any) -> list[Any]:
 
 
 def _start_of(entries: Sequence[Entry], cut: Cut) -> int | None:
-    """The place of the first entry behind what was left out."""
+    """Return the index at which the tail begins; None if the cut does not apply."""
     behind_opening = opening_of(entries).stop if cut.opening_seq else 0
     if cut.first_seq is None:
         return behind_opening

@@ -1,7 +1,7 @@
-"""Keep cuts as boundaries, and read LCM's summaries, for assemble mode.
+"""Store cuts as boundaries, and read summaries, for assemble mode.
 
-The gateway is a host that compacts: each cut is a boundary under a name of its own, and `verify_coverage` can be
-called for it as for any other host's.
+Here the gateway is a host that compacts: each cut is a boundary with a name of its own, which `verify_coverage` checks
+like that of any other host.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from retrieval.assembly.context_slots import withheld_ids
 
 logger = structlog.get_logger(__name__)
 
-# An agent waits so long for summaries; what is not there by then comes with a later request.
+# How long a request waits for new summaries; later ones come with a later request.
 COMPACTION_SECONDS = 5.0
 _BUSY_SECONDS = 0.1
-# How many cuts back a request may lie, as after a rewind.
+# How many of the newest cuts are tried; after a rewind, an older one may apply.
 _MOST_KEPT = 20
 _KEY = "gateway_window"
-# The newest lookups are put back; those before them are left out by then.
+# Only the newest lookups are put back: answers with older ones have been left out.
 _MOST_LOOKUPS = 200
 
 
@@ -49,7 +49,7 @@ class StoredMemory:
     engine: CompactionEngine
 
     def kept(self, window: int) -> Iterator[KeptCut]:
-        """The cuts made for this window, the newest first."""
+        """Yield the cuts made for this window, the newest first."""
         with bounded_transaction():
             recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
         found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
@@ -60,14 +60,14 @@ class StoredMemory:
         )
 
     def looked_up(self) -> LookedUp:
-        """What the gateway looked up for the model, by the agent's answer's seq."""
+        """Return the newest lookups, by the seq of the answer that the agent got."""
         newest = self.conversation.journal_entries.filter(subpath=LOOKUPS, entry__isnull=False).order_by("-position")
         with bounded_transaction():
             rows = list(newest.values_list("uuid", "entry")[:_MOST_LOOKUPS])
         return {int(str(seq)): json.loads(str(entry)) for seq, entry in rows}
 
     def keep(self, kept: KeptCut) -> None:
-        """Record a cut as a boundary; one that another request has just recorded holds."""
+        """Record a cut as a boundary, unless another request has just recorded it."""
         values = {**asdict(kept.cut), "window": kept.window, "summary_tokens": kept.summary_tokens}
         values |= {"summary_ids": list(kept.summary_ids), "pinned_seqs": list(kept.cut.pinned_seqs)}
         try:
@@ -82,14 +82,14 @@ class StoredMemory:
             logger.info("gateway_cut_recorded_before", conversation_id=self.conversation.pk)
 
     def active(self) -> list[ShownSummary]:
-        """The summaries in the active context, in order."""
+        """Return the summaries in the active context, in order."""
         items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
         with bounded_transaction():
             summary_ids = list(items.values_list("summary_id", flat=True))
         return self.summaries(summary_ids)
 
     def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
-        """These summaries, without those that are quarantined."""
+        """Read these summaries, without quarantined ones."""
         with bounded_transaction():
             withheld = withheld_ids(self.conversation)
             found = read_summaries(summary_ids)
@@ -100,7 +100,7 @@ class StoredMemory:
         ]
 
     def compact(self) -> None:
-        """Compact, and wait for it for a bounded time; it goes on beyond that."""
+        """Compact in a thread, and wait for it no longer than COMPACTION_SECONDS."""
         work = threading.Thread(
             target=without_connections, args=(self._compact,), name="gateway-compaction", daemon=True
         )

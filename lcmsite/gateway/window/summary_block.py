@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.types import ShownSummary
 
-# Ranges and ids that are named one by one.
+# At most so many ranges without a summary, and ids of summaries without room, are listed.
 _MOST_NAMED = 8
 _MOST_HIDDEN = 3
 
 
 class SeqRange(NamedTuple):
-    """A range of messages, both ends in it."""
+    """A range of seqs, both ends included."""
 
     first: int
     last: int
@@ -24,7 +24,7 @@ class SeqRange(NamedTuple):
 
 @dataclass(frozen=True)
 class SummaryBlock:
-    """The block, the summaries it speaks of, how many it shows, and what none covers."""
+    """The text of the block, its summaries, how many it shows, and what none covers."""
 
     text: str = field(repr=False)
     summary_ids: tuple[str, ...]
@@ -40,9 +40,9 @@ def summary_block(
     most_tokens: int,
     count: Callable[[str], int],
 ) -> SummaryBlock:
-    """The block for the messages at these seqs, within so many tokens.
+    """Build the block for the messages at these seqs, within `most_tokens`.
 
-    The newest summaries are shown; what has no room for its text, or no summary yet, is named with its range.
+    The newest summaries that fit are shown; ranges without a summary, or without room for it, are only named.
     """
     left_out = SeqRange(seqs[0], seqs[-1])
     near = [each for each in summaries if each.first_seq <= left_out.last and each.last_seq >= left_out.first]
@@ -54,12 +54,12 @@ def summary_block(
         text = _text(conversation_id, left_out, len(seqs), shown, hidden, named)
         if count(text) <= most_tokens or not (shown or named):
             return SummaryBlock(text, tuple(each.summary_id for each in near), len(shown), uncovered)
-        # What was left out is named in any case, as a whole.
+        # Even over the limit, the first line names the whole range that was left out.
         shown, named = (shown[1:], named) if shown else ([], named[1:])
 
 
 def uncovered_ranges(seqs: Sequence[int], summaries: Sequence[ShownSummary]) -> tuple[SeqRange, ...]:
-    """The ranges of these seqs, in order, that no summary covers."""
+    """Return the ranges of these seqs, in order, that no summary covers."""
     ranges: list[SeqRange] = []
     waiting = sorted(summaries, key=lambda each: each.first_seq, reverse=True)
     reach = 0
@@ -78,13 +78,13 @@ def uncovered_ranges(seqs: Sequence[int], summaries: Sequence[ShownSummary]) -> 
 
 
 def pointer_to(conversation_id: int, place: SeqRange) -> str:
-    """How a model reads a range of messages."""
+    """Return the hint on how a model reads a range of messages."""
     arguments = {"conversation_id": conversation_id, "from_seq": place.first, "to_seq": place.last}
     return f"lcm_expand_range {json.dumps(arguments)} gives the messages."
 
 
 def block_entry(surface: Surface, text: str, breakpoint_: Any = None) -> dict[str, Any]:
-    """The block as a user's message of the surface."""
+    """Build the user message that holds the block."""
     match surface:
         case Surface.MESSAGES:
             block = {"type": "text", "text": text} | ({"cache_control": breakpoint_} if breakpoint_ else {})

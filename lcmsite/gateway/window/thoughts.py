@@ -1,7 +1,7 @@
-"""Leave out thoughts that a vendor would refuse behind a cut. Pure.
+"""Leave out thinking blocks that a vendor would refuse after a cut. Pure.
 
-A signed thought of Anthropic's models is valid only behind the very words that it was written behind: what the model
-thought before the cut goes, whole, and what it thinks behind the cut stays as it is.
+A signed thought of Anthropic's models is valid only behind the exact history that it was written behind: those from
+before the cut are left out, later ones stay.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def without_thoughts(entries: Sequence[Entry], *, through: int, counter: RequestCounter) -> tuple[Entry, ...]:
-    """The entries, those of the model up to a seq without its thoughts.
+    """Return the entries; those of the model up to seq `through` lose their thoughts.
 
-    One that is nothing else is left out.
+    An entry that is nothing but thoughts is left out.
     """
     kept: list[Entry] = []
     for entry in entries:

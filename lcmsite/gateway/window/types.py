@@ -1,4 +1,4 @@
-"""The records of assemble mode: a request in entries, a cut, and what was done."""
+"""Records of assemble mode: a request's entries, cuts, and shortened requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lcmsite.gateway.surfaces import Surface
 
 
 class Kind(StrEnum):
-    """What an entry of a request is, as far as a cut needs to know it."""
+    """What an entry of a request is, as far as it matters for cutting."""
 
     SYSTEM = "system"
     QUESTION = "question"
@@ -20,15 +20,15 @@ class Kind(StrEnum):
 
 
 class Untouched(StrEnum):
-    """Why a request goes through as it came."""
+    """Why a request is forwarded unchanged."""
 
     FITS = "fits"
-    # Parts of the conversation are with the vendor only: nothing here may be moved.
+    # Part of the history is stored by the vendor, and not in the request.
     DELTA = "delta"
-    # The vendor or the client compacts; two would work against each other.
+    # The vendor or the client compacts already; doing both would conflict.
     VENDOR_COMPACTION = "vendor_compaction"
     UNREADABLE = "unreadable"
-    # Not stored, so nothing that was left out could be found again.
+    # Some entries are not stored, so the model could not look them up.
     NOT_STORED = "not_stored"
 
 
@@ -43,7 +43,7 @@ class Entry:
     # The ids of the tool calls that it makes, and of those that it answers.
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
-    # Of the answered calls, those of LCM's tools: no message has what these gave.
+    # The answered calls that are of LCM's tools: no stored message has their results.
     looked_up: tuple[str, ...] = ()
     # The seq of the last message that it was stored as.
     seq: int | None = None
@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class WindowRequest:
-    """A request that may be shortened."""
+    """A parsed request that may be shortened."""
 
     surface: Surface
     body: str = field(repr=False)
@@ -59,13 +59,13 @@ class WindowRequest:
     start: int
     end: int
     entries: tuple[Entry, ...]
-    # What all but the entries costs: system, tools, schema of the answer.
+    # The tokens of all but the entries: system, tools, schema of the answer.
     head_tokens: int
-    # How many cache breakpoints stand outside of the entries.
+    # How many cache breakpoints are outside of the entries.
     breakpoints: int = 0
-    # How much of the window the answer may need, as far as the request says.
+    # The most tokens that the answer may have, if the request sets a limit.
     answer_tokens: int | None = None
-    # Whether the model must get its thoughts back whatever happened before them.
+    # Whether the vendor demands all earlier thoughts, even if the history before them changed.
     needs_thoughts: bool = False
 
     @property
@@ -75,11 +75,11 @@ class WindowRequest:
 
 @dataclass(frozen=True)
 class Cut:
-    """Which entries of a request stay, by seqs: it holds for later ones, too.
+    """Which entries of a request are kept, by seq; later requests reuse it.
 
-    Entries up to `opening_seq` stay; then come those from `first_seq` on, before them the question that they belong to.
-    Without `first_seq`, nothing is left out. What was there when the cut was made ends at `newest_seq`: there, results
-    of tools over `most_result_tokens` are shortened, and the model's thoughts are from before the cut.
+    Kept are the entries up to `opening_seq`, those from `first_seq` on, and between them `pinned_seqs`: the question of
+    a turn that is cut in the middle. Without `first_seq`, all are kept. `newest_seq` was the newest when the cut was
+    made: up to there, tool results over `most_result_tokens` are shortened, and signed thoughts are left out.
     """
 
     opening_seq: int = 0
@@ -101,13 +101,13 @@ class ShownSummary:
 
 @dataclass(frozen=True)
 class KeptCut:
-    """A cut as it is kept for the next requests, with the summaries behind it."""
+    """A stored cut, for later requests, with the summaries that it shows."""
 
     cut: Cut
     window: int
     summary_ids: tuple[str, ...] = ()
     summary_tokens: int = 0
-    # The newest message that it leaves out.
+    # The seq of the newest message that it leaves out.
     last_seq: int = 0
 
 
@@ -124,18 +124,18 @@ class Shortened:
 
 @dataclass(frozen=True)
 class Assembled:
-    """What became of a request: `shorter`, or why it goes through as it came."""
+    """The result for a request: `shorter`, or the reason why it is `untouched`."""
 
     window: int
     tokens_in: int = 0
     untouched: Untouched | None = None
     shorter: Shortened | None = None
     summary_ids: tuple[str, ...] = ()
-    # Whether it is over the window all the same, as what must stay is.
+    # Whether it still exceeds the window, because what must be kept does.
     is_over: bool = False
-    # Whether the cut is a new one, so that the prefix has changed.
+    # Whether the cut is new, so that the prefix of the request changes.
     is_new_cut: bool = False
-    # The tokens that were kept free for lookups of the model; 0 where it has not got LCM's tools.
+    # The tokens reserved for lookups; 0 if LCM's tools are not offered.
     lookup_room: int = 0
 
     @property

@@ -1,7 +1,7 @@
-"""Put back what the gateway looked up for the model. Pure.
+"""Put the gateway's lookups back into the history of a request. Pure.
 
-The agent has one answer where the model gave several with calls of LCM's tools between them. The vendor gets these
-again, so that a signed thought is where it was written, and the prefix is the same.
+The agent has one answer where the model gave several, with calls of LCM's tools between them. The vendor gets the
+original ones again, so that signed thoughts stay valid and the prefix stays the same.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import made_entry
 from lcmsite.gateway.window.types import Entry, Kind, WindowRequest
 
-# What was looked up for the answer at a seq: its rows, and how many of these the agent has.
+# By seq of the agent's answer: the model's own rows, and how many entries the agent has in their place.
 LookedUp = Mapping[int, Mapping[str, Any]]
 
 
 def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCounter) -> WindowRequest:
-    """The request with the model's own answers in place of the agent's."""
+    """Replace merged answers in a request by the model's own, with their lookups."""
     if not looked_up:
         return request
     found: list[Entry] = []
@@ -49,13 +49,13 @@ def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCou
 
 
 def _reaches_back(entries: Sequence[Entry], visible: int) -> bool:
-    """Whether the last entries, so many, have one that is not of the last answer."""
+    """Whether one of the last `visible` entries is not of the last answer."""
     shown = entries[-visible:]
     if any(entry.kind is not Kind.MODEL for entry in shown):
         return True
     oldest = (shown[-1].seq or 0) - visible + 1
     seqs = [None, *(entry.seq for entry in entries)][-visible - 1 :]
-    # One that is not stored by itself has the seq before it.
+    # An entry that is not stored by itself has the seq of the one before it.
     return any(seq != before and (seq or 0) < oldest for before, seq in pairwise(seqs))
 
 
@@ -64,7 +64,7 @@ def _takes_results(below: Sequence[Entry]) -> bool:
 
 
 def _with_results(entry: Entry, results: Sequence[Any], counter: RequestCounter) -> Entry:
-    """The results of the agent's own calls, with those of LCM's before them."""
+    """Put the results of LCM's tools before those of the agent's own calls."""
     value = {**entry.value, "content": [*results, *entry.value["content"]]}
     ids = tuple(str(each["tool_use_id"]) for each in results)
     tokens = counter.entry_tokens(value)

@@ -1,6 +1,6 @@
-"""Make requests fit their window, the same way until it is full again.
+"""Shorten requests to fit their window, by the same cut for as long as it fits.
 
-What LCM keeps is behind a protocol: the decisions are here, the database is in `stored_memory.py`.
+The decisions are here; stored data is behind the protocol `WindowMemory`, implemented in `stored_memory.py`.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from lcmsite.gateway.window.unfolding import LookedUp, unfolded
 
 
 class WindowMemory(Protocol):
-    """What is kept of a conversation beside its messages."""
+    """What is stored of a conversation: cuts, summaries, lookups."""
 
     def kept(self, window: int) -> Iterable[KeptCut]:
         """The cuts made for this window, the newest first."""
 
     def keep(self, kept: KeptCut) -> None:
-        """Keep a cut for the next requests."""
+        """Store a cut for later requests."""
 
     def active(self) -> Sequence[ShownSummary]:
         """The summaries in the active context, in order."""
 
     def summaries(self, summary_ids: Sequence[str]) -> Sequence[ShownSummary]:
-        """These summaries, without those that no model may see."""
+        """These summaries, without quarantined ones."""
 
     def compact(self) -> None:
-        """Have summaries made, and wait for them no longer than an agent would."""
+        """Compact the conversation; returns after a bounded time in any case."""
 
     def looked_up(self) -> LookedUp:
-        """What the gateway looked up for the model, by the agent's answer's seq."""
+        """Return the newest lookups, by the seq of the answer that the agent got."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class WindowAssembler:
         kept_free: int = 0,
         offered: bytes | None = None,
     ) -> Assembled:
-        """Shorten a request of which `seqs` are the entries' places in the conversation.
+        """Shorten a request that exceeds its window; `seqs` are those of its entries.
 
-        A trial keeps nothing and compacts nothing. `offered` is the request with LCM's tools, to be shortened in place
-        of it: what the model has looked up before is put back, and so many tokens are `kept_free` for more of it.
+        A trial stores nothing and compacts nothing. `offered` is the request with LCM's tools, to be shortened in place
+        of `body`: earlier lookups of the model are put back, and `kept_free` tokens are reserved for new ones.
         """
         counter = self.assembling.counter
         came = read_request(surface, body, counter=counter, seqs=seqs)
@@ -88,7 +88,7 @@ class WindowAssembler:
         return replace(shortened, tokens_in=came.tokens)
 
     def _shortened(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
-        """The request by the newest cut that fits, or by a new one."""
+        """Shorten the request by the newest stored cut that fits, or by a new one."""
         for kept in self.memory.kept(window):
             again = self._again(request, kept, limit=limit, is_trial=is_trial)
             if again is not None:
@@ -96,21 +96,21 @@ class WindowAssembler:
         return self._anew(request, window=window, limit=limit, is_trial=is_trial)
 
     def _again(self, request: WindowRequest, kept: KeptCut, *, limit: int, is_trial: bool) -> Assembled | None:
-        """The request by a cut that was made before; None if it does not fit this one."""
+        """Shorten the request by a stored cut; None if it does not apply or suffice."""
         parts = self.assembling.parts(request, kept.cut)
         if parts is None:
             return None
         block = self._block(parts, self.memory.summaries(kept.summary_ids), kept.summary_tokens)
         if block is not None and block.uncovered:
             newer = self._block(parts, self.memory.active(), kept.summary_tokens)
-            # A compaction that came too late for the cut has been through since.
+            # A compaction that ended too late for the cut has added summaries since.
             if newer is not None and _uncovered(newer) < _uncovered(block):
                 renewed = replace(kept, cut=_as_of_now(kept.cut, request), summary_ids=newer.summary_ids)
                 return self._done(request, newer, renewed, limit=limit, is_kept=is_trial, is_new=True)
         return self._done(request, block, kept, limit=limit, is_kept=True, is_new=False)
 
     def _anew(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
-        """The request by a new cut."""
+        """Shorten the request by a new cut; compact first if summaries are missing."""
         chosen = self.assembling.chosen(request, limit=limit)
         parts = self.assembling.parts(request, chosen.cut)
         assert parts is not None
@@ -141,7 +141,7 @@ class WindowAssembler:
         is_kept: bool,
         is_new: bool,
     ) -> Assembled | None:
-        """The shorter request, its cut kept; None if it is over the limit."""
+        """Build the shorter request; store its cut unless `is_kept`. None if over limit."""
         parts = self.assembling.parts(request, kept.cut)
         assert parts is not None
         shorter = self.assembling.shorter(request, parts, block)

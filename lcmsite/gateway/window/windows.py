@@ -1,6 +1,6 @@
-"""Assemble mode: give the model of a long conversation what fits its window.
+"""Assemble mode: shorten requests that exceed the model's window.
 
-docs/gateway-assemble.md says what that is; `window_assembler.py` has the steps.
+docs/gateway-assemble.md describes the result; `window_assembler.py` has the steps.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ logger = structlog.get_logger(__name__)
 
 Header = tuple[bytes, bytes]
 
-# Of the window, what is kept free where the model has LCM's tools.
+# The part (1/n) of the window that is reserved for lookups if LCM's tools are offered.
 _LOOKUPS_PART = 4
-# A request waits no longer for being shortened; then it goes through as it came.
+# Timeout of shortening a request; it is then forwarded unchanged.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
 # A pool of its own: threads that hang here block no other work.
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
@@ -63,10 +63,10 @@ class Windows:
         is_trial: bool = False,
         with_lookups: bool = False,
     ) -> Assembled:
-        """Shorten a request over its window; `seqs` are by place in its list.
+        """Shorten a request that exceeds its window; `seqs` are by index in its list.
 
-        A trial says what would be done, and changes nothing. `with_lookups` gives the model LCM's tools, where they are
-        for this request. Raises NotFound.
+        A trial reports what would be done, and stores nothing. `with_lookups` offers LCM's tools, if the request can
+        have them. Raises NotFound.
         """
         with bounded_transaction():
             conversation = self.engine.store.scope.conversation(conversation_id)
@@ -92,7 +92,7 @@ class Windows:
 async def assemble_recorded(
     exchange: Exchange, recorded: Recorded | None, *, is_trial: bool, with_lookups: bool
 ) -> Assembled | None:
-    """Shorten a recorded request; None where that cannot be done."""
+    """Shorten a recorded request; None if that fails or does not apply."""
     if recorded is None or recorded.side or exchange.task is not Task.GENERATE:
         return None
     return await _in_thread(
@@ -109,10 +109,7 @@ async def assemble_recorded(
 
 
 async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembled | None:
-    """Shorten a request that is only counted, as it would be sent.
-
-    None where that cannot be done.
-    """
+    """Shorten a token count request as it would be when sent; None if that fails."""
 
     def assemble(scope: Scope) -> Assembled | None:
         with bounded_transaction():
@@ -144,7 +141,7 @@ async def _in_thread(assemble: Callable[[Scope], Assembled | None], exchange: Ex
 
 
 def headers_of(assembled: Assembled, *, is_trial: bool) -> list[Header]:
-    """The headers of the answer: status, tokens, and how many summaries."""
+    """Return the `x-lcm-...` headers of the answer: status, tokens, summaries."""
     if assembled.untouched is not None:
         status = f"recorded; window={assembled.untouched}"
     else:

@@ -1,1 +1,1 @@
-"""The hosts that LCM connects to, a module for each."""
+"""The hosts (agent programs) that LCM connects to, a module for each."""

@@ -1,7 +1,7 @@
 """Claude Code: hooks in its settings, LCM's tools in its list of MCP servers.
 
-It writes all that is said into a transcript, which is imported. It compacts by itself: before that, what is new is
-imported and summarized, and afterwards what LCM recalls of the session is given as additional context.
+It writes each session to a transcript, which is imported. Before it compacts, new messages are imported and summarized;
+afterwards, LCM's recall of the session is added to the context.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 # Claude Code moves longer texts to a file.
 MOST_CHARACTERS = 9900
 RECALLED_TOKENS = 2000
-# Of earlier sessions, when one begins.
+# Tokens for the recall of earlier sessions when a session starts.
 OPENING_TOKENS = 1000
-# The line is drawn again and again.
+# The status line is redrawn often, so it must not wait long.
 STATUS_SECONDS = 0.5
 
 # By event, the seconds after which Claude Code stops waiting.
@@ -36,7 +36,7 @@ EVENTS = {
 
 
 def hook_groups(command: str) -> dict[str, Any]:
-    """The hooks of a settings file, by event."""
+    """Build the hooks of a settings file, by event."""
     return {
         event: {"hooks": [{"type": "command", "command": command, "timeout": seconds}]}
         for event, seconds in EVENTS.items()
@@ -50,13 +50,13 @@ class ClaudeCode(TranscriptHost):
     has_plugin = True
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember, TextBlock
 
         folder = self.folder(place, "CLAUDE_CONFIG_DIR", ".claude")
         command = f"{shlex.quote(place.command)} hook {self.name}"
         groups = hook_groups(command)
-        # Only where there is none.
+        # JsonDefault: only if there is no status line yet.
         status_line = JsonDefault(("statusLine",), {"type": "command", "command": f"{command} statusline"})
         server = {
             "type": "http",
@@ -97,7 +97,7 @@ class ClaudeCode(TranscriptHost):
 
     def answer(self, event: Event) -> str:
         if event.get("hook_event_name") != "SessionStart" or event.get("source") == "resume" or _is_in_cursor():
-            # A resumed session is shown as it was, with what LCM gave it then.
+            # A resumed session still has the recall it got before.
             return ""
         has_past = event.get("source") == "compact"
         lcm = self.lcm(COMPACTED_SECONDS) if has_past else self.lcm()
@@ -116,7 +116,7 @@ class ClaudeCode(TranscriptHost):
 
 
 def _is_in_cursor() -> bool:
-    """Whether Cursor runs this hook, as it does beside its own."""
+    """Whether Cursor runs this hook: it runs Claude Code's beside its own."""
     return "CURSOR_VERSION" in os.environ
 
 

@@ -1,8 +1,8 @@
 """Codex: hooks in `hooks.json`, LCM's tools as an MCP server in `config.toml`.
 
-It writes all that is said into a rollout file, which is imported. After a compaction what LCM recalls is given when the
-session goes on, or with the next prompt where no such event comes or LCM did not answer. It refuses answers with keys
-that it does not know.
+It writes each session to a rollout file, which is imported. After a compaction, LCM's recall is given when the session
+continues, or with the next prompt if there was no such event or LCM did not answer. Codex rejects hook output with
+unknown JSON keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 RECALLED_TOKENS = 1800
 MOST_CHARACTERS = 9000
 OPENING_TOKENS = 1000
-# After a recall that failed in n seconds, the next one is tried so many times n seconds later.
+# After a recall that failed in n seconds, the next attempt is made PAUSE * n seconds later.
 PAUSE = 10
 
 # By event, the seconds after which Codex stops waiting.
@@ -43,7 +43,7 @@ class Codex(TranscriptHost):
     program = "codex"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonElement, TextBlock
 
         folder = self.folder(place, "CODEX_HOME", ".codex")
@@ -86,9 +86,9 @@ class Codex(TranscriptHost):
         return ""
 
     def _recalled(self, event: Event, kind: str, *, session: str) -> str:
-        """The recall of a session after its compaction.
+        """Return the hook output with the recall of a compacted session.
 
-        Where LCM does not answer, a later prompt asks again.
+        If LCM does not answer, a later prompt tries again; raises Unreachable.
         """
         began = time.monotonic()
         try:
@@ -115,9 +115,9 @@ class Codex(TranscriptHost):
 
 
 def _flag(session: str) -> Path:
-    """The file of a session that was compacted and not given its recall yet.
+    """Return the path of the flag of a compacted session that lacks its recall.
 
-    It holds when LCM may be asked next; empty for at once.
+    The file has the time of the next attempt; it is empty if one is due at once.
     """
     return host_state.path_of("codex", f"compacted-{hashlib.sha256(session.encode()).hexdigest()[:24]}")
 

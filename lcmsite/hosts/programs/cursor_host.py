@@ -1,7 +1,7 @@
 """Cursor: hooks in `hooks.json`, LCM's tools in `mcp.json`.
 
-LCM does not read Cursor's transcripts: each event adds its messages to the spool. Cursor gives its model a hook's text
-only when a session starts, and a hook must print JSON or nothing.
+LCM does not read Cursor's transcripts: each event adds its messages to the spool. Cursor passes a hook's text to its
+model only when a session starts; a hook must print JSON or nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Cursor(Host):
     program = "cursor"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember
 
         folder = place.home / ".cursor"
@@ -60,7 +60,7 @@ class Cursor(Host):
         message = _message(event)
         if message is None:
             return []
-        # An event comes once; what it leaves may be tried again.
+        # An event comes once, but its spool entry may be retried: hence a random key.
         key = f"cursor:{event.get('generation_id')}:{os.urandom(12).hex()}"
         return [{
             "do": "append", "session": _name(session), "project": _project(event),
@@ -68,7 +68,7 @@ class Cursor(Host):
         }]  # fmt: skip
 
     def replays(self, event: Event) -> bool:
-        # What tools did comes with the answer, or with the end of the turn.
+        # Entries of tool calls are replayed with the answer's, or at the end of the turn.
         return event.get("hook_event_name") in ("afterAgentResponse", "preCompact", "stop", "sessionEnd")
 
     def answer(self, event: Event) -> str:
@@ -89,7 +89,7 @@ def _project(event: Event) -> str:
 
 
 def _message(event: Event) -> dict[str, Any] | None:
-    """The message of an event, in LCM's own form."""
+    """Build the message of an event, in LCM's native format; None if it has none."""
     match event.get("hook_event_name"):
         case "beforeSubmitPrompt" if event.get("prompt"):
             return {"role": "user", "content": event["prompt"]}

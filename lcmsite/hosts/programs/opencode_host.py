@@ -1,7 +1,6 @@
-"""OpenCode: a plugin, and LCM's tools by MCP.
+"""OpenCode: LCM's plugin, and LCM's tools by MCP.
 
-The plugin records every message and gives the model LCM's context. It talks to LCM itself, so that OpenCode runs
-no hook.
+The plugin records every message and gives the model LCM's context. It calls LCM's API itself; there are no hooks.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ class OpenCode(Host):
     program = "opencode"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonMember, TextBlock, WholeFile
 
         folder = self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode"
-        # Both names are read, and one file may have comments.
+        # OpenCode reads either name; `.jsonc` may have comments.
         names = (folder / name for name in ("opencode.jsonc", "opencode.json"))
         config = next((path for path in names if path.exists()), folder / "opencode.json")
         server = {

@@ -1,6 +1,6 @@
 """pi: an extension that records every message and gives pi's model LCM's context.
 
-The extension talks to LCM itself, so that pi runs no hook.
+The extension calls LCM's API itself; there are no hooks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Pi(Host):
     program = "pi"
 
     def files(self, place: Place) -> list[FilePlan]:
-        # Hooks do not load this.
+        # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import TextBlock, WholeFile
 
         folder = self.folder(place, "PI_CODING_AGENT_DIR", ".pi", "agent")
