@@ -124,7 +124,7 @@ def signed(body: bytes, signature: bytes) -> bytes:
 
 
 def parse(content: bytes, *, name: str) -> Anchor:
-    """Parse an anchor without checking its signature; Invalid for a malformed file."""
+    """Parse an anchor without checking its signature; raises Invalid if malformed."""
     lines = content.splitlines(keepends=True)
     try:
         if len(lines) < 3:

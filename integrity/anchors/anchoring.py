@@ -46,7 +46,7 @@ class AnchorService:
 
     directory: Path
     key_file: Path
-    # False for a key file that the operator names: it must exist.
+    # Whether a missing key file is created; one whose path the operator has set must exist.
     makes_key: bool
     policy: IntegrityPolicy
     scope: Scope = EVERYTHING

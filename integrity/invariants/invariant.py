@@ -111,7 +111,7 @@ def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -
 
 
 def site_violations(statement: str, workspace_id: int | None, **values: Any) -> Found:
-    """Run such a statement about the rows of a workspace, or with None of the site."""
+    """Run a statement about rows of a workspace or, with None, of the whole site."""
     return violations(statement, (), workspace_id=workspace_id, **values)
 
 
