@@ -33,7 +33,7 @@ class CompactionJob(models.Model):
     """A request to compact: the row is the job, the task queue only wakes workers.
 
     A worker claims the row, and holds it by renewing a lease. `fence` counts the claims: a worker with an older number
-    has lost the job, and what it still writes is refused.
+    has lost the job, and its writes are refused.
     """
 
     job_id = models.BigAutoField(primary_key=True)
@@ -160,7 +160,7 @@ class CompactionPlan(models.Model):
     plan_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_plans")
     created_at = models.DateTimeField(db_default=Now())
-    # What the context was: its last seq, its tokens, and the hash of its items.
+    # The context when the plan was made: its last seq, its tokens, and the hash of the items to replace.
     last_seq = models.BigIntegerField()
     tokens_before = models.BigIntegerField()
     tokens_expected = models.BigIntegerField()
@@ -168,7 +168,7 @@ class CompactionPlan(models.Model):
     summarizer = models.TextField()
     policy = models.JSONField()
     steps = models.JSONField()
-    # How many messages and items the context had and should have, and what the summaries should take.
+    # Messages and items of the context before and after, and the calls, tokens and cost of the summaries.
     figures = models.JSONField()
     # When background execution was requested, and the error code if it was refused. The row itself is the job.
     requested_at = models.DateTimeField(null=True)

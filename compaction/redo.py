@@ -126,7 +126,7 @@ def _read(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tu
 
 
 def _made_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
-    """Make new summaries, sources first; or return why one of them still waits."""
+    """Make a summary again, sources first; return all new ones, or why one waits."""
     all_made: list[Made] = []
     for source_id in sources_to_redo(summary_id, only_waiting=only_waiting, outdated=outdated):
         below = _made_again(run, source_id, only_waiting=only_waiting, outdated=outdated)

@@ -161,7 +161,7 @@ class Run:
         return self.made_or_nothing
 
     def follow(self, steps: Steps) -> bool:
-        """Make the summary of each step; false if a limit of the run ended them early."""
+        """Make the summary of each step; return False if a limit of the run was reached."""
         slot: Slot | None = None
         while not self._is_enough:
             try:

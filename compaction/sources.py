@@ -70,7 +70,7 @@ def read_slots(conversation_id: int) -> list[Slot]:
 
 
 class _Read(NamedTuple):
-    """One source, a message or a summary, and what a summary of it takes over.
+    """One source, a message or a summary, with the values that a summary needs.
 
     A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
     """
@@ -242,7 +242,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
 def _readable(
     content: str, added: Sequence[tuple[str, str | None]], message_id: int, block_id: int | None, cold: ColdTexts | None
 ) -> str:
-    """A message's text for a summarizer, without what a host added to it."""
+    """Return a message's text for a summarizer, without texts that a host added."""
     if block_id is not None and cold is not None:
         found = cold.message(block_id, message_id)
         content, added = found.content, [(id, found.parts.get(id, {}).get("text_content")) for id, _ in added]

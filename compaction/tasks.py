@@ -36,6 +36,6 @@ def sweep_compaction_jobs() -> None:
 
 @db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
 def remove_finished_history_jobs() -> None:
-    """Remove old finished history jobs, except the newest of each reason."""
+    """Delete old finished history jobs, except the newest per subject and reason."""
     # Jobs of compactions are kept: a run's row refers to its job, and is sealed.
     history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

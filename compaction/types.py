@@ -142,7 +142,7 @@ class JobRecord:
     requested_at: datetime
     attempts: int
     finished_at: datetime | None = None
-    # The runs that it led to, newest first; none where there was nothing to do.
+    # The runs of the job, newest first; none where there was nothing to do.
     run_ids: tuple[str, ...] = ()
     title: str = ""
     # When it can be claimed at the earliest, and when the lease of its worker ends.
@@ -234,7 +234,7 @@ class PlanStep:
     last_seq: int
     # The messages below the summary; more than one range where something protected is skipped.
     ranges: tuple[SeqRange, ...]
-    # How many context items it takes, and which earlier steps make some of them.
+    # How many context items it replaces, and the earlier steps whose summaries are among them.
     item_count: int
     from_steps: tuple[int, ...]
     source_tokens: int
@@ -293,7 +293,7 @@ class PlanOutline:
 class PlanRecord(PlanOutline):
     """A dry run with its steps, which can be executed exactly."""
 
-    # SHA-256 over the context items that the steps take and the settings in force.
+    # SHA-256 of the context items that the steps replace, and the settings in force.
     context_hash: str
     steps: tuple[PlanStep, ...]
 
@@ -314,7 +314,7 @@ class BoundaryRecord:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """A boundary, and what was done before it was recorded.
+    """A boundary, and the compaction before it was recorded.
 
     `created` is false for a boundary that was recorded before. `job` is the compaction in the background: all of it, if
     so requested, or the rest of a run that reached its limits.
@@ -327,7 +327,7 @@ class FlushResult:
 
 
 class GapKind(StrEnum):
-    """What is wrong with the messages of a gap."""
+    """Why the messages of a gap cannot be recovered."""
 
     # No row has their seq.
     MISSING = "missing"

@@ -35,7 +35,7 @@ class CompactionWorker:
         return cls(engine=CompactionEngine.from_settings())
 
     def work(self, *, job_id: int | None = None) -> bool:
-        """Do the given job, or the next due one; false if none could be claimed.
+        """Do the given job, or the next due one; return False if none can be claimed.
 
         A failed job keeps the kind of its error, and is retried after a growing backoff.
         """

@@ -69,7 +69,7 @@ class HistoryRedo:
                 yield member
 
     def _is_redone(self, summary: SessionSummary) -> bool:
-        """Make the summary again if that gains anything; whether there is a new one."""
+        """Make the summary again if that gains anything; return whether it did."""
         if summary.conversation_id is None:
             self.history.renew(current_in_line(summary.pk).pk)
         else:

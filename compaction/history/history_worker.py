@@ -39,7 +39,7 @@ class HistoryWorker:
         return cls(history=SessionHistory.from_settings())
 
     def work(self, *, job_id: int | None = None) -> bool:
-        """Do the given job, or the next due one; false if none could be claimed."""
+        """Do the given job, or the next due one; return False if none can be claimed."""
         lease = history_jobs.QUEUE.claim(lease_seconds=self.history.policy.job_lease_seconds, row_id=job_id)
         if lease is None:
             if job_id is not None:

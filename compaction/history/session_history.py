@@ -139,7 +139,7 @@ class SessionHistory:
     ) -> SessionSummary | None:
         """Return the current session summary, made or renewed if needed, or None.
 
-        None if there is none and no source has a text.
+        Returns None if there is no summary, and no text to summarize.
 
         No transaction is open while a summarizer works. The lock keeps compactions and erasures out meanwhile.
         """
@@ -185,7 +185,7 @@ class SessionHistory:
     def make_of_project(
         self, *, project_id: int, reason: HistoryReason, lease: Lease[HistoryJob] | None = None
     ) -> bool:
-        """Renew and make arcs of a project, then its epochs; false if time ran out."""
+        """Renew and make a project's arcs, then epochs; return False if time ran out."""
         deadline = time.monotonic() + self.policy.deadline_seconds
         project = Project.objects.get(pk=project_id)
         with project_lock(project_id):

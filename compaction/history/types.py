@@ -30,7 +30,7 @@ class HistoryReason(StrEnum):
     MANUAL = "manual"
     # A source was erased, replaced, or given another project.
     CHANGED = "changed"
-    # A model is back, and what was made without it is made again.
+    # A model is available again, and summaries made without one are made again.
     REDO = "redo"
     # A project has new or renewed sessions, or enough for an arc, or enough arcs for an epoch.
     PROJECT = "project"

@@ -190,7 +190,7 @@ def _record(
     last_seq: int | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> tuple[BoundaryRecord, bool]:
-    """Insert the boundary if there is none of this name; return it, and if it is new."""
+    """Return the boundary of this name, inserted if missing, and whether it is new."""
     _, created = CompactionBoundary.objects.get_or_create(
         conversation_id=conversation_id,
         host_reference=host_reference,
@@ -203,7 +203,7 @@ def _record(
 
 
 def _storable(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the metadata as plain JSON; raises Invalid if jsonb cannot hold them."""
+    """Return the metadata as plain JSON; raises Invalid if jsonb cannot store it."""
     if metadata is None:
         return None
     require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)

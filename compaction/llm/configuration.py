@@ -61,7 +61,7 @@ class ModelsPolicy(Policy):
         "The temperatures sent for normal and for aggressive summaries; none to send none. "
         "A model that refuses a temperature is called without one.",
     )
-    # After so many failed calls in a row, calls to a model pause.
+    # Calls to a model pause after this many failed ones in a row.
     breaker_failures: int = 5
     # How long calls pause, in seconds; after each failed probe twice as long, up to four times.
     breaker_pause_seconds: int = 300
@@ -212,7 +212,7 @@ def _is_missing(name: str, missing: tuple[str, ...]) -> str:
 
 
 def _read_key(path: str) -> tuple[Secret, str]:
-    """Return the key in a file, and what is wrong with the file, or "".
+    """Return the key in a file, and the fault of the file, or "".
 
     The path is not quoted: it may be a key in the wrong setting.
     """

@@ -48,7 +48,7 @@ _STATEMENTS = sql.load("compaction/models.sql")
 class Guard:
     """The hooks of a ModelClient, before and after each call to one endpoint.
 
-    `before_call` and `after_call` execute one statement each, and a second one to find out why a call is forbidden.
+    `before_call` and `after_call` execute one statement each, and for a forbidden call a second one for the reason.
     """
 
     name: str

@@ -48,8 +48,8 @@ _CUT = {
     "tool_use": "the answer calls a tool, and there is none",
 }
 
-# How vendors and servers for open models say that a prompt is too long. They agree on no code, so what they write is
-# read as well; it is looked for in error answers only, never in a model's text.
+# How vendors and servers for open models report that a prompt is too long. They share no error code, so the messages
+# of error answers are matched, too; never a model's text.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|request_too_large|string_above_max_length"
     r"|maximum context length|maximum model length|context (?:length|window|size)[^.]{0,60}exceed"

@@ -22,7 +22,7 @@ PROMPT_TOKENS = 1_200
 
 @dataclass(frozen=True)
 class PlannedItem:
-    """A context item that a step takes, as it was when the plan was made."""
+    """A context item that a step replaces, as it was when the plan was made."""
 
     ordinal: int
     id: str
@@ -42,7 +42,7 @@ class PlannedStep:
 
 
 class Forecast:
-    """The steps of a run, in order, and what the context should be like after them."""
+    """The expected steps of a run, in order, and the size of the context after them."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.tokens = planner.sum_tokens(slots)

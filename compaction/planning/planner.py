@@ -24,7 +24,7 @@ TAIL_REACH = 2
 
 
 class AnySlot(Protocol):
-    """What tail and atoms need to know of a slot."""
+    """The fields of a slot that `fresh_tail` and `atoms` need."""
 
     @property
     def ordinal(self) -> int: ...
@@ -49,7 +49,7 @@ S = TypeVar("S", bound=AnySlot)
 
 
 class Slot(NamedTuple):
-    """One context item, as far as a plan needs to know it.
+    """The fields of a context item that planning needs.
 
     A NamedTuple and no frozen dataclass, because a context may have a hundred thousand of them.
     """

@@ -1,7 +1,7 @@
 """Measure whether the messages since the last summary are worth one. Pure.
 
 Automatic compaction is skipped only when all three figures are below their thresholds: few turns of substance, few new
-names, and little that the summaries do not say already. What is skipped stays in the context; nothing is lost by it.
+names, and few words that no summary has. Skipped messages stay in the context, so nothing is lost.
 """
 
 from __future__ import annotations

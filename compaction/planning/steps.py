@@ -24,7 +24,7 @@ class Step:
     chunk: tuple[Slot, ...]
     kind: SummaryKind
     target_tokens: int
-    # The last summary before a leaf chunk: what it says need not be repeated.
+    # The last summary before a leaf chunk, whose content need not be repeated.
     previous: Slot | None = None
 
     @property

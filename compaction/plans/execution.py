@@ -36,7 +36,7 @@ def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
 
 
 def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> str:
-    """SHA-256 over the context items that the steps take and the settings in force."""
+    """Hash the context items that the steps replace, and the settings in force."""
     items = [[item.ordinal, item.id, item.tokens] for step in steps for item in step.items]
     return hashlib.sha256(json.dumps([items, settings], sort_keys=True).encode()).hexdigest()
 

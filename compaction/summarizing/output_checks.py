@@ -1,4 +1,4 @@
-"""Check a model's answer: take the summary out, or reject it. Pure.
+"""Extract the summary from a model's answer, or reject the answer. Pure.
 
 The prompt demands the summary inside a tag with a random number, the envelope; this alone rejects nearly every answer
 of a model that chats, or obeys what it read. Then the text is searched for what no summary has: reasoning, chat, orders

@@ -62,7 +62,7 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
 
 
 def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> bool:
-    """Whether sources with so many names have no fact in common with the summary.
+    """Whether sources with at least so many names share no fact with the summary.
 
     Only names (paths, identifiers, ...) are counted: they stay verbatim in every language, while people's names are
     inflected.

@@ -36,7 +36,7 @@ class AnchorCheck:
     unnamed: int = 0
     _workspace: str = ""
     _seen: set[tuple[str, str]] = field(default_factory=set)
-    # The current conversation, if the anchor names it: what is anchored, and what the ledger has.
+    # For the current conversation, if it is in the anchor: its anchored chain, and its values in the ledger.
     _current: AnchoredChain | None = None
     _found: dict[str, Any] = field(default_factory=dict)
 
@@ -81,7 +81,7 @@ class AnchorCheck:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a ledger must match beyond its own hashes; nothing by default."""
+    """The evidence that a ledger must match beyond its own hashes; none by default."""
 
     anchor: Anchor | None = None
     # The hexadecimal public key that must have signed the anchor; any key if None.

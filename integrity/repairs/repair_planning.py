@@ -31,7 +31,7 @@ class Step(StrEnum):
     EXPIRE_GRANT = "expire_grant"
 
 
-# What a wrong step could lose, and why it is proposed.
+# The risk of a wrong step, and the reason that the plan shows for it.
 REASONS: Mapping[Step, tuple[Risk, str]] = {
     Step.RESTORE_FROM_LEDGER: (Risk.HIGH, "The ledger has it with matching hashes; only that text is restored."),
     Step.RELINK: (Risk.LOW, "Its hash proves which sources it lost; they are linked again."),
@@ -227,7 +227,7 @@ class _Draft:
         # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
         self.relinked = {place.conversation_id for place in lineage if place.id in facts.relinkable}
         self.entangled = {place.conversation_id for place in tangled}
-        # Summaries of which more is wrong than the text.
+        # Summaries with more wrong than the text, such as links or figures.
         self.misplaced = {place.id for place in lineage if place.code != "summaries_match_their_hashes"}
         # Arcs and epochs with members that are not theirs; a session is made from its conversation, whatever its links.
         self.misplaced_history = {

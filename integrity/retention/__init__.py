@@ -1,1 +1,1 @@
-"""Retention: move texts to the cold tier and back, and erase them for good."""
+"""Retention: move texts to the cold tier and back, and erase them permanently."""

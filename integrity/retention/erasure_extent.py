@@ -86,7 +86,7 @@ class Extent:
     def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
         """Find everything that erasing these messages and files removes.
 
-        With `is_whole`, that is all of the conversation. Without what is erased already.
+        With `is_whole`, that is all of the conversation. Items that are erased already are left out.
         """
         if is_whole:
             own = {"conversation_id": conversation_id, "erased_by": None}

@@ -1,4 +1,4 @@
-"""Carry out scans in batches, with rests, continuing where one stopped."""
+"""Run scans in batches, with pauses, each from where it stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_FORGOTTEN = 100
 
 @dataclass(frozen=True)
 class ScanWorker:
-    """Carries out scans, and requests those that are due by the clock."""
+    """Runs scans, and requests those that are due by the clock."""
 
     policy: IntegrityPolicy
     now: Callable[[], datetime] = timezone.now
@@ -44,7 +44,7 @@ class ScanWorker:
         return cls(policy=IntegrityPolicy.from_settings())
 
     def work(self, *, scan_id: int | None = None) -> bool:
-        """Do a part of the given scan, or of the next; false if none could be claimed.
+        """Do a part of the given scan or the next; return False if none can be claimed.
 
         Each batch is read in one snapshot and recorded with the position of the scan, so that another worker continues
         from there. A scan that fails is retried after a growing backoff.

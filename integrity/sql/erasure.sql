@@ -37,7 +37,7 @@ WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
 ORDER BY f.file_id
 
 -- name: outputs_of_map_runs
--- The files that map runs wrote from these files or from each other, which quote them; whether they are of this conversation.
+-- The files that map runs wrote from these files or from each other; whether each is of this conversation.
 WITH RECURSIVE made(file_id) AS (
     SELECT unnest(%(files)s::text[])
     UNION

@@ -6,7 +6,7 @@ WHERE conversation_id = ANY(%(ids)s) AND exact IS NULL AND cold_block_id IS NULL
   AND sha256(convert_to(content, 'UTF8')) <> content_hash
 
 -- name: exact_messages
--- Messages whose exact values are stored beside their columns.
+-- Messages with exact values, which are stored in addition to their columns.
 SELECT conversation_id, message_id, content, exact, content_hash, chained_parts
 FROM messages
 WHERE conversation_id = ANY(%(ids)s) AND exact IS NOT NULL AND cold_block_id IS NULL AND erased_by_id IS NULL

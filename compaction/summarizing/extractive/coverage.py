@@ -63,7 +63,7 @@ class Coverage:
         heapify(self._heap)
 
     def fill(self, budget: float) -> bool:
-        """Choose more, for at most `budget` tokens; False if nothing could be added."""
+        """Choose more, for at most `budget` tokens; return False if nothing fits."""
         before, left = len(self.chosen), budget
         too_long: list[tuple[float, int]] = []
         while self._heap and left > 0 and len(too_long) < _MISSES:

@@ -144,7 +144,7 @@ class _Ending:
     topics: list[str] | None = None
 
     def give_way(self, part: float) -> bool:
-        """Shorten by about this share, topics first; False if nothing is left to drop."""
+        """Shorten by about this share, topics first; return False if nothing is left."""
         for items in (self.topics, self.names):
             if items:
                 # At least one item: tokens of parts do not add up exactly, so the excess may be a small share.
