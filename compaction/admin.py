@@ -18,7 +18,7 @@ from conversations.models import Conversation
 
 
 def _page_of_run(row: CompactionRun) -> str:
-    """The lineage as the run left it; the list of runs if it made no summary."""
+    """Return the URL of the lineage after the run, or of the list of runs."""
     if row.leaf_summaries or row.condensed_summaries or row.redone_summaries:
         return f"{page_of(row.conversation, 'lineage')}?run={row.run_id}"
     return f"{page_of(row.conversation, 'conversation-runs')}#{row.run_id}"

@@ -38,7 +38,7 @@ class CompactionEngine:
         return cls(store, policy, escalation_of(policy.summarizer, tokens=store.tokens))
 
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
-        """Whether the conversation is under pressure, by its counters, and its last run."""
+        """Report whether a conversation needs compaction, and its last run."""
         conversation = self.store.scope.conversation(conversation_id)
         decision = jobs.decide_on_one(conversation, self.policy)
         last = (
@@ -48,15 +48,15 @@ class CompactionEngine:
         return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
 
     def request(self, *, conversation_id: int, reason: Reason = Reason.MANUAL) -> JobRecord:
-        """Queue a background compaction; one that is queued already is enough."""
+        """Queue a background compaction, or return the job that is queued already."""
         self.store.scope.conversation(conversation_id)
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
         return CompactionJob.objects.select_related("conversation").get(pk=job_id).as_record()
 
     def backfill(self, *, conversation_id: int | None = None) -> list[JobRecord]:
-        """Queue what automatic compaction skipped as not worth a summary.
+        """Queue conversations whose last run was skipped as not worth a summary.
 
-        In one conversation, or in all.
+        Checks one conversation, or all of them; returns the jobs.
         """
         runs = self.store.scope.narrow(CompactionRun.objects.all())
         if conversation_id is not None:
@@ -66,11 +66,11 @@ class CompactionEngine:
         return [self.request(conversation_id=each) for each in skipped]
 
     def request_redo(self, *, conversation_id: int) -> JobRecord:
-        """Queue making all degraded summaries again, as a person requests it."""
+        """Queue a redo of all degraded summaries, including those with rejected texts."""
         return self.request(conversation_id=conversation_id, reason=Reason.REDO_ALL)
 
     def get_job(self, *, job_id: int) -> JobRecord:
-        """One background job and the runs it led to; NotFound if there is none."""
+        """Return one background job and its runs; raises NotFound."""
         job = (
             self.store.scope.narrow(CompactionJob.objects.select_related("conversation")).filter(job_id=job_id).first()
         )
@@ -79,7 +79,7 @@ class CompactionEngine:
         return job.as_record()
 
     def get_run(self, *, run_id: str) -> RunRecord:
-        """One run; NotFound if there is none."""
+        """Return one run; raises NotFound if there is none."""
         rows = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         run = rows.filter(run_id=run_id).first() if run_id.isprintable() else None
         if run is None:
@@ -97,7 +97,7 @@ class CompactionEngine:
     ) -> list[RunRecord]:
         """List runs, newest first, by conversation, outcome and reason.
 
-        NotFound if there is no such conversation.
+        Raises NotFound if there is no such conversation.
         """
         if conversation_id is not None:
             self.store.scope.conversation(conversation_id)
@@ -114,8 +114,8 @@ class CompactionEngine:
     ) -> CompactionResult:
         """Make room in one conversation and report what was done.
 
-        For a person, everything outside the fresh tail is summarized; under pressure, just enough. Summaries written
-        before a failure stay, for each is complete in itself; the next run continues from there.
+        A manual run summarizes everything outside the fresh tail, an automatic one just enough to relieve the pressure.
+        Summaries written before a failure stay; the next run continues from there.
         Raises ConversationBusy, retryable, while another compaction of the conversation is in progress.
         """
         return self.run(conversation_id=conversation_id, reason=Reason(reason), work=Run.compact, lease=lease)
@@ -135,16 +135,16 @@ class CompactionEngine:
         work: Callable[[Run], Outcome],
         lease: Lease[CompactionJob] | None = None,
     ) -> CompactionResult:
-        """Do the work of a run under the conversation's lock.
+        """Call `work` with a new run, under the conversation's lock.
 
-        Outcome `disabled` where compaction is switched off.
+        Where compaction is switched off, nothing runs and the outcome is `disabled`.
         """
         conversation = self.store.scope.conversation(conversation_id)
         policy = self.policy.overridden(conversation.overrides)
         if not policy.enabled or (policy.autocompact_disabled and reason.is_automatic):
             tokens = conversation.active_tokens
             return CompactionResult(conversation_id, reason, Outcome.DISABLED, tokens, tokens)
-        # The engine's own, unless the conversation has a chain of its own.
+        # A conversation may override the chain of summarizers.
         has_own = policy.summarizer != self.policy.summarizer
         escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
         with compaction_lock(conversation_id):

@@ -33,7 +33,7 @@ class CompactionJob(models.Model):
     """A request to compact: the row is the job, the task queue only wakes workers.
 
     A worker claims the row, and holds it by renewing a lease. `fence` counts the claims: a worker with an older number
-    has lost the job, and what it still writes is refused.
+    has lost the job, and its writes are refused.
     """
 
     job_id = models.BigAutoField(primary_key=True)
@@ -74,7 +74,7 @@ class CompactionJob(models.Model):
             self,
             reason=Reason(self.reason),
             state=JobState(self.state),
-            # In Python, so that the runs of many jobs can be read at once.
+            # Sorted in Python, so that the runs of many jobs can be prefetched.
             run_ids=tuple(run.run_id for run in sorted(self.runs.all(), key=_started_at, reverse=True)),
             title=str(self.conversation),
         )
@@ -82,8 +82,8 @@ class CompactionJob(models.Model):
 
 class CompactionRunQuerySet(models.QuerySet):
     def with_record_fields(self) -> Self:
-        """With all that `as_record` needs, in one statement."""
-        # By the conversation, too: its degraded summaries are few, and indexed.
+        """Select everything that `as_record` needs, in one statement."""
+        # The condition on the conversation uses the index of its degraded summaries.
         degraded = Summary.objects.filter(
             conversation_id=OuterRef("conversation_id"), is_degraded=True, run_id=OuterRef("run_id")
         )
@@ -94,10 +94,10 @@ class CompactionRunQuerySet(models.QuerySet):
 
 
 class CompactionRun(models.Model):
-    """One execution of compaction: why, when, and what it came to.
+    """One compaction run: its reason, times, outcome and figures.
 
-    `tokens_before` is what the context cost when the run read it; `tokens_after`, what that same context costs with the
-    run's summaries in it. What was appended meanwhile is in neither.
+    `tokens_before` is the size of the context when the run read it; `tokens_after`, of the same context with the run's
+    summaries in it. Messages appended meanwhile count in neither.
     """
 
     run_id = models.TextField(primary_key=True)
@@ -137,7 +137,7 @@ class CompactionRun(models.Model):
         return self.run_id
 
     def as_record(self) -> RunRecord:
-        """The run as a record, with what `with_record_fields` has read."""
+        """Convert a run that `with_record_fields` has read to a record."""
         return record_of(
             RunRecord,
             self,
@@ -150,7 +150,7 @@ class CompactionRun(models.Model):
 
 class CompactionPlanQuerySet(models.QuerySet):
     def waiting(self) -> Self:
-        """Those that a worker is to carry out and has not begun."""
+        """Plans that wait for a worker to execute them."""
         return self.filter(requested_at__isnull=False, executed_at__isnull=True, refusal="")
 
 
@@ -160,7 +160,7 @@ class CompactionPlan(models.Model):
     plan_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_plans")
     created_at = models.DateTimeField(db_default=Now())
-    # What the context was: its last seq, its tokens, and the hash of its items.
+    # The context when the plan was made: its last seq, its tokens, and the hash of the items to replace.
     last_seq = models.BigIntegerField()
     tokens_before = models.BigIntegerField()
     tokens_expected = models.BigIntegerField()
@@ -168,9 +168,9 @@ class CompactionPlan(models.Model):
     summarizer = models.TextField()
     policy = models.JSONField()
     steps = models.JSONField()
-    # How many messages and items the context had and should have, and what the summaries should take.
+    # Messages and items of the context before and after, and the calls, tokens and cost of the summaries.
     figures = models.JSONField()
-    # When a worker was requested to carry it out, and why that was refused: the row is the job.
+    # When background execution was requested, and the error code if it was refused. The row itself is the job.
     requested_at = models.DateTimeField(null=True)
     refusal = models.TextField(default="", db_default="")
     executed_at = models.DateTimeField(null=True)
@@ -232,14 +232,14 @@ class ModelEndpoint(models.Model):
     """
 
     name = models.TextField(primary_key=True)
-    # The breaker: open until the moment named; then one call at a time finds out.
+    # The circuit breaker: open until `open_until`, then half-open, with one probing call at a time.
     consecutive_failures = models.IntegerField(default=0, db_default=0)
     open_until = models.DateTimeField(null=True)
     probing_until = models.DateTimeField(null=True)
     last_failure = models.TextField(default="", db_default="")
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
-    # The model that refuses a temperature, if one does; another model under the same name is sent one again.
+    # The vendor's name of a model that refuses a temperature; once another model is configured, it gets one again.
     temperature_refused_by = models.TextField(default="", db_default="")
     # The spend guard: calls and tokens since the window began.
     window_started_at = models.DateTimeField(db_default=Now())

@@ -1,6 +1,6 @@
 """The settings of compaction: thresholds, targets and contradictions. Pure.
 
-Contradictions are settings that are good one by one and cannot be satisfied together. Only what can never work is
+Contradictions are settings that are valid one by one but cannot be satisfied together. Only what can never work is
 refused: a target that is long for its chunk is cut to a share of it, and a goal above the threshold counts as just
 below it, so neither is an error.
 """
@@ -32,13 +32,17 @@ LEAST_MESSAGE_TOKENS = MESSAGE_OVERHEAD_TOKENS + 1
 @dataclass(frozen=True)
 class CompactionPolicy(Policy):
     enabled: bool = knob(
-        True, "Whether LCM compacts at all; messages are stored and found either way.", per_conversation=True
+        True, "Whether LCM compacts at all; messages are stored and searchable either way.", per_conversation=True
     )
     autocompact_disabled: bool = knob(
         False, "Whether compaction only runs when it is requested.", per_conversation=True
     )
     model_token_budget: int = knob(
-        128_000, "The tokens that the agent's model takes.", low=256, high=100_000_000, per_conversation=True
+        128_000,
+        "The token budget of a context: what the agent's model takes.",
+        low=256,
+        high=100_000_000,
+        per_conversation=True,
     )
     context_threshold: float = knob(
         0.75,
@@ -48,7 +52,7 @@ class CompactionPolicy(Policy):
         per_conversation=True,
     )
     hard_threshold: float = conversation_knob(
-        0.9, "From this share of the budget on everything is compacted, significant or not.", low=0.01, high=1.0
+        0.9, "From this share of the budget on, the significance gate skips nothing.", low=0.01, high=1.0
     )
     significance_gate: bool = conversation_knob(
         True,
@@ -56,18 +60,18 @@ class CompactionPolicy(Policy):
         "little that is not summarized already.",
     )
     significant_turns: int = conversation_knob(
-        5, "So many turns of substance are always worth a summary; 0 to skip nothing.", low=0, high=10_000
+        5, "The gate skips nothing from this many turns of substance on; 0 to skip nothing at all.", low=0, high=10_000
     )
     significant_names: int = conversation_knob(
-        3, "So many new names and identifiers are always worth a summary.", low=0, high=10_000
+        3, "The gate skips nothing from this many new names and identifiers on.", low=0, high=10_000
     )
     significant_novelty: float = conversation_knob(
-        0.1, "Such a share of words that no summary has is always worth a summary.", low=0.0, high=1.0
+        0.1, "The gate skips nothing from this share of words that no summary has on.", low=0.0, high=1.0
     )
     substantive_words: int = conversation_knob(
         6,
-        "A turn has substance if it has so many different words beyond grammar and courtesy that no turn before it "
-        "has.",
+        "A turn has substance if it has this many different words, without function words and small talk, that no "
+        "turn before it has.",
         low=1,
         high=1000,
     )
@@ -101,14 +105,15 @@ class CompactionPolicy(Policy):
     )
     target_factor: float = conversation_knob(
         1.5,
-        "A text is accepted as a summary up to so many times its target; a longer one leads to the next level.",
+        "A text is accepted as a summary up to this multiple of its target length; a longer one leads to the next "
+        "level.",
         low=1.0,
         high=10.0,
     )
     condense_fan_in: int = conversation_knob(
         4, "How many neighbouring summaries of one depth are merged into one.", low=2, high=100
     )
-    max_depth: int = conversation_knob(-1, "The deepest summaries to make; -1 for no limit.", low=-1, high=1000)
+    max_depth: int = conversation_knob(-1, "The greatest depth of a summary; -1 for no limit.", low=-1, high=1000)
     summarizer: str = knob(
         "extractive",
         "Which summarizers write the summaries: one of extractive (needs no model), chat and anthropic, or several, "
@@ -116,7 +121,7 @@ class CompactionPolicy(Policy):
         per_conversation=True,
     )
     summary_instructions: str = conversation_knob(
-        "", "Further instructions for a language model that writes a summary; so many characters.", low=0, high=2000
+        "", "Further instructions for language models that write summaries; limits in characters.", low=0, high=2000
     )
     # The most summaries one run may make.
     max_passes: int = 2000
@@ -132,17 +137,17 @@ class CompactionPolicy(Policy):
 
     @property
     def hard_tokens(self) -> int:
-        """The active tokens from which on nothing is put off."""
+        """The active tokens from which on the significance gate skips nothing."""
         return max(self.threshold_tokens, int(self.hard_threshold * self.model_token_budget))
 
     def trigger_of(self, counters: Counters) -> Trigger | None:
-        """What puts the conversation under pressure, if anything does."""
+        """Return what puts the conversation under pressure, or None."""
         if counters.active_tokens >= self.threshold_tokens:
             return Trigger.TOKENS
         return Trigger.MESSAGES if counters.active_messages > self.max_active_messages else None
 
     def decide(self, conversation_id: int, counters: Counters) -> CompactionDecision:
-        """Compare a conversation's counters with its thresholds; nothing is read."""
+        """Compare a conversation's counters with its thresholds, without a query."""
         trigger = self.trigger_of(counters)
         return CompactionDecision(
             conversation_id=conversation_id,
@@ -170,7 +175,7 @@ class CompactionPolicy(Policy):
         return active_tokens <= goal and active_messages <= self.max_active_messages * ease
 
     def target_of(self, source_tokens: int, *, depth: int) -> int:
-        """The most tokens of a summary of this depth, made from so many."""
+        """Return the target of a summary of this depth, made from `source_tokens`."""
         if depth == 0:
             return min(self.leaf_target_tokens, max(1, int(LEAF_SHARE * source_tokens)))
         return min(self.condensed_target_tokens, max(1, int(CONDENSED_SHARE * source_tokens)))
@@ -180,13 +185,13 @@ class CompactionPolicy(Policy):
         return next(tokens for tokens in count(1) if self._is_worthwhile(tokens, depth=depth))
 
     def require_possible(self) -> None:
-        """Raise Invalid for an unknown or unconfigured summarizer, or a contradiction."""
+        """Raise Invalid for an unknown or unconfigured summarizer or a contradiction."""
         checked_chain(self.summarizer)
         if found := " ".join(self.contradictions()):
             raise Invalid(found, code="cannot_be_satisfied")
 
     def contradictions(self) -> Iterator[str]:
-        """A sentence for each contradiction, with the sum that shows it."""
+        """Yield a sentence for each contradiction, with the sum that shows it."""
         if self.context_threshold > self.hard_threshold:
             yield (
                 f"context_threshold {self.context_threshold} is above hard_threshold {self.hard_threshold}: compaction "
@@ -213,7 +218,7 @@ class CompactionPolicy(Policy):
             yield from self._too_much_that_stays()
 
     def _too_much_that_stays(self) -> Iterator[str]:
-        """What always stays in the context must leave it below the threshold."""
+        """Yield contradictions where what is never compacted exceeds a threshold."""
         tail = self.fresh_tail_count
         if tail > self.max_active_messages:
             yield (
@@ -239,7 +244,7 @@ class CompactionPolicy(Policy):
 
 
 def is_worth_summarizing(source_tokens: int, target: int) -> bool:
-    """Whether a summary of so many tokens is enough cheaper than its sources."""
+    """Whether a summary of `target` tokens costs enough less than its sources."""
     return target + SHELL_TOKENS <= WORTHWHILE * source_tokens
 
 
@@ -251,14 +256,15 @@ def _share(tokens: int) -> str:
 class HistoryPolicy(Policy):
     session_quiet_minutes: int = knob(
         30,
-        "A conversation without new messages for so many minutes gets its session summary; 0 for only on request.",
+        "After this many minutes without a new message, a conversation gets its session summary; 0 for only on "
+        "request.",
         low=0,
         high=525_600,
     )
     sessions_per_arc: int = knob(8, "How many session summaries of a project become an arc.", low=2, high=100)
     arcs_per_epoch: int = knob(4, "How many arcs of a project become an epoch.", low=2, high=100)
-    # How long one job may work, in seconds, before it goes on as another claim.
+    # How long one job may work, in seconds, before it is released and claimed again.
     deadline_seconds: int = 600
     job_lease_seconds: int = 60
-    # How many conversations, and how many projects, one sweep requests.
+    # The most conversations, and the most projects, for which one sweep requests jobs of a kind.
     most_requested: int = 200

@@ -1,4 +1,4 @@
-"""Signal handlers: appends request jobs, and work that is due wakes workers."""
+"""Signal handlers: request jobs after appends, and wake workers for due work."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from conversations.work.queue import wake
 
 logger = structlog.get_logger(__name__)
 
-# While the pressure lasts, a job is requested again after so many messages, in case the first one ended unseen. The
-# sweep finds that, too, within a minute.
+# While the pressure lasts, a job is requested again after this many messages, in case the first one has ended without
+# relieving it. The sweep would request one, too, within a minute.
 REQUEST_AGAIN_AFTER = 64
 
 
@@ -37,7 +37,7 @@ def request_compaction_under_pressure(
     overrides: Mapping[str, Any],
     **_: object,
 ) -> None:
-    """Request a job as the pressure rises.
+    """Request a job when an append reaches a threshold, and again at intervals.
 
     Below the threshold, an append costs only this comparison.
     """

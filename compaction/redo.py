@@ -29,26 +29,26 @@ from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
 from conversations.sql import snapshot
 
-# Between any two automatic attempts at one conversation.
+# The shortest time between two automatic attempts at one conversation.
 PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
-# Two and a half days in all.
+# These take about two and a half days in all.
 MOST_ATTEMPTS = 9
 
 _WAITING = "waiting_for_a_model"
 _ATTEMPTS = "attempts_without_an_answer"
 _NEXT = "next_attempt_at"
-# For a run that left nothing waiting, or whose model was not there.
+# The default for a run that left nothing waiting, or found no model available.
 _AT_ONCE = datetime.min.replace(tzinfo=UTC).isoformat()
 
 
 def redo(run: Run) -> Outcome:
     """Make the degraded summaries of the context again, oldest first.
 
-    A model without an answer to one summary may have one to the next; without any model there, the run ends. A summary
-    whose texts were rejected is superseded all the same, by a row that says so, and waits no longer. A worker makes
-    what waits; a person also gets the rejected ones, for another model may have been configured since. An erased or
-    outdated summary waits for no model: what can be made now is better than nothing.
+    A summary that no model answers is left to wait, and the next one is tried; if no model is available, the run ends.
+    A summary whose texts are rejected is superseded by one that is degraded and no longer waits. A worker makes only
+    degraded summaries that wait; a person's request also covers rejected ones, as another model may be configured by
+    now. Erased and outdated summaries are made again even if no model answers.
     """
     waiting = ""
     lack = Lack.UNANSWERED
@@ -64,7 +64,7 @@ def redo(run: Run) -> Outcome:
                 break
             continue
         if not only_waiting and _says_the_same(summary_id, made[-1]):
-            # Rejected again: another row that says so would gain nothing.
+            # Rejected again: a new row with the same text would gain nothing.
             continue
         run.write(made, instead_of_tokens=tokens)
     if waiting:
@@ -79,10 +79,10 @@ def _says_the_same(summary_id: str, made: Made) -> bool:
 
 
 def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
-    """Conversations whose context has a summary that waits for a model.
+    """Yield conversations whose context has a summary that waits for a model.
 
-    A conversation rests after an attempt without an answer, the longer the more attempts there were; a summary that
-    waits since then is not delayed by it.
+    After an attempt without an answer, a conversation is left out for a time that doubles with each attempt, unless
+    another summary has begun to wait since.
     """
     attempts = CompactionRun.objects.filter(conversation_id=OuterRef("conversation_id"), reason=Reason.REDO)
     last = attempts.order_by("-started_at")
@@ -90,7 +90,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
         conversation_id=OuterRef("conversation_id"),
         summary__is_degraded=True,
         summary__quality__waits=True,
-        # A redo was requested when it was erased.
+        # Of an erased summary, a redo was requested at the erasure.
         summary__erased_by__isnull=True,
     )
     newest = lacking.order_by("-summary__created_at")
@@ -109,7 +109,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
 
 
 def _read(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tuple[str, int]]:
-    """The summaries to make again; the run starts from this cost of the context."""
+    """Read the summaries to make again and their tokens; set the run's figures."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
         shown = list(
@@ -126,7 +126,7 @@ def _read(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tu
 
 
 def _made_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
-    """The new summaries, sources first; or why one of them still waits."""
+    """Make a summary again, sources first; return all new ones, or why one waits."""
     all_made: list[Made] = []
     for source_id in sources_to_redo(summary_id, only_waiting=only_waiting, outdated=outdated):
         below = _made_again(run, source_id, only_waiting=only_waiting, outdated=outdated)
@@ -147,9 +147,9 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Coll
 
 
 def _details_of(waiting: str, lack: Lack, run: Run) -> dict[str, Any]:
-    """The details of a run that left the summary `waiting`.
+    """Build the details of a run that left the summary `waiting`.
 
-    `next_attempt_at` is None when it is left to a person to ask for it once more.
+    `next_attempt_at` is None if there is no further automatic attempt.
     """
     attempts = CompactionRun.objects.filter(conversation_id=run.conversation_id, reason=Reason.REDO)
     # A run that has made a summary has a row of its own by now.

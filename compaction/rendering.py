@@ -10,22 +10,22 @@ from xml.sax.saxutils import escape, quoteattr
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 
-# A run of base64 this long is an image or an archive, which no summary repeats.
+# Base64 of this length is an image or an archive, which no summary repeats.
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{400,}={0,2}")
 # The same in lines, as mails and certificates have it, or with the line breaks that JSON writes.
 _BREAK = r"(?:\r?\n[ \t]*|\\r\\n|\\n)"
 _BASE64_LINES = re.compile(rf"(?:[A-Za-z0-9+/]{{60,76}}{_BREAK}){{5,}}[A-Za-z0-9+/]{{0,76}}={{0,2}}")
-# Most messages have no word as long as a line of either, and need not be searched for them.
+# Most messages have no word of this length, and the patterns above need not be tried.
 _SHORTEST_LINE = 60
 _SHORTEST_BASE64 = 5 * _SHORTEST_LINE
-# Only the start of a word is tried, so that long runs of nearly long words stay cheap.
+# Anchored to the start of a word, so that many words just below the length stay cheap.
 _LONG_WORD = re.compile(rf"(?<!\S)\S{{{_SHORTEST_LINE}}}")
 
 # What replaces a text that was erased for good.
 ERASED = "[erased]"
 # What replaces a text that is quarantined, for readers.
 QUARANTINED = "[quarantined]"
-# What replaces it in the source of a summary.
+# What replaces a quarantined text in the source of a summary.
 WITHHELD = "[withheld]"
 
 # In this id no tokenizer merges two characters into one token, so no other id costs more.
@@ -54,15 +54,15 @@ class Shown(Protocol):
 
 
 def render_dearest(summary: Shown) -> str:
-    """The element with the id that costs most tokens, for counting.
+    """Render the summary with the id that costs most tokens, for counting.
 
-    The tokens of a random id vary, and plans must not.
+    The tokens of a random id vary, and the figures of a plan must not.
     """
     return _element(summary, _DEAREST_ID)
 
 
 def context_cost_of(tokens: TokenEstimator) -> Callable[[Shown], int]:
-    """A counter of what a summary costs in a context: element and framing."""
+    """Return a function that counts a summary's tokens in a context, with framing."""
     return lambda summary: tokens.count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS
 
 
@@ -75,7 +75,7 @@ def render_summary(summary: Shown) -> str:
 
 
 def _element(summary: Shown, summary_id: str) -> str:
-    # All other values are numbers, times and our own words.
+    # The values not escaped are numbers, times and LCM's own words.
     erased = getattr(summary, "erased_by_id", None) is not None
     return (
         f'<summary id={quoteattr(summary_id)} kind="{summary.kind}" depth="{summary.depth}"'
@@ -86,19 +86,19 @@ def _element(summary: Shown, summary_id: str) -> str:
 
 
 def minute_of(moment: datetime) -> str:
-    """A time as models see it, in UTC."""
+    """Format a time as models see it: in UTC, to the minute."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='minutes')}Z"
 
 
 def readable_source(text: str) -> str:
-    """A message's text for a summarizer: base64 is named, not quoted."""
+    """Replace base64 in a message's text with a note of its length."""
     if len(text) < _SHORTEST_BASE64 or not _LONG_WORD.search(text):
         return text
     return _BASE64_LINES.sub(_named_if_even, _BASE64.sub(_named, text))
 
 
 def without_added(text: str, added: Iterable[str]) -> str:
-    """The text, with what a host added to it named: it is not its author's."""
+    """Replace each text that a host added to a message with a note of its length."""
     for each in added:
         # A flattened message has each part on lines of its own.
         named = f"[added by the host, {len(each)} characters]"
@@ -111,6 +111,6 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _named_if_even(found: re.Match[str]) -> str:
-    """Name lines of one length; others may be a list of paths."""
+    """Replace lines of equal length; others may be a list of paths."""
     lengths = {len(line) for line in re.split(_BREAK, found[0])[:-1]}
     return _named(found) if len(lengths) == 1 else found[0]

@@ -1,4 +1,4 @@
-"""One run of compaction: makes summaries, writes them, records itself."""
+"""One run of compaction: makes summaries, writes them, and records the run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from conversations.work.queue import Lease
 
 logger = structlog.get_logger(__name__)
 
-# What changes in a run's row while it goes on.
+# The columns of a run's row that change during the run.
 _UPDATED = (
     "outcome", "finished_at", "tokens_after", "leaf_summaries", "condensed_summaries", "redone_summaries", "details",
 )  # fmt: skip
@@ -60,9 +60,9 @@ COMPACTION = "lcm.compaction"
 def compaction_lock(conversation_id: int) -> Iterator[None]:
     """Hold the conversation's advisory lock, or raise ConversationBusy at once.
 
-    It is a lock of the session, not of a transaction, for no transaction may stay open while a summarizer works. It
-    ends with the connection, so a killed worker leaves none behind. What it guards is work, not truth: should a
-    connection break and the lock be lost, the replacement of a range still succeeds for one writer only.
+    It is a session-level lock, as no transaction may stay open while a summarizer works. It ends with the connection,
+    so a killed worker leaves none behind. It only prevents duplicate work: if it is lost with a connection, the
+    replacement of a range still succeeds for one writer only.
     """
     with pglock.advisory(f"{COMPACTION}.{conversation_id}", timeout=0) as acquired:
         if not acquired:
@@ -92,11 +92,11 @@ class Made:
 
 @dataclass
 class Run:
-    """A run in progress. What it has written is final.
+    """A run in progress; the summaries it has written are final.
 
-    `row` is its record: `tokens_before` is what the context cost when the run read it, and `tokens_after` what that
-    same context costs with the run's summaries in it. Messages that are appended meanwhile are in neither, so the
-    difference is what the run took out, and neither is ever negative.
+    `row` is its record: `tokens_before` is the size of the context when the run read it, and `tokens_after` that of the
+    same context with the run's summaries in it. Messages that are appended meanwhile count in neither, so the
+    difference is what the run freed, and neither is ever negative.
     """
 
     store: ConversationStore
@@ -109,7 +109,7 @@ class Run:
     def __post_init__(self) -> None:
         self.conversation_id = self.conversation.conversation_id
         self.deadline = time.monotonic() + self.policy.run_deadline_seconds
-        # What a person should know of the run, such as the steps of a plan; it goes into the row with each write.
+        # Shown with the run, such as the steps of a plan; stored in the row with each write.
         self.details: Mapping[str, Any] = {}
         # The figures of a run that ends without reading the context.
         self.messages = self.conversation.active_messages
@@ -125,7 +125,7 @@ class Run:
         )
 
     def execute(self, work: Callable[[Run], Outcome]) -> CompactionResult:
-        """Do the work and record its outcome, also of a failure."""
+        """Do the work and record its outcome, even if it fails."""
         try:
             outcome = work(self)
         except BaseException:
@@ -144,7 +144,7 @@ class Run:
 
     @property
     def _figures(self) -> Mapping[str, Any]:
-        """What the significance gate counted, of a run that it skipped."""
+        """The figures of the significance gate, if it skipped the run."""
         return {name: figures for name, figures in self.details.items() if name == "significance"}
 
     def compact(self) -> Outcome:
@@ -161,7 +161,7 @@ class Run:
         return self.made_or_nothing
 
     def follow(self, steps: Steps) -> bool:
-        """Make the summary of each step; false if a bound of the run ended them early."""
+        """Make the summary of each step; return False if a limit of the run was reached."""
         slot: Slot | None = None
         while not self._is_enough:
             try:
@@ -175,7 +175,7 @@ class Run:
 
     @property
     def summaries(self) -> int:
-        """How many it has made so far."""
+        """The number of summaries made so far."""
         return self.row.leaf_summaries + self.row.condensed_summaries + self.row.redone_summaries
 
     @property
@@ -189,13 +189,13 @@ class Run:
 
     @property
     def _is_enough(self) -> bool:
-        """Whether an automatic run has made enough room; a person gets all there is."""
+        """Whether an automatic run has made enough room; a manual run does all it can."""
         return self.reason.is_automatic and self.policy.is_relieved(
             active_tokens=self.row.tokens_after, active_messages=self.messages
         )
 
     def _is_insignificant(self) -> bool:
-        """Whether nothing is worth a summary; the details keep the figures."""
+        """Whether the significance gate skips the run; if so, `details` has its figures."""
         if not self.policy.significance_gate or self.conversation.active_tokens >= self.policy.hard_tokens:
             return False
         found = significance(
@@ -215,7 +215,7 @@ class Run:
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """What no model may read; a quarantine during the run overtakes its summaries."""
+        """The ids that no model may read; later quarantines make a summary outdated."""
         return withheld_items(self.conversation_id)
 
     def read_context(self) -> list[Slot]:
@@ -225,12 +225,12 @@ class Run:
         return slots
 
     def start_from(self, *, tokens: int, messages: int) -> None:
-        """Take what the context cost when it was read as the run's first figures."""
+        """Set the figures of the context that the run has read."""
         self.row.tokens_before = self.row.tokens_after = tokens
         self.messages = messages
 
     def _summarize(self, step: Step) -> Slot | None:
-        """The slot of the new summary, or None if it would not be cheaper."""
+        """Make and write a summary; return its slot, or None if it is not cheaper."""
         previous_id = step.previous.summary_id if step.previous else None
         sources = read_sources(step.chunk, withheld=self.withheld)
         made = self.make(sources, target_tokens=step.target_tokens, previous_id=previous_id)
@@ -251,9 +251,9 @@ class Run:
         previous_id: str | None = None,
         supersedes_id: str | None = None,
     ) -> Made | None:
-        """A summary of these sources, or None if it would not be shorter than they are.
+        """Summarize the sources; None if no summary would be shorter than they are.
 
-        No transaction is open here: a model may take its time.
+        No transaction may be open, as a model may be slow.
         """
         accepted = self.escalation.summarize(
             SummaryRequest(
@@ -286,8 +286,8 @@ class Run:
     def write(self, all_made: Sequence[Made], *, instead_of_tokens: int) -> list[int | None]:
         """Write summaries, context, counters and the run's row, in one transaction.
 
-        Only the last summary enters the context, in place of items that cost so many tokens; the summaries before it
-        are its sources.
+        Only the last summary enters the context, in place of items of `instead_of_tokens` tokens; the summaries before
+        it are its sources. Returns the ordinal of each in the context, or None.
         """
         before = copy(self.row), self.messages
         try:
@@ -303,15 +303,14 @@ class Run:
                     for made in all_made
                 ]
                 if self.lease is not None:
-                    # After the conversation's row, which every writer locks first. A job that makes progress forgets
-                    # its earlier attempts.
+                    # After the conversation's row, which every writer locks first. Progress resets the job's attempts.
                     self.lease.renew(attempts=1)
                 self.row.tokens_after += all_made[-1].item_tokens - instead_of_tokens
                 for made in all_made:
                     self._count(made)
                 self.record(Outcome.RUNNING)
         except BaseException:
-            # Rolled back, it was not made: the run must not claim it.
+            # The summaries were rolled back, so the run must not count them.
             self.row, self.messages = before
             raise
         for made in all_made:
@@ -331,7 +330,7 @@ class Run:
             self.messages -= len(made.sources.message_ids)
 
     def _mark_of(self, summary: NewSummary) -> NewPart:
-        """The synthetic, ignored compaction part for the last source message."""
+        """Build the synthetic, ignored compaction part for the last source message."""
         return NewPart(
             part_type=PartType.COMPACTION,
             is_synthetic=True,

@@ -23,7 +23,7 @@ from conversations.types import NewSummary, Role, SummaryKind, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
 _QUARANTINES = sql.load("compaction/quarantines.sql")
-# The most that the significance gate reads.
+# The limits of what the significance gate reads.
 _MOST_TURNS = 200
 _MOST_SUMMARIES = 20
 _MOST_CHARACTERS = 4_000
@@ -70,7 +70,7 @@ def read_slots(conversation_id: int) -> list[Slot]:
 
 
 class _Read(NamedTuple):
-    """One source, a message or a summary, and what a summary of it takes over.
+    """One source, a message or a summary, with the values that a summary needs.
 
     A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
     """
@@ -91,7 +91,7 @@ class _Read(NamedTuple):
 
 
 class ChunkSources:
-    """All that a summary of a chunk is made from, oldest first."""
+    """The sources of one summary, oldest first."""
 
     def __init__(self, messages: Iterable[_Read], summaries: Iterable[_Read]) -> None:
         by_kind = [sorted(each, key=_first_seq) for each in (messages, summaries)]
@@ -108,14 +108,14 @@ def _first_seq(read: _Read) -> int:
 
 
 def withheld_items(conversation_id: int) -> frozenset[str]:
-    """The ids of what is quarantined, and of the summaries that carry its words."""
+    """Return ids of quarantined items, and of summaries and files with their text."""
     return frozenset(id for (id,) in sql.rows(_QUARANTINES["withheld_items"], {"id": conversation_id}))
 
 
 def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
-    """The ids of all that is withheld in these conversations.
+    """Return the ids of all that is withheld in these conversations.
 
-    Call it before texts are returned: those items are given without a text, marked as `quarantined`.
+    Call it before texts are returned: these items must be returned without a text, and marked as `quarantined`.
     """
     wanted = {id for id in conversation_ids if id is not None}
     affected = sql.rows(_QUARANTINES["with_quarantines"], [sql.array(wanted)]) if wanted else []
@@ -123,21 +123,21 @@ def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
 
 
 def outdated_summaries(conversation_id: int) -> frozenset[str]:
-    """The summaries of a conversation that a quarantine or a release has overtaken."""
+    """Return the summaries with a source that was quarantined or released since."""
     found = sql.rows(_QUARANTINES["outdated_summaries"], {"id": conversation_id})
     return frozenset(summary_id for summary_id, _, _ in found)
 
 
 def conversations_to_redo(*, limit: int) -> list[int]:
-    """Conversations that show an outdated summary."""
+    """Return conversations with an outdated summary in their context."""
     statement = _QUARANTINES["conversations_to_redo"].format(outdated=_QUARANTINES["outdated_summaries"])
     return [conversation_id for (conversation_id,) in sql.rows(statement, {"id": None, "limit": limit})]
 
 
 def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> ChunkSources:
-    """The rows behind a chunk's slots, in the order of the context.
+    """Read the sources behind a chunk's slots, in the order of the context.
 
-    What is `withheld` is a source without its text, so that all messages stay reachable.
+    Those in `withheld` are sources without a text, so that all messages stay reachable.
     """
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
@@ -149,7 +149,7 @@ def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> Ch
 def read_sources_again(
     summary_id: str, *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
 ) -> ChunkSources:
-    """The sources of a summary, with replacements for some in `instead`."""
+    """Read the sources of a summary, some of them replaced by those in `instead`."""
     message_ids = [message_id for (message_id,) in sql.rows(_STATEMENTS["message_sources"], [summary_id])]
     source_ids = [source_id for (source_id,) in sql.rows(_STATEMENTS["summary_sources"], [summary_id])]
     kept = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
@@ -181,10 +181,10 @@ def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection
 
 
 def to_redo(prefix: str, *, only_waiting: bool, outdated: Collection[str]) -> Q:
-    """The condition for summaries to make again.
+    """Build the condition for summaries to make again.
 
-    Those that are degraded, erased, quarantined or outdated. `prefix` is the way to the summary. With `only_waiting`,
-    of the first only those that wait for a model.
+    They are degraded, erased, quarantined or outdated; with `only_waiting`, degraded ones only if they wait for a
+    model. `prefix` is the lookup path to the summary.
     """
     degraded = Q(**{f"{prefix}is_degraded": True})
     if only_waiting:
@@ -242,7 +242,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
 def _readable(
     content: str, added: Sequence[tuple[str, str | None]], message_id: int, block_id: int | None, cold: ColdTexts | None
 ) -> str:
-    """A message's text for a summarizer, without what a host added to it."""
+    """Return a message's text for a summarizer, without texts that a host added."""
     if block_id is not None and cold is not None:
         found = cold.message(block_id, message_id)
         content, added = found.content, [(id, found.parts.get(id, {}).get("text_content")) for id, _ in added]
@@ -250,7 +250,7 @@ def _readable(
 
 
 def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
-    """A message's text as its column has it, also if it went cold."""
+    """Return a message's text, from its cold block if it is in one."""
     return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
@@ -259,7 +259,7 @@ def _read_summaries(summary_ids: Sequence[str]) -> list[_Read]:
 
 
 def _of_summary(summary: NewSummary) -> _Read:
-    """The source that a summary is, stored or not written yet."""
+    """Convert a summary, stored or not written yet, to a source."""
     is_erased = isinstance(summary, SummaryRecord) and summary.erased_by_id is not None
     return _Read(
         id=summary.summary_id,
@@ -295,7 +295,7 @@ def new_summary(
     token_counter: str,
     supersedes_id: str | None,
 ) -> NewSummary:
-    """The row to write, with how it was made and how good it is."""
+    """Build the record of a new summary from its sources and the accepted text."""
     draft, read = accepted.draft, sources.read
     return NewSummary(
         summary_id=f"sum_{secrets.token_hex(8)}",

@@ -1,4 +1,4 @@
-"""Background tasks. The rows are the work; a task only starts a worker on one."""
+"""Background tasks: each starts a worker on a row, which is the job or the plan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_history(*, job_id: int) -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_compaction_jobs() -> None:
-    """Start waiting jobs and plans; request compactions and session summaries."""
+    """Wake workers for due jobs and plans; request compactions and session summaries."""
     CompactionWorker.from_settings().sweep()
     CompactionPlans.from_settings().sweep()
     HistoryWorker.from_settings().sweep()
@@ -36,6 +36,6 @@ def sweep_compaction_jobs() -> None:
 
 @db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
 def remove_finished_history_jobs() -> None:
-    """Remove old jobs of session summaries, but for the newest of each kind."""
-    # Those of compactions stay: a run's row names its job, and is sealed.
+    """Delete old finished history jobs, except the newest per subject and reason."""
+    # Jobs of compactions are kept: a run's row refers to its job, and is sealed.
     history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

@@ -16,21 +16,21 @@ class Reason(StrEnum):
 
     THRESHOLD = "threshold"
     MANUAL = "manual"
-    # The sweep has found pressure that no append reported, as after a change of settings or a crash.
+    # The sweep found pressure for which no append had requested a job, such as after a changed setting or a crash.
     MAINTENANCE = "maintenance"
-    # A model is back, and summaries that were made without it are made again.
+    # A model is available again, and summaries that were made without one are made again.
     REDO = "redo"
-    # The same as a person's request to a worker: those too whose texts were rejected.
+    # A person's request for a redo by a worker, which includes summaries whose texts were rejected.
     REDO_ALL = "redo_all"
 
     @property
     def is_automatic(self) -> bool:
-        """Whether no person requested it: such a run ends when the pressure does."""
+        """Whether no person requested it; such a run stops when the pressure is relieved."""
         return self in (Reason.THRESHOLD, Reason.MAINTENANCE)
 
 
 class Trigger(StrEnum):
-    """What exerts the pressure."""
+    """What puts a conversation under pressure: too many tokens, or raw messages."""
 
     TOKENS = "tokens"
     MESSAGES = "messages"
@@ -48,9 +48,9 @@ class Outcome(StrEnum):
     STOPPED = "stopped"
     ABANDONED = "abandoned"
     FAILED = "failed"
-    # There was too little of substance to be worth a summary.
+    # The significance gate found nothing worth a summary.
     SKIPPED = "skipped"
-    # No model answered, so what was made without one stays until one does.
+    # A redo got no answer from a model, and a summary still waits for one.
     UNAVAILABLE = "unavailable"
 
 
@@ -63,7 +63,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class CompactionDecision:
-    """Whether a conversation is under pressure, and the figures that say so."""
+    """Whether a conversation is under pressure, and the figures behind it."""
 
     conversation_id: int
     should_compact: bool
@@ -81,13 +81,13 @@ class CompactionDecision:
 
     @property
     def is_pressing(self) -> bool:
-        """Whether the pressure is one that compaction will relieve."""
+        """Whether compaction is needed, and the significance gate does not skip it."""
         return self.should_compact and not self.passed_over
 
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """What one execution did. `run_id` is None when there was nothing to record."""
+    """What one run did; `run_id` is None if there was nothing to record."""
 
     conversation_id: int
     reason: Reason
@@ -117,9 +117,9 @@ class RunRecord:
     job_id: int | None
     # The figures behind the outcome, such as those of the significance gate.
     details: Mapping[str, Any] = field(default_factory=dict)
-    # What people call the conversation: its title, or its session.
+    # The conversation's title, or its session id without one.
     title: str = ""
-    # How many of its summaries were made without the model that should have made them.
+    # How many of its summaries are degraded: made without the model that should have made them, or from such.
     degraded_summaries: int = 0
 
 
@@ -142,13 +142,13 @@ class JobRecord:
     requested_at: datetime
     attempts: int
     finished_at: datetime | None = None
-    # The runs that it led to, newest first; none where there was nothing to do.
+    # The runs of the job, newest first; none where there was nothing to do.
     run_ids: tuple[str, ...] = ()
     title: str = ""
-    # Not before then; and for so long a worker holds it without a word.
+    # When it can be claimed at the earliest, and when the lease of its worker ends.
     run_after: datetime | None = None
     leased_until: datetime | None = None
-    # The kind of the last failure, never its words.
+    # The kind of the last failure, never its message.
     last_error: str = ""
 
 
@@ -188,9 +188,9 @@ class LevelShare:
 class Activity:
     """The statistics of a workspace.
 
-    `tokens_saved` is the cost of all messages less what contexts still cost. Open jobs are waiting or at work;
-    `jobs_failed` failed since `since`. `pressed` has the fullest conversations only; hours without runs are left out.
-    `summaries` were made since then, in `levels`; of them, a share is degraded, and null if there are none.
+    `tokens_saved` is the tokens of all messages less those of the contexts. `jobs_failed` counts failures after
+    `since`. `pressed` has the fullest conversations only; hours without runs are left out. `summaries`, `levels` and
+    the degraded ones count summaries made after `since`; `degraded_share` is null if there are none.
     """
 
     since: datetime
@@ -217,7 +217,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class SeqRange:
-    """Neighbouring messages, by seq."""
+    """A range of messages, by seq."""
 
     first_seq: int
     last_seq: int
@@ -234,7 +234,7 @@ class PlanStep:
     last_seq: int
     # The messages below the summary; more than one range where something protected is skipped.
     ranges: tuple[SeqRange, ...]
-    # How many context items it takes, and which earlier steps make some of them.
+    # How many context items it replaces, and the earlier steps whose summaries are among them.
     item_count: int
     from_steps: tuple[int, ...]
     source_tokens: int
@@ -246,7 +246,7 @@ class PlanStep:
 class PlanAlternative:
     """Another summarizer of the chain, and what the same calls would cost there.
 
-    None where no price is configured.
+    `cost` is None where no price is configured.
     """
 
     summarizer: str
@@ -258,7 +258,7 @@ class PlanAlternative:
 class PlanOutline:
     """A dry run in figures: the context before and after, calls and cost.
 
-    The figures of the calls hold if every first answer is accepted; `cost` is None where no price is configured.
+    Calls, tokens and cost assume that every first answer is accepted; `cost` is None where no price is configured.
     """
 
     plan_id: str
@@ -272,28 +272,28 @@ class PlanOutline:
     messages_expected: int
     items_expected: int
     step_count: int
-    # The first in the chain that can be called now, and its model, if any; calls, tokens and cost are for it.
+    # The first summarizer in the chain that could be called, and its model, if any; calls, tokens and cost are for it.
     summarizer: str
     model: str | None
     calls: int
     tokens_in: int
     tokens_out: int
     cost: float | None
-    # The others of the chain, called where those before them do not answer.
+    # The other summarizers of the chain.
     otherwise: tuple[PlanAlternative, ...]
-    # When a worker was requested to carry it out, and the code of a refusal.
+    # When background execution was requested, and the error code if it was refused.
     requested_at: datetime | None
     refusal: str
     executed_at: datetime | None
-    # The run that carried it out.
+    # The run that executed it.
     run_id: str | None
 
 
 @dataclass(frozen=True)
 class PlanRecord(PlanOutline):
-    """A dry run with its steps, stored so that exactly this can be done."""
+    """A dry run with its steps, which can be executed exactly."""
 
-    # SHA-256 over the context items that the steps take and the settings in force.
+    # SHA-256 of the context items that the steps replace, and the settings in force.
     context_hash: str
     steps: tuple[PlanStep, ...]
 
@@ -302,7 +302,7 @@ class PlanRecord(PlanOutline):
 class BoundaryRecord:
     """Where a host has cut its context, under the host's name for it.
 
-    The cut is behind the message `last_seq`.
+    The cut is after the message `last_seq`.
     """
 
     conversation_id: int
@@ -314,10 +314,10 @@ class BoundaryRecord:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """A boundary, and what was done before it was recorded.
+    """A boundary, and the compaction before it was recorded.
 
-    `created` is false for a boundary that was recorded before. `job` is the work left to a worker: all of it, if
-    requested in the background, or what a bound cut off.
+    `created` is false for a boundary that was recorded before. `job` is the compaction in the background: all of it, if
+    so requested, or the rest of a run that reached its limits.
     """
 
     boundary: BoundaryRecord
@@ -327,7 +327,7 @@ class FlushResult:
 
 
 class GapKind(StrEnum):
-    """What is wrong with the messages of a gap."""
+    """Why the messages of a gap cannot be recovered."""
 
     # No row has their seq.
     MISSING = "missing"
@@ -337,7 +337,7 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True)
 class CoverageGap:
-    """Messages that follow each other and cannot be had."""
+    """A range of messages that cannot be recovered."""
 
     first_seq: int
     last_seq: int
@@ -348,10 +348,10 @@ class CoverageGap:
 class Coverage:
     """Whether all messages up to `last_seq` can be recovered.
 
-    `stored` messages lie up to there; each is `summarized`, `raw` in the active context, `inactive`, which is off the
-    active path since the head was moved, or `unreachable`. `missing` are in no row. All are counted; of the gaps the
-    first are listed, and `gaps_left_out` says how many more there are. `missing_keys` are keys that the host believes
-    to be archived, and no message has.
+    Up to there, `stored` messages have a row; each is `summarized`, `raw` in the active context, `inactive` (off the
+    active path since the head was moved), or `unreachable`. `missing` messages have no row. All are counted; the first
+    gaps are listed, and `gaps_left_out` counts the others. `missing_keys` are those of the given keys that no message
+    has.
     """
 
     conversation_id: int

@@ -128,7 +128,7 @@ class IntegrityChecker(Scoped):
         """List reports in figures, newest first.
 
         `whole` leaves out checks of single conversations: with extent `full`, the first report shows when everything
-        was last checked. NotFound if the conversation does not exist.
+        was last checked. Raises NotFound if the conversation does not exist.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)

@@ -1,4 +1,4 @@
-"""What protects each column of the database; `column_protection.toml` says it."""
+"""Load `column_protection.toml`: what protects each column of the database."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Protection(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: any of the invariants in `found_by` finds a change.
+    """The protection of one column: an invariant in `found_by` finds a change.
 
-    An operational one has a reason.
+    `note` is the reason for an operational column, and for others what is not found.
     """
 
     protection: Protection

@@ -16,12 +16,12 @@ from integrity.invariants import Found, Invariant
 from integrity.models import ConversationCheck
 from integrity.types import Finding
 
-# The bounds of one batch: enough for a set-based query to pay, few enough to keep results small.
+# The limits of one batch: large enough for set-based queries to be efficient, small enough to keep results small.
 BATCH_MESSAGES = 200_000
 BATCH_CONVERSATIONS = 2_000
 
 
-# Every write to a conversation changes a counter on its row, and a written row has another transaction and place.
+# Every write to a conversation changes a counter on its row, which gives the row a new xmin and ctid.
 _VERSION = RawSQL("conversations.xmin::text || ' ' || conversations.ctid::text", (), output_field=TextField())
 
 
@@ -47,7 +47,7 @@ class Examination:
         self.messages += sum(batch.values())
 
     def look_at_the_site(self, workspace_id: int | None) -> None:
-        """Check the rows of no conversation: those of a workspace or, with None, all."""
+        """Check the rows that belong to no conversation, of a workspace or of all."""
         for invariant in self.invariants:
             if invariant.of_the_site:
                 self._add(invariant.code, partial(invariant.find, workspace_id))
@@ -61,7 +61,7 @@ class Examination:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each invariant is broken."""
+        """The number of violations of each invariant."""
         return {code: found.count for code, found in self.found.items()}
 
     @property
@@ -104,7 +104,7 @@ def batches_of(rows: QuerySet[Conversation]) -> Iterator[dict[int, int]]:
 
 
 def changed_since_clean(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Return those that were never found clean, or have changed since."""
+    """Select the conversations never found clean, or changed since they were."""
     return conversations.annotate(row_version=_VERSION).exclude(
         integrity_check__is_clean=True, integrity_check__row_version=F("row_version")
     )

@@ -111,8 +111,8 @@ class Ledgers:
     def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Generator[bytes, None, None]:
         """Yield the ledger of one conversation, or of all, line by line.
 
-        Each conversation is read in one snapshot. NotFound if it does not exist. The audit log records the export
-        before the first line, and again after the last line or when the reader stops.
+        Each conversation is read in one snapshot. The audit log records the export before the first line, and again
+        after the last line or when the reader stops. Raises NotFound if the conversation does not exist.
         """
         return self._audited(Pen(), self._conversations(conversation_id), conversation_id, with_files)
 
@@ -130,8 +130,8 @@ class Ledgers:
         """Continue an interrupted ledger, or one of a conversation that has grown since.
 
         The result is byte for byte what a new export would write, without reading the messages in the file again.
-        Invalid if the file does not verify up to its end; Conflict if it is of another conversation, or is a complete
-        ledger of several, because the earlier ones would stay outdated.
+        Raises Invalid if the file does not verify up to its end; Conflict if it is of another conversation, or is a
+        complete ledger of several, because the earlier ones would stay outdated.
         """
         found = continuation_of(file, name=name)
         if found is None:

@@ -38,11 +38,11 @@ class CheckParams(Params):
         "full: everything. incremental: what has changed since it was last found clean, with samples."
     )
     with_plan: Flag = optional("Plan repairs, if anything is found.")
-    background: Flag = optional("Leave the check to a worker and answer at once with the scan.")
+    background: Flag = optional("Check in the background, and return the scan at once.")
 
 
 class NoParams(Params):
-    """Nothing: it is about all that the caller sees."""
+    """There are no params: the operation covers all that the caller may see."""
 
 
 class ScanParams(Params):
@@ -67,7 +67,7 @@ class ReportParams(Params):
 class PlanRepairsParams(Params):
     report_id: Identifier = Field(description="The report.")
     ledger_file_id: Identifier | None = optional(
-        "The stored file with a ledger from which to put back what was damaged or lost."
+        "A stored file with a ledger, from which damaged and lost texts are restored."
     )
 
 
@@ -84,21 +84,21 @@ class ListRepairsParams(Params):
 
 class ApproveRepairsParams(RepairParams):
     ordinals: Annotated[list[Positive], Field(max_length=50_000)] = Field(
-        description="The steps that may be carried out."
+        description="The numbers of the steps to approve."
     )
-    refused: Annotated[list[Positive], Field(max_length=50_000)] = optional("The steps that must not be carried out.")
+    refused: Annotated[list[Positive], Field(max_length=50_000)] = optional("The numbers of the steps to reject.")
 
 
 class ListQuarantinesParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    released: Flag = optional("Also what is no longer withheld.")
+    released: Flag = optional("Also list released quarantines.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 
 class QuarantineParams(Params):
     id: Identifier = Field(description="The message, summary, part or file.")
-    reason: Annotated[Text, Field(max_length=500)] = Field(description="Why, for those who come later.")
+    reason: Annotated[Text, Field(max_length=500)] = Field(description="The reason, shown with the quarantine.")
 
 
 class ReadQuarantinedParams(Params):
@@ -111,7 +111,7 @@ class ReleaseParams(Params):
 
 class SetRetentionParams(Params):
     cold_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS), WHOLE] | None = optional(
-        "Days without use after which texts go cold; left out, the site's default holds."
+        "Days without use after which texts go cold; without a value, the site's default applies."
     )
 
 
@@ -119,23 +119,23 @@ class PreviewErasureParams(ConversationParams):
     from_seq: Positive | None = optional("The first message of a range.")
     to_seq: Positive | None = optional("The last message of the range.")
     message_ids: Annotated[list[MessageId], Field(max_length=MOST_MESSAGES)] = optional(
-        "Messages by their ids, beside the range."
+        "Ids of messages, in addition to the range."
     )
     file_ids: Annotated[list[Identifier], Field(max_length=MOST_FILES)] = optional(
-        "Files by their ids, whether or not messages need them."
+        "Ids of files, whether or not messages need them."
     )
 
 
 class EraseParams(Params):
     erasure_id: Identifier = Field(description="The previewed erasure (era_...).")
     confirmation: Annotated[Text, Field(max_length=500)] = Field(
-        description="What the preview asks to be typed, letter by letter."
+        description="The confirmation phrase shown by the preview, typed exactly."
     )
 
 
 class ListActsParams(Params):
-    conversation_id: ConversationId | None = optional("Only what was done to this one.")
+    conversation_id: ConversationId | None = optional("Only acts on this conversation.")
     act: Annotated[Act, OneOf] | None = optional("Only acts of this kind.")
-    target: Identifier | None = optional("Only what was done to this: msg_12, repair_..., key 7.")
+    target: Identifier | None = optional("Only acts on this target, such as msg_12, repair_... or key 7.")
     cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=MOST_ACTS), WHOLE] = optional("The most acts to list.")

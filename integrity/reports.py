@@ -95,7 +95,7 @@ def _count_failures(counts: Mapping[str, int]) -> None:
 
 
 def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
-    """Return the row of a report; NotFound if the scope has none."""
+    """Return the row of a report; raises NotFound if the scope has none."""
     return scope.find(models.IntegrityReport.objects.all(), "report", report_id, pk=report_id)
 
 

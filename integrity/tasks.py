@@ -33,7 +33,7 @@ def wake_a_worker(*, scan_id: int, delay_seconds: float, **_: object) -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_integrity_scans() -> None:
-    """Start waiting checks, request the regular ones, remove old reports."""
+    """Wake workers for due scans, request scheduled ones, remove old reports."""
     ScanWorker.from_settings().sweep()
 
 

@@ -272,9 +272,9 @@ class RepairPlanRecord:
 
 @dataclass(frozen=True)
 class QuarantinedText:
-    """What a quarantine withholds: the record of a message, or a text.
+    """The text of a withheld item, and of a message its record.
 
-    `is_cut`: a file is longer than its `text`.
+    `is_cut` says that a file is longer than its `text`.
     """
 
     id: str

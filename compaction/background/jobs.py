@@ -20,7 +20,7 @@ from conversations.work.queue import Lease, WorkQueue, WorkState
 # A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
 job_due = Signal()
 
-# It runs at appends under pressure, so a request that is queued already costs a look and no write.
+# Runs on every append under pressure, so it writes nothing where a job is queued already.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
 
 
@@ -42,7 +42,7 @@ class JobLease(Lease[CompactionJob]):
             wake(job_id, 0.0)
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
-        """Let the job be claimed again, or give way to a queued one."""
+        """Requeue the job, or finish it if the conversation has a queued one."""
         with transaction.atomic():
             queued = CompactionJob.objects.select_for_update().filter(
                 conversation_id=self.row.conversation_id, state=JobState.QUEUED
@@ -50,7 +50,7 @@ class JobLease(Lease[CompactionJob]):
             if not queued.exists():
                 super().release(attempts=attempts, error=error, delay_seconds=delay_seconds)
                 return
-            # A person's request outlives the job that gives way.
+            # The queued job takes over a person's request.
             if self.row.reason == Reason.MANUAL:
                 queued.update(reason=Reason.MANUAL)
             elif self.row.reason == Reason.REDO_ALL:
@@ -67,7 +67,7 @@ QUEUE = WorkQueue(
     wake=wake,
     first_backoff_seconds=2.0,
     longest_backoff_seconds=300.0,
-    # Two workers in one conversation would only get in each other's way.
+    # A conversation's lock admits one run, so only one of its jobs is leased at a time.
     unless=Exists(_LEASED),
     lease_type=JobLease,
 )
@@ -91,12 +91,15 @@ def open_jobs() -> QuerySet[CompactionJob]:
 
 
 def has_open_job() -> Exists:
-    """Whether there is one of the conversation, for a query over conversations."""
+    """Build the condition that a conversation has an open job."""
     return Exists(open_jobs().filter(conversation_id=OuterRef("conversation_id")))
 
 
 def maybe_pressed(policy: CompactionPolicy) -> QuerySet[Conversation]:
-    """Conversations whose counters, or settings of their own, call for a closer look."""
+    """Select the conversations that may be under pressure, for `decide` to check.
+
+    Their counters exceed the site's thresholds, or they override settings.
+    """
     return Conversation.objects.filter(
         Q(active_tokens__gte=policy.threshold_tokens)
         | Q(active_messages__gt=policy.max_active_messages)
@@ -105,19 +108,22 @@ def maybe_pressed(policy: CompactionPolicy) -> QuerySet[Conversation]:
 
 
 def last_outcome_of_resting() -> Case:
-    """The outcome of a resting conversation's last run, for a query."""
+    """Build the query expression for a resting conversation's last outcome.
+
+    A conversation rests from an exhausted or skipped run until it has messages behind `rest_until_seq`; otherwise null.
+    """
     runs = CompactionRun.objects.filter(conversation_id=OuterRef("pk")).exclude(
         reason__in=[Reason.REDO, Reason.REDO_ALL]
     )
-    # Conversations rest seldom, and only of those the runs are read.
+    # Few conversations rest, and the subquery runs for those only.
     is_resting = Q(next_seq__lte=F("rest_until_seq"))
     return Case(When(is_resting, then=Subquery(runs.order_by("-started_at").values("outcome")[:1])))
 
 
 def decide(conversation: Conversation, policy: CompactionPolicy, *, last_outcome: str | None) -> CompactionDecision:
-    """The decision on a conversation, which says whether the gate passed it over.
+    """Decide on compaction; `passed_over` if the significance gate skipped it.
 
-    `last_outcome` is that of `last_outcome_of_resting`.
+    `last_outcome` is the value of `last_outcome_of_resting` for this conversation.
     """
     decision = policy.overridden(conversation.overrides).decide(conversation.pk, conversation.counters)
     passed_over = decision.should_compact and not decision.is_hard and last_outcome == Outcome.SKIPPED
@@ -125,7 +131,7 @@ def decide(conversation: Conversation, policy: CompactionPolicy, *, last_outcome
 
 
 def decide_on_one(conversation: Conversation, policy: CompactionPolicy) -> CompactionDecision:
-    """The same, with one statement more for a conversation that rests."""
+    """Call `decide` after reading the last outcome, if the conversation rests."""
     last_outcome = None
     if conversation.next_seq <= conversation.rest_until_seq:
         found = Conversation.objects.filter(pk=conversation.pk).annotate(last_outcome=last_outcome_of_resting())

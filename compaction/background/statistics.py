@@ -21,7 +21,7 @@ from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.types import Level
 
-# Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
+# Conversations that may be under pressure are checked one by one, at most this many; the rest is not counted.
 MOST_LOOKED_AT = 1_000
 MOST_PRESSED = 5
 
@@ -42,7 +42,7 @@ class CompactionActivity:
 
     def activity(self, *, hours: int = 24) -> Activity:
         """Tokens saved, pressure, jobs, and the runs and levels of the last hours."""
-        # From a full hour on: the first one is as long as the others.
+        # Start on the hour, so that the first hour is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}
         totals = sql.first_row(_STATEMENTS["activity_totals"], values) or {}
@@ -75,7 +75,7 @@ class CompactionActivity:
     ) -> list[JobRecord]:
         """List background jobs, newest first, by conversation and state.
 
-        NotFound if there is no such conversation.
+        Raises NotFound if there is no such conversation.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
@@ -85,9 +85,9 @@ class CompactionActivity:
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def _pressed(self) -> list[PressedConversation]:
-        """The conversations under pressure, the fullest first.
+        """Return the conversations under pressure, the fullest first.
 
-        Those that the significance gate has passed over are none: compaction leaves them alone for now.
+        Without those that the significance gate skipped, which compaction leaves alone for now.
         """
         found = self.scope.narrow(maybe_pressed(self.policy)).order_by("-active_tokens", "conversation_id")
         found = found.annotate(last_outcome=last_outcome_of_resting())

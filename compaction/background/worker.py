@@ -1,4 +1,4 @@
-"""The worker: claims and does one job at a time, and sweeps for what was missed."""
+"""The compaction worker: does one job at a time, and sweeps for missed work."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CompactionWorker:
         return cls(engine=CompactionEngine.from_settings())
 
     def work(self, *, job_id: int | None = None) -> bool:
-        """Do the given job, or the next that is due; false if there was none to claim.
+        """Do the given job, or the next due one; return False if none can be claimed.
 
-        A job that fails stays a row, with the kind of its error, and is due again after a growing backoff.
+        A failed job keeps the kind of its error, and is retried after a growing backoff.
         """
         lease = jobs.QUEUE.claim(lease_seconds=self.engine.policy.job_lease_seconds, row_id=job_id)
         if lease is None:
@@ -55,7 +55,7 @@ class CompactionWorker:
             with lease.heartbeat():
                 result = self._run(lease)
         except ConversationBusy as busy:
-            # Nothing was tried, so it is no attempt.
+            # The lock was taken and nothing was tried, so this is not counted as an attempt.
             lease.release(attempts=lease.attempts - 1, error=busy.code, delay_seconds=BUSY_DELAY_SECONDS)
         except NotFound:
             lease.finish()
@@ -76,7 +76,7 @@ class CompactionWorker:
     def sweep(self) -> None:
         """Wake workers for due jobs; request jobs for pressure and for redos.
 
-        It finds what a lost wake-up, a crash, a changed setting or an unavailable model has left behind.
+        Finds the work left by lost wake-ups, crashes, changed settings and unavailable models.
         """
         jobs.QUEUE.wake_due()
         for conversation in self._pressed():
@@ -87,10 +87,10 @@ class CompactionWorker:
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
 
     def _to_redo(self) -> Iterator[Conversation]:
-        """Conversations whose summaries wait for a model that may be called again.
+        """Yield conversations whose summaries wait for a model that can be called now.
 
-        Of those whose models have just ended their pause, one conversation only: it finds out for the others, which
-        would all be refused meanwhile. After an answer, the next sweep finds the rest.
+        While a model's circuit breaker is half-open, only one conversation is yielded, to probe it; calls for others
+        would be refused. Once the model answers, the next sweep yields the rest.
         """
         is_probing = jobs.open_jobs().filter(reason=Reason.REDO).exists()
         callable_by_chain: dict[str, dict[str, bool]] = {}

@@ -24,7 +24,7 @@ def wake(job_id: int, delay_seconds: float) -> None:
 
 
 class HistoryLease(Lease[HistoryJob]):
-    """A claimed job; at its end, the one that was queued meanwhile is woken."""
+    """A claimed job; ending it wakes the job that was queued meanwhile."""
 
     def end(self, state: WorkState, **values: object) -> None:
         super().end(state, **values)
@@ -51,7 +51,7 @@ QUEUE = WorkQueue(
 def request(
     *, workspace_id: int, reason: HistoryReason, conversation_id: int | None = None, project_id: int | None = None
 ) -> int:
-    """Queue a job about a conversation or a project, if none is; return its id."""
+    """Queue a job for a conversation or a project unless one is; return its id."""
     about = {"conversation_id": conversation_id, "project_id": project_id}
     written = sql.rows(_REQUEST, {"workspace_id": workspace_id, "reason": reason.value, **about})
     if written:
@@ -61,7 +61,7 @@ def request(
     queued = HistoryJob.objects.filter(state=JobState.QUEUED, **about)
     if reason is HistoryReason.MANUAL:
         queued.update(reason=reason)
-    # Claimed since, it does what was requested.
+    # If no job is queued any more, it was claimed meanwhile and does what was requested.
     found = queued.first() or HistoryJob.objects.filter(**about).order_by("-pk").first()
     assert found is not None, "a queued job refused this one"
     return found.pk

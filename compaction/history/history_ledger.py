@@ -1,6 +1,6 @@
-"""The session summaries of a conversation, as lines of its ledger and back.
+"""Write a conversation's session summaries as ledger lines, and restore them.
 
-Arcs and epochs belong to several conversations: they are made again from the session summaries.
+Arcs and epochs span several conversations: they are not written, but made again from the session summaries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conversations.types import ContextItemType, Level
 
 _IN_ORDER = sql.load("compaction/history.sql")["session_summaries_in_order"]
 _MOMENTS = ("created_at", "earliest_at", "latest_at")
-# Columns that a line has as they are.
+# Columns copied into a line unchanged.
 _SAME = (
     "summary_id", "first_seq", "last_seq", "token_count", "token_counter", "level", "model", "prompt_version",
     "retention", "quality", "is_degraded", "supersedes_id",
@@ -40,7 +40,7 @@ class SessionSection:
             yield _line(by_id[summary_id], json.loads(sources))
 
     def restore(self, conversation_id: int, lines: Sequence[Line], *, audit_id: int) -> None:
-        """Write the summaries with what they rest on; an erased one names the act."""
+        """Insert the summaries and their links; `audit_id` marks the erased ones."""
         conversation = Conversation.objects.get(pk=conversation_id)
         SessionSummary.objects.bulk_create(_row(line, conversation, audit_id) for line in lines)
         seqs = {source for line in lines for source in line["sources"] if isinstance(source, int)}

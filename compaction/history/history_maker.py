@@ -26,15 +26,15 @@ from conversations.types import ContextItemType, Level
 
 logger = structlog.get_logger(__name__)
 
-# The name of the summarizer of sources that are hardly longer than a summary: they are taken as they are.
+# The model name of a summary that is a copy of its sources, because no summary would be shorter.
 VERBATIM = "verbatim"
-# A session of so few tokens is its own summary.
+# A session of at most this many tokens is copied.
 VERBATIM_TOKENS = 100
 
 
 @dataclass(frozen=True)
 class HistoryMaker:
-    """Turns sources into a row; the caller holds the lock of what it is about."""
+    """Makes a summary row from sources, under the caller's lock."""
 
     policy: CompactionPolicy
     escalation: Escalation
@@ -50,7 +50,7 @@ class HistoryMaker:
         conversation_id: int | None = None,
         supersedes: SessionSummary | None = None,
     ) -> SessionSummary:
-        """A summary of these sources, not written yet."""
+        """Summarize the sources; return the row, not saved yet."""
         accepted = self._accepted(kind, sources)
         draft = accepted.draft
         is_session = kind is HistoryKind.SESSION
@@ -75,7 +75,7 @@ class HistoryMaker:
             retention=accepted.retention,
             quality=accepted.quality(
                 degraded_sources=[each.id for each in sources if each.is_degraded],
-                # An arc is renewed with its sessions, so only what a session rests on is waited for.
+                # Only a session waits for its sources: an arc is renewed with its sessions anyway.
                 sources_wait=is_session and any(each.is_waiting for each in sources),
             ),
             is_degraded=accepted.lack is not None or any(each.is_degraded for each in sources),
@@ -100,9 +100,9 @@ class HistoryMaker:
         return self.escalation.summarize(request) or self._verbatim(request)
 
     def _verbatim(self, request: SummaryRequest) -> Accepted:
-        """The sources as they are: no summary of them would be shorter.
+        """Return the texts of the sources unchanged: no summary would be shorter.
 
-        Where all of them are withheld, so is this.
+        If none is readable, the text is `WITHHELD`.
         """
         lines = (
             f"{each.role}: {each.text}" if isinstance(each, SourceMessage) else each.text for each in request.sources
@@ -113,7 +113,7 @@ class HistoryMaker:
 
 
 def write(row: SessionSummary, sources: Sequence[HistorySource]) -> None:
-    """Write a summary with its lineage, in the caller's transaction."""
+    """Insert a summary and the links to its sources, in the caller's transaction."""
     row.save(force_insert=True)
     if row.kind == HistoryKind.SESSION:
         SessionSummaryMemory.objects.bulk_create(

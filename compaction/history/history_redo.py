@@ -1,4 +1,4 @@
-"""Make session, arc and epoch summaries again, as a person requests it."""
+"""Make session, arc and epoch summaries again on a person's request."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class HistoryRedo:
     def redo_session(self, *, summary_id: str) -> RedoneHistory:
         """Make a degraded or damaged session, arc or epoch summary again.
 
-        What of it is degraded or damaged below comes first. The new ones supersede the old ones, which are kept, and
-        the arcs and epochs above follow in the background. A summary that is neither stays as it is; of one that is
-        superseded, the current one counts. Raises NotFound; ConversationBusy, retryable, while something of it is being
-        made.
+        Degraded or damaged summaries below it are made first. New summaries supersede the old ones, which are kept;
+        arcs and epochs above follow in the background. A summary that is neither degraded nor damaged stays as it is.
+        For a superseded one, its current successor is used. Raises NotFound; ConversationBusy, retryable, while one of
+        these is being made.
         """
         before = self._current(summary_id)
         below = sum(self._is_redone(each) for each in self._to_redo_below(before))
@@ -42,7 +42,7 @@ class HistoryRedo:
         return RedoneHistory(summary_id, created=is_new, below=below, summary=now.as_record())
 
     def request_redo_session(self, *, summary_id: str) -> HistoryJobRecord:
-        """Leave the redo of a summary, and of what is below it, to workers."""
+        """Queue the redo of a summary and of those below it; return its job."""
         before = self._current(summary_id)
         jobs = [requested(each) for each in (*self._to_redo_below(before), before)]
         return self.history.get_job(job_id=jobs[-1])
@@ -54,7 +54,10 @@ class HistoryRedo:
         return current_in_line(found.pk)
 
     def _to_redo_below(self, summary: SessionSummary) -> Iterator[SessionSummary]:
-        """What below is degraded, damaged or withheld, or rests on such; sources first."""
+        """Yield the summaries below that are to be made again, sources first.
+
+        These are degraded, damaged or withheld, or have such a summary below them.
+        """
         if summary.kind == HistoryKind.SESSION:
             return
         members = list(SessionSummary.objects.filter(pk__in=current_members(summary.pk)).order_by("earliest_at", "pk"))
@@ -66,7 +69,7 @@ class HistoryRedo:
                 yield member
 
     def _is_redone(self, summary: SessionSummary) -> bool:
-        """Make it again if that gains something; whether it did."""
+        """Make the summary again if that gains anything; return whether it did."""
         if summary.conversation_id is None:
             self.history.renew(current_in_line(summary.pk).pk)
         else:

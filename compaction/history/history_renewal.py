@@ -19,8 +19,8 @@ def current_of(conversation_id: int) -> SessionSummary | None:
 
 
 def current_in_line(summary_id: str) -> SessionSummary:
-    """The current summary among those that supersede this one, or itself."""
-    # A damaged line may have no end, or several.
+    """Return the newest summary that supersedes this one, or itself if none does."""
+    # A damaged chain may have no last summary, or several.
     current = next((each for (each,) in sql.rows(_STATEMENTS["current_in_line"], [summary_id])), summary_id)
     return SessionSummary.objects.select_related("superseded_by").readable().get(pk=current)
 
@@ -31,14 +31,14 @@ def current_members(summary_id: str) -> list[str]:
 
 
 def damaged(summary_ids: Collection[str]) -> frozenset[str]:
-    """Those of these summaries whose hash or links do not hold."""
+    """Return those of the summaries whose hash, links or range do not match."""
     return frozenset(each for (each,) in sql.rows(_STATEMENTS["damaged_history"], {"ids": list(summary_ids)}))
 
 
 def is_overtaken(current: SessionSummary, reason: HistoryReason) -> bool:
-    """Whether a session summary is damaged, or what is withheld below it has changed.
+    """Whether a session summary is damaged, or its sources' quarantines changed.
 
-    A person requests that damage is repaired, by hand or by a repair plan.
+    Damage counts only for the reason `manual`: a person's request, or a step of a repair plan.
     """
     if reason is HistoryReason.MANUAL and damaged([current.pk]):
         return True
@@ -47,7 +47,7 @@ def is_overtaken(current: SessionSummary, reason: HistoryReason) -> bool:
 
 
 def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryReason) -> bool:
-    """Whether a session summary lacks something that can be had now."""
+    """Whether a session summary is outdated, erased, or degraded and to be redone."""
     return (
         (current.last_seq or 0) != conversation.head_seq
         or current.project_id != conversation.project_id
@@ -57,7 +57,7 @@ def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryR
 
 
 def only_sources_wait(current: SessionSummary, sources: Sequence[HistorySource]) -> bool:
-    """Whether it lacks a model only in its sources, and these are still the same."""
+    """Whether only its sources lacked a model, and these have not changed."""
     if current.quality.get("lack") is not None or current.erased_by_id is not None:
         return False
     linked = current.memory_links.order_by("ordinal").values_list("memory_summary_id", "message_id")
@@ -65,11 +65,11 @@ def only_sources_wait(current: SessionSummary, sources: Sequence[HistorySource])
 
 
 def gains_nothing(made: SessionSummary, current: SessionSummary) -> bool:
-    """Whether one made without a model would only give way to another."""
+    """Whether `made`, like the degraded `current`, lacks a model and covers no more."""
     covers_more = (made.last_seq, made.project_id) != (current.last_seq, current.project_id)
     if covers_more or current.erased_by_id is not None or not current.is_degraded:
         return False
-    # One whose texts were rejected no longer waits.
+    # Where this differs, the new row is needed to record it: after a rejected text, a summary no longer waits.
     still_waits = made.quality.get("waits") == current.quality.get("waits")
     return made.quality.get("lack") is not None and still_waits
 
@@ -77,8 +77,8 @@ def gains_nothing(made: SessionSummary, current: SessionSummary) -> bool:
 def to_renew(project_id: int, kind: HistoryKind, reason: HistoryReason) -> list[str]:
     """The current arcs or epochs of a project to make again, oldest first.
 
-    Those with a renewed member; for a redo also those that wait for a model; for a person all that were made without
-    one, and the damaged ones.
+    Those with a renewed member; for the reason `redo` also those that wait for a model; for `manual` also all that were
+    made without one, and the damaged ones.
     """
     values = {
         "project_id": project_id,
@@ -94,12 +94,12 @@ def to_renew(project_id: int, kind: HistoryKind, reason: HistoryReason) -> list[
 
 
 def has_members(summary: SessionSummary, members: Sequence[str]) -> bool:
-    """Whether an arc or an epoch was made from just these."""
+    """Whether an arc or an epoch was made from exactly these members, in this order."""
     return list(summary.child_links.order_by("ordinal").values_list("child_id", flat=True)) == list(members)
 
 
 def are_current(sources: Sequence[HistorySource]) -> bool:
-    """Whether all members are still current, and erased only if they were already."""
+    """Whether all sources are still current, and none was erased since it was read."""
     now = SessionSummary.objects.current().filter(pk__in=[each.id for each in sources])
     erased_by = dict(now.values_list("pk", "erased_by_id"))
     return all(each.id in erased_by and each.is_erased == (erased_by[each.id] is not None) for each in sources)

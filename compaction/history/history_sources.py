@@ -1,4 +1,4 @@
-"""What session, arc and epoch summaries are made from."""
+"""Read the sources of session, arc and epoch summaries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HistorySource:
 def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
     """The context items of a conversation, in order: its summaries and raw messages.
 
-    What is quarantined is a source without its text, so that all messages stay reachable.
+    A quarantined item is a source without its text, so that all messages stay reachable.
     """
     with snapshot():
         slots = read_slots(conversation_id)
@@ -69,17 +69,18 @@ def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
 
 
 def withheld_sessions(workspace_id: int | None) -> frozenset[str]:
-    """The sessions, arcs and epochs of a workspace that carry quarantined words.
+    """Return the ids of session, arc and epoch summaries that may not be shown.
 
-    Their texts are withheld until they are made again; None for all workspaces.
+    A source of theirs was quarantined after they were made; they are withheld until they are made again. None searches
+    all workspaces.
     """
     return frozenset(id for (id,) in sql.rows(_WITHHELD_SESSIONS, {"workspace_id": workspace_id}))
 
 
 def sources_of_members(summary_ids: Sequence[str], *, withheld: Collection[str]) -> list[HistorySource]:
-    """Session or arc summaries as the sources of an arc or an epoch, in this order.
+    """Read sessions or arcs as the sources of an arc or an epoch, in the given order.
 
-    What is `withheld` is a source without its text.
+    Those in `withheld` come without their text.
     """
     rows = SessionSummary.objects.select_related("conversation").readable().in_bulk(list(summary_ids))
     return [
@@ -96,7 +97,7 @@ def _of_member(row: SessionSummary, place: int, *, is_withheld: bool) -> History
         source=SourceSummary(
             source_id=row.summary_id,
             depth=row.depth,
-            # Their place stands for the range of messages, which several conversations do not share.
+            # The place in the list: ranges of messages have no order across conversations.
             first_seq=place,
             last_seq=place,
             text=ERASED if row.erased_by_id is not None else text,

@@ -1,4 +1,4 @@
-"""The worker: does one job at a time, and sweeps for what is due."""
+"""The history worker: does one job at a time, and sweeps for summaries to make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations.errors import Conflict, NotFound
 from conversations.work.queue import Lease
 
 BUSY_DELAY_SECONDS = 2.0
-# Between attempts to make again what waits for a model; each attempt doubles it.
+# The pause before a summary that waits for a model is tried again; each attempt doubles it.
 PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
 MOST_ATTEMPTS = 9
@@ -39,7 +39,7 @@ class HistoryWorker:
         return cls(history=SessionHistory.from_settings())
 
     def work(self, *, job_id: int | None = None) -> bool:
-        """Do the given job, or the next that is due; false if there was none to claim."""
+        """Do the given job, or the next due one; return False if none can be claimed."""
         lease = history_jobs.QUEUE.claim(lease_seconds=self.history.policy.job_lease_seconds, row_id=job_id)
         if lease is None:
             if job_id is not None:
@@ -56,7 +56,7 @@ class HistoryWorker:
         except Conflict as busy:
             if not busy.retryable:
                 raise
-            # Nothing was tried, so it is no attempt.
+            # Nothing was written, so this is not counted as an attempt.
             lease.release(attempts=lease.attempts - 1, error=busy.code, delay_seconds=BUSY_DELAY_SECONDS)
         except NotFound:
             lease.finish()
@@ -75,10 +75,11 @@ class HistoryWorker:
         return True
 
     def sweep(self) -> None:
-        """Wake workers for due jobs, and request jobs for all that is due.
+        """Wake workers for due jobs, and request jobs for summaries to be made.
 
-        Conversations that have been quiet, what an erasure took, what was quarantined or released, projects with
-        enough sessions or arcs, and what waits for a model that can be called again.
+        These are of quiet conversations with something new, of erased sessions, of sessions whose sources were
+        quarantined or released, of projects with enough sessions or arcs, and those that wait for a model which can be
+        called again.
         """
         history_jobs.QUEUE.wake_due()
         policy = self.history.policy
@@ -100,7 +101,7 @@ class HistoryWorker:
             history_jobs.request(workspace_id=workspace_id, reason=reason, **about_it)
 
     def _request_redos(self) -> None:
-        """Request again what waits for a model, if one can be called."""
+        """Request jobs for summaries that wait for a model, if one can be called."""
         models = callable_models(chain_of(self.history.compaction.summarizer), now=self.now)
         if not any(models.values()):
             return

@@ -19,12 +19,12 @@ from conversations.types import ContextItemType, Level
 
 class SessionSummaryQuerySet(SearchableQuerySet):
     def current(self) -> Self:
-        """Those that no other summary supersedes."""
+        """Summaries that no other one supersedes."""
         return self.filter(superseded_by__isnull=True)
 
 
 class SessionSummary(models.Model):
-    """A text about a conversation, an arc of a project, or an epoch. Immutable."""
+    """The summary of a session, an arc or an epoch; rows are immutable."""
 
     summary_id = models.TextField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="+")
@@ -38,7 +38,7 @@ class SessionSummary(models.Model):
     )
     token_count = models.IntegerField()
     token_counter = models.TextField()
-    # What of its conversation a session summary covers.
+    # The messages of its conversation that a session summary covers.
     first_seq = models.BigIntegerField(null=True)
     last_seq = models.BigIntegerField(null=True)
     earliest_at = models.DateTimeField()
@@ -91,7 +91,7 @@ class SessionSummary(models.Model):
             models.CheckConstraint(
                 condition=Q(earliest_at__lte=F("latest_at"), token_count__gte=0), name="session_summaries_add_up"
             ),
-            # With `supersedes` being unique, a conversation has one line of summaries and one current one.
+            # As `supersedes` is unique too, a conversation has one chain of summaries, with one current at its end.
             models.UniqueConstraint(
                 fields=["conversation"],
                 condition=Q(conversation__isnull=False, supersedes__isnull=True),
@@ -104,7 +104,7 @@ class SessionSummary(models.Model):
         return self.summary_id
 
     def as_record(self) -> SessionSummaryRecord:
-        """The summary as a record; select `superseded_by` with it."""
+        """Convert to a record; select `superseded_by` with the row to save a query."""
         by = getattr(self, "superseded_by", None)
         return record_of(
             SessionSummaryRecord,
@@ -116,7 +116,7 @@ class SessionSummary(models.Model):
 
 
 class SessionSummaryChild(models.Model):
-    """A session of an arc, or an arc of an epoch."""
+    """The link from an arc to one of its sessions, or from an epoch to an arc."""
 
     pk = models.CompositePrimaryKey("parent_id", "ordinal")
     parent = models.ForeignKey(SessionSummary, models.RESTRICT, related_name="child_links")
@@ -137,7 +137,7 @@ class SessionSummaryChild(models.Model):
 
 
 class SessionSummaryMemory(models.Model):
-    """A context item that a session summary rests on."""
+    """The link from a session summary to a context item that it was made from."""
 
     pk = models.CompositePrimaryKey("summary_id", "ordinal")
     summary = models.ForeignKey(SessionSummary, models.RESTRICT, related_name="memory_links")
@@ -173,7 +173,7 @@ class SessionSummaryMemory(models.Model):
 
 
 class HistoryJob(models.Model):
-    """Requested work on a conversation's session summary, or on a project's arcs.
+    """A job: make a conversation's session summary, or a project's arcs and epochs.
 
     The columns are those of every table of work; see `conversations/work/queue.py`.
     """

@@ -1,7 +1,7 @@
-"""Memory across conversations: makes session, arc and epoch summaries.
+"""Make session, arc and epoch summaries, the memory across conversations.
 
-A session summary rests on the context of its conversation, an arc on session summaries of its project, an epoch on
-arcs. What changes below a summary is taken over by a new row that supersedes it.
+A session summary is made from the context of its conversation, an arc from session summaries of its project, an epoch
+from arcs. When a source changes, a new row supersedes the summary.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class SessionHistory:
         """Make a conversation's session summary, or renew it if there is something new.
 
         A degraded or damaged one is made again. Arcs and epochs follow in the background. Raises Invalid if the
-        conversation has no text; ConversationBusy while it is compacted or summarized; QuarantinesChanged, retryable.
+        conversation has no text; both retryable: ConversationBusy while it is compacted or summarized,
+        QuarantinesChanged if one of its items is quarantined or released meanwhile.
         """
         conversation = self.store.scope.conversation(conversation_id)
         before = current_of(conversation.pk)
@@ -100,7 +101,7 @@ class SessionHistory:
         return SessionSummaryResult(conversation.pk, created=is_new, summary=found.as_record())
 
     def request_session(self, *, conversation_id: int) -> HistoryJobRecord:
-        """Leave the session summary of a conversation to a worker."""
+        """Queue a job that makes the session summary of a conversation."""
         conversation = self.store.scope.conversation(conversation_id)
         job_id = history_jobs.request(
             workspace_id=conversation.workspace_id, reason=HistoryReason.MANUAL, conversation_id=conversation.pk
@@ -108,7 +109,7 @@ class SessionHistory:
         return self.get_job(job_id=job_id)
 
     def get_job(self, *, job_id: int) -> HistoryJobRecord:
-        """One job; NotFound if there is none."""
+        """Return one job; raises NotFound if there is none."""
         return self.store.scope.find(_jobs(), "job", job_id, pk=job_id).as_record()
 
     def list_jobs(
@@ -122,7 +123,7 @@ class SessionHistory:
     ) -> list[HistoryJobRecord]:
         """List jobs that make session, arc and epoch summaries, newest first.
 
-        Of a project: those of its sessions, too. NotFound if there is no such conversation.
+        With a project, also the jobs of its sessions. Raises NotFound if there is no such conversation.
         """
         jobs = self.store.scope.narrow(_jobs())
         if conversation_id is not None:
@@ -136,14 +137,16 @@ class SessionHistory:
     def make_session(
         self, *, conversation_id: int, reason: HistoryReason, lease: Lease[HistoryJob] | None = None
     ) -> SessionSummary | None:
-        """The current session summary, made or renewed if needed; None without text.
+        """Return the current session summary, made or renewed if needed, or None.
+
+        Returns None if there is no summary, and no text to summarize.
 
         No transaction is open while a summarizer works. The lock keeps compactions and erasures out meanwhile.
         """
         with compaction_lock(conversation_id):
             conversation = self.store.scope.conversation(conversation_id)
             current = current_of(conversation_id)
-            # What it says may be wrong, so that a new one is never without gain.
+            # A damaged text, or one from changed quarantines, is replaced even without a model.
             is_wrong = current is not None and is_overtaken(current, reason)
             if current is not None and not is_wrong and not is_due(current, conversation, reason):
                 return current
@@ -167,7 +170,7 @@ class SessionHistory:
                 held = self.store.scope.conversation(conversation_id, locked=True)
                 if held.project_id != conversation.project_id:
                     raise Conflict("The conversation was given a project meanwhile; try again.", code="project_changed")
-                # A quarantine holds the row, too: each one is seen here, or later than the summary's time.
+                # Quarantining locks the row, too: it is either seen here, or later than the summary's `created_at`.
                 if withheld_items(conversation_id) != withheld:
                     raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
                 if lease is not None:
@@ -182,7 +185,7 @@ class SessionHistory:
     def make_of_project(
         self, *, project_id: int, reason: HistoryReason, lease: Lease[HistoryJob] | None = None
     ) -> bool:
-        """Renew and make the arcs of a project, then its epochs; false if time ran out."""
+        """Renew and make a project's arcs, then epochs; return False if time ran out."""
         deadline = time.monotonic() + self.policy.deadline_seconds
         project = Project.objects.get(pk=project_id)
         with project_lock(project_id):
@@ -224,7 +227,7 @@ class SessionHistory:
         supersedes: SessionSummary | None,
         lease: Lease[HistoryJob] | None,
     ) -> None:
-        """Make and write one arc or epoch of these members, which are current."""
+        """Make and write one arc or epoch from these members, which must be current."""
         withheld = withheld_sessions(project.workspace_id) & frozenset(members)
         sources = sources_of_members(members, withheld=withheld)
         if all(each.is_erased for each in sources):
@@ -236,7 +239,7 @@ class SessionHistory:
         if supersedes is not None and is_same and gains_nothing(made, supersedes) and not damaged([supersedes.pk]):
             return
         with transaction.atomic():
-            # An erasure holds the project, too: what it takes is not written again here.
+            # An erasure locks the project, too, so an erased text cannot be written again here.
             Project.objects.select_for_update(no_key=True).get(pk=project.pk)
             if not are_current(sources):
                 raise Conflict("A member was renewed or erased meanwhile; try again.", code="members_changed")
@@ -247,7 +250,7 @@ class SessionHistory:
             write(made, sources)
 
     def _maker(self, conversation: Conversation | None = None) -> HistoryMaker:
-        """The maker with the settings of the site, or a conversation's own."""
+        """Build the maker with the site's settings, overridden by the conversation's."""
         if conversation is None:
             return HistoryMaker(self.compaction, self.escalation, self.store.tokens)
         policy = self.compaction.overridden(conversation.overrides)

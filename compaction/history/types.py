@@ -11,7 +11,7 @@ from conversations.types import Level
 
 
 class HistoryKind(StrEnum):
-    """What a summary is of: a conversation, some sessions, or some arcs."""
+    """What a summary covers: a conversation, some sessions, or some arcs."""
 
     SESSION = "session"
     ARC = "arc"
@@ -30,25 +30,25 @@ class HistoryReason(StrEnum):
     MANUAL = "manual"
     # A source was erased, replaced, or given another project.
     CHANGED = "changed"
-    # A model is back, and what was made without it is made again.
+    # A model is available again, and summaries made without one are made again.
     REDO = "redo"
-    # Sessions of a project wait for their arc, or arcs for their epoch.
+    # A project has new or renewed sessions, or enough for an arc, or enough arcs for an epoch.
     PROJECT = "project"
 
     @property
     def is_redo(self) -> bool:
-        """Whether what was made without a model is made again."""
+        """Whether summaries made without a model are made again."""
         return self in (HistoryReason.REDO, HistoryReason.MANUAL)
 
     @property
     def sees_quarantines(self) -> bool:
-        """Whether what was quarantined or released since is taken over."""
+        """Whether items quarantined or released since cause a new summary."""
         return self in (HistoryReason.CHANGED, HistoryReason.MANUAL)
 
 
 @dataclass(frozen=True)
 class SessionSummaryRecord:
-    """A session, arc or epoch summary; `first_seq` and `last_seq` are a session's.
+    """A session, arc or epoch summary; only sessions have `first_seq` and `last_seq`.
 
     `is_current` is false once another summary supersedes it. An erased one has no text.
     """
@@ -92,10 +92,10 @@ class SessionSummaryResult:
 
 @dataclass(frozen=True)
 class RedoneHistory:
-    """A session, arc or epoch summary that was to be made again, as it is now.
+    """The result of a redo of a session, arc or epoch summary.
 
-    `summary` is the current one, and new if it was `created`; `below` counts the new ones that it rests on. What stands
-    above follows in the background.
+    `summary` is the current one, and new if `created` is true; `below` counts the summaries below it that were made
+    again. Arcs and epochs above follow in the background.
     """
 
     summary_id: str
@@ -106,7 +106,7 @@ class RedoneHistory:
 
 @dataclass(frozen=True)
 class HistoryJobRecord:
-    """Requested work on the memory of a conversation or of a project."""
+    """A job that makes summaries of a conversation or of a project."""
 
     job_id: int
     conversation_id: int | None

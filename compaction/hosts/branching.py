@@ -1,6 +1,7 @@
 """Move the head of a conversation, list its branches, and fork it.
 
-Nothing is deleted: what is off the active path stays, is found, and comes back when the head moves there again.
+The head is the message that the next one follows; the active path leads to it from the first message. Nothing is
+deleted: messages off the path are stored and searchable, and return when the head moves back to their branch.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from conversations.types import (
 )
 
 _SQL = load("conversations/branches/paths.sql")
-# So many messages are copied by one append of a fork.
+# A fork appends its copies in batches of this many messages.
 COPIED_AT_ONCE = 200
-# And so many by a fork, which is one transaction.
+# The most messages that a fork copies, as it is one transaction.
 MOST_COPIED = 20_000
 
 
@@ -53,14 +54,14 @@ class MovedHead:
     conversation_id: int
     head_seq: int
     previous_seq: int
-    # Of the move; None where the head was there already.
+    # The number of the move; None where the head was there already.
     number: int | None
     counters: Counters
 
 
 @dataclass(frozen=True)
 class Branches:
-    """Where a conversation goes on, and the ways that it took before."""
+    """Moves the head of a conversation, lists its branches, and forks it."""
 
     store: ConversationStore
 
@@ -72,12 +73,12 @@ class Branches:
     def move_head(
         self, *, conversation_id: int, head_seq: int, expected_seq: int | None = None, reason: str = ""
     ) -> MovedHead:
-        """Move the head: the next message follows `head_seq`, and so does the context.
+        """Move the head: the next message follows `head_seq`, and the context ends there.
 
-        Back to an earlier message (a rewind, an edit, a new answer; 0 begins anew), or to one of another branch.
-        Nothing is deleted: messages off the active path keep their seqs, and summaries of them leave the context, in
-        which what they were made from comes back as far as it is on the path. Raises NotFound; Invalid for a seq that
-        there is not; Conflict if the head is not at `expected_seq` (`stale_head`).
+        `head_seq` is an earlier message (for a rewind, an edit or a new answer; 0 starts over), or one of another
+        branch. Nothing is deleted: messages off the active path keep their seqs. A summary of such messages leaves the
+        context, and its sources that are on the path return to it. Raises NotFound; Invalid if there is no message
+        `head_seq`; Conflict (`stale_head`) if the head is not at `expected_seq`.
         """
         conversation = self.store.scope.conversation(conversation_id, locked=True)
         previous = conversation.head_seq
@@ -111,7 +112,7 @@ class Branches:
         rows(_SQL["follow_moves"], {"id": conversation_id})
         change_context(context_difference(conversation_id, cost_of=context_cost_of(self.store.tokens)))
         rows(_SQL["count_context"], {"id": conversation_id})
-        # By the database's clock, and never back. Compaction looks at the new context.
+        # By the database's clock, and never backwards. Compaction no longer rests, as the context is another.
         Conversation.objects.filter(pk=conversation_id).update(
             updated_at=Greatest(F("updated_at"), Now()), rest_until_seq=0
         )
@@ -120,7 +121,7 @@ class Branches:
     def list_branches(self, *, conversation_id: int, after_number: int = -1, limit: int = 100) -> list[Branch]:
         """List the branches of a conversation, oldest first.
 
-        Each is a stretch of messages that follow each other, and begins behind the message where the head was moved.
+        A branch has the messages from one move of the head to the next, and follows the message `follows_seq`.
         """
         conversation = self.store.scope.conversation(conversation_id)
         found = [each for each in branches_of(conversation) if each.number > after_number]
@@ -129,7 +130,7 @@ class Branches:
     def messages_on_path(self, *, conversation_id: int) -> Iterator[MessageRecord]:
         """Yield the messages on the active path, oldest first, with their whole texts.
 
-        Conflict at one that is quarantined, or whose text is in a file that is.
+        Raises Conflict at a message that is quarantined, or whose text is in a quarantined file.
         """
         conversation = self.store.scope.conversation(conversation_id)
         for message in _messages(conversation, conversation.head_seq):
@@ -140,13 +141,13 @@ class Branches:
     def fork_conversation(
         self, *, conversation_id: int, session_id: str, at_seq: int | None = None, title: str | None = None
     ) -> OpenedConversation:
-        """Open a conversation that shares the past of another, up to `at_seq`.
+        """Open a new conversation with a copy of another's messages up to `at_seq`.
 
-        It gets copies of the messages on the path to there, with their times and idempotency keys, and the other as its
-        parent; from then on both go their own ways. The same fork again gives it back; without `at_seq`, also where the
-        other has gone on since. Raises NotFound; Invalid for a seq that there is not; TooLarge for a path of more than
-        20,000 messages; Conflict if a conversation of this name exists already, or a message or a file that holds a
-        text of one is quarantined.
+        It copies the messages on the path to `at_seq` (default: the head), with their times and idempotency keys, and
+        has the other conversation as its parent; neither changes the other afterwards. A repeated call returns the same
+        fork; without `at_seq`, even if the other conversation has grown since. Raises NotFound; Invalid if there is no
+        message `at_seq`; TooLarge for a path of more than 20,000 messages; Conflict if another conversation has this
+        `session_id`, or if a message, or a file with the text of one, is quarantined.
         """
         source = self.store.scope.conversation(conversation_id)
         last = source.head_seq if at_seq is None else at_seq
@@ -185,7 +186,7 @@ class Branches:
 
 
 def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
-    """The messages on the path to a seq, with the texts that were appended."""
+    """Yield the messages on the path to a seq, with their texts as appended."""
     files = LargeFileService.from_settings()
     after = 0
     withheld = withheld_items(source.pk) if source.quarantined else ()

@@ -1,7 +1,7 @@
 """For hosts that compact their own context: flush before, verify coverage after.
 
-What a host is about to drop is summarized first, and its boundary is recorded under the host's own name for it; the
-same name means the same boundary. LCM has no part in the host's compaction.
+A host is an agent's program that shortens its context by itself. Before it does, a flush summarizes what it is about to
+drop, and records the boundary: the newest message, under a name of the host's choice that always means this boundary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.policy import StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 
-# A report lists so many gaps; all of them are counted.
+# The most gaps that a report lists; all of them are counted.
 MOST_GAPS = 100
 
 _STATEMENTS = sql.load("compaction/recoverability.sql")
@@ -48,8 +48,9 @@ class HostCompaction:
         """Before the host compacts: make pending summaries, then record the boundary.
 
         Everything outside the fresh tail is summarized. The boundary is the newest message at the moment of the call.
-        The same reference again gives the same boundary back, and compacts nothing; Conflict if its metadata
-        differ now. ConversationBusy, retryable and with nothing recorded, while another compaction is in progress.
+        A known `host_reference` returns its boundary, and compacts nothing. Raises Conflict if the metadata differ from
+        the recorded ones; ConversationBusy, retryable and with nothing recorded, while another compaction is in
+        progress.
         """
         return self._flush(conversation_id, host_reference, metadata, in_background=False)
 
@@ -68,7 +69,7 @@ class HostCompaction:
             return FlushResult(boundary=recorded, created=False)
         # No transaction is open here, for a model may be called.
         result = None if in_background else self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
-        # One that a bound of its own has stopped left something; a worker goes on, and the host need not wait.
+        # A run that stopped at its limits has left something: a worker continues, and the host need not wait.
         is_left = result is None or result.outcome is Outcome.STOPPED
         job = self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL) if is_left else None
         boundary, created = _record(conversation_id, host_reference, newest=newest, metadata=plain)
@@ -84,8 +85,8 @@ class HostCompaction:
     ) -> BoundaryRecord:
         """Record where the host has cut its context: after `last_seq`, or the newest.
 
-        The same reference again gives the same boundary back; Conflict if its last_seq or metadata differ
-        now. Invalid if it would lie beyond the conversation.
+        A known `host_reference` returns its boundary. Raises Conflict if the values given differ from the recorded
+        ones; Invalid if the conversation has no message `last_seq`.
         """
         conversation = self.scope.conversation(conversation_id)
         newest = conversation.next_seq - 1
@@ -101,9 +102,9 @@ class HostCompaction:
     def list_boundaries(
         self, *, conversation_id: int, before_reference: str | None = None, limit: int = 100
     ) -> list[BoundaryRecord]:
-        """The conversation's boundaries, the one recorded last first.
+        """List the boundaries of a conversation, newest first.
 
-        NotFound if there is no such conversation.
+        Raises NotFound if there is no such conversation.
         """
         self.scope.conversation(conversation_id)
         boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id).order_by("-boundary_id")
@@ -117,12 +118,12 @@ class HostCompaction:
     ) -> Coverage:
         """After the host has compacted: check that every message can be recovered.
 
-        A message is raw in the active context, or below a summary that is in it, or off the active path since the head
-        was moved; one that is none of these, or is not stored at all, is a gap. Without a reference, the whole
-        conversation is looked at. `idempotency_keys` are the host's own keys of messages that it believes to be
-        archived: those that are not are named. NotFound if no boundary has this reference.
+        Each message must be raw in the active context, below a summary in it, or off the active path since the head was
+        moved; any other, or one that is not stored, is a gap. The messages up to the boundary `host_reference` are
+        checked, or the whole conversation. `idempotency_keys` are keys of messages that the host believes to be stored;
+        those that are not are returned. Raises NotFound if there is no such boundary.
         """
-        # One moment for all of it: an append between two reads would look like a gap.
+        # One snapshot: an append between two reads would look like a gap.
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
             newest = conversation.next_seq - 1
@@ -163,14 +164,14 @@ class HostCompaction:
 def _recorded(
     conversation_id: int, host_reference: str, *, last_seq: int | None = None, metadata: dict[str, Any] | None = None
 ) -> BoundaryRecord | None:
-    """The boundary of this name, if any; Conflict if one of the given values differs."""
+    """Return the boundary of this name, if any; raises Conflict if a value differs."""
     boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id, host_reference=host_reference)
     found = boundaries.first()
     if found is None:
         return None
     if last_seq is not None and last_seq != found.last_seq:
         differs = "last_seq"
-    # Compared by the database: jsonb writes 1e23 another way, and to Python the two would not be equal.
+    # Compared by the database: jsonb normalizes numbers such as 1e23, which Python would find unequal.
     elif metadata is not None and not boundaries.filter(metadata=metadata).exists():
         differs = "metadata"
     else:
@@ -189,20 +190,20 @@ def _record(
     last_seq: int | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> tuple[BoundaryRecord, bool]:
-    """Record the boundary; whether it is new, for another may have been first."""
+    """Return the boundary of this name, inserted if missing, and whether it is new."""
     _, created = CompactionBoundary.objects.get_or_create(
         conversation_id=conversation_id,
         host_reference=host_reference,
         defaults={"last_seq": newest if last_seq is None else last_seq, "metadata": metadata or {}},
     )
-    # Read back: the moment, and numbers in the metadata, are as the database has written them.
+    # Read back, for the time and the numbers in the metadata as the database stores them.
     boundary = _recorded(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
     assert boundary is not None
     return boundary, created
 
 
 def _storable(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The metadata as JSON; Invalid for what the database cannot hold exactly."""
+    """Return the metadata as plain JSON; raises Invalid if jsonb cannot store it."""
     if metadata is None:
         return None
     require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)

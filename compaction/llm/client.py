@@ -35,12 +35,12 @@ _BACKOFF = wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
 
 @dataclass(frozen=True)
 class ModelClient:
-    """Speaks to one endpoint.
+    """The client of one endpoint.
 
-    Every HTTP call is announced by `before_call`, which forbids it by raising, and reported to `after_call` with its
-    outcome and what it cost. An answer that holds one of the `secrets` is a failure. A prompt's temperature is sent if
-    `takes_temperature` says so; a model that refuses it is called without, and `on_temperature_refused` records that.
-    `headers` are sent with each call.
+    Every HTTP call is preceded by `before_call`, which may forbid it by raising, and followed by `after_call` with its
+    outcome and usage. An answer that contains one of the `secrets` is a failure. A prompt's temperature is sent while
+    `takes_temperature` returns true; if the model refuses it, the call is made without one, and
+    `on_temperature_refused` is called. `headers` are sent with each call.
     """
 
     endpoint: Endpoint
@@ -55,10 +55,10 @@ class ModelClient:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
-        """The reply to a prompt, before the deadline; ModelFailed if there is none.
+        """Return the reply to a prompt; raises ModelFailed if there is none in time.
 
-        Without a deadline its attempts and their timeouts limit it. It waits for nothing that would come after the
-        deadline, and makes no call then.
+        Without a deadline, the endpoint's attempts times its timeout is the limit. A retry that could only begin after
+        the limit is not made.
         """
         endpoint = self.endpoint
         until = self.clock() + endpoint.attempts * endpoint.timeout_seconds
@@ -78,13 +78,13 @@ class ModelClient:
             return attempts(self._attempt, prompt, until)
         except TemperatureRefused:
             pass
-        # Only an answer to the same prompt shows that the temperature was what the model refused.
+        # The temperature was to blame only if the same prompt is answered without it.
         reply = attempts(self._attempt, without, until)
         self.on_temperature_refused()
         return reply
 
     def _attempt(self, prompt: Prompt, until: float) -> Reply:
-        """One call, announced and reported."""
+        """Make one HTTP call, between `before_call` and `after_call`."""
         seconds = min(self.endpoint.timeout_seconds, until - self.clock())
         if seconds <= 0:
             raise Unreachable("there is no time left to ask")
@@ -102,7 +102,7 @@ class ModelClient:
         request = replace(request, headers={**self.headers, **request.headers})
         answer = send(request, seconds, cost=Usage(_tokens_of(prompt)))
         if isinstance(answer, ModelFailed):
-            # Raised here and not where it happened: a traceback may be printed with its locals, and there is the key.
+            # Raised here and not in `send`, where a traceback with locals would show the key.
             raise answer
         failure = failure_of(
             status=answer.status_code, body=answer.content, headers=answer.headers, now=self.time_of_day()
@@ -110,7 +110,7 @@ class ModelClient:
         if failure is not None:
             raise failure
         reply = reply_of(self.endpoint, answer.content)
-        # An estimate where the vendor does not say what it cost.
+        # Estimated where the vendor reports no usage.
         tokens_in, tokens_out = reply.usage.tokens_in, reply.usage.tokens_out
         usage = Usage(tokens_in or _tokens_of(prompt), tokens_out or round(estimate_tokens(reply.text)))
         reply = replace(reply, usage=usage)
@@ -118,9 +118,9 @@ class ModelClient:
         return reply
 
     def _require_no_secret(self, reply: Reply, prompt: Prompt) -> None:
-        """Raise Leaked for a reply with a secret; the log names the setting only."""
+        """Raise Leaked if the reply contains a secret; the log names the setting only."""
         known = prompt.system + prompt.user
-        # The model's name is the server's own words, too, and is stored with the text.
+        # The model's name comes from the server, too, and is stored with the text.
         for text in (reply.text, reply.model):
             setting = self.secrets.leaked_in(text, known=known)
             if setting is not None:
@@ -133,7 +133,7 @@ def _tokens_of(prompt: Prompt) -> int:
 
 
 def _pause(state: RetryCallState) -> float:
-    """A growing pause with jitter, so that rejected workers do not return together."""
+    """Return the seconds before a retry: exponential backoff, and any Retry-After."""
     failed = state.outcome.exception() if state.outcome is not None else None
     wanted = failed.retry_after if isinstance(failed, ModelFailed) else None
     return _BACKOFF(state) + (wanted or 0.0)

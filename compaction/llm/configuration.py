@@ -1,6 +1,6 @@
-"""Which language models there are, and in which order they are called.
+"""Configure the language models, and the order in which they are called.
 
-Pure but for the file that a key may be kept in, which is read each time, so that a new key is taken up at once.
+Pure, except that a key file is read on each use, so that a new key takes effect at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MODELS = tuple(protocol.value for protocol in Protocol)
 _ANTHROPIC = "https://api.anthropic.com"
 _HTTP = ("http", "https")
 _HIGHEST_TEMPERATURE = 2.0
-# A key is a line. What is longer is the wrong file, and is not read to its end.
+# In bytes. A key is one line; a longer file is the wrong one, and is not read to its end.
 _LONGEST_KEY_FILE = 10_000
 
 
@@ -32,47 +32,47 @@ class ModelsPolicy(Policy):
     chat_url: str = knob(
         "", "A server that speaks chat completions: its base URL, such as https://host/v1.", schemes=_HTTP
     )
-    chat_model: str = knob("", "The model that writes summaries there.")
-    chat_key: str = knob("", "The key for that server, if it wants one.", secret=True)
+    chat_model: str = knob("", "The model at that server that writes summaries.")
+    chat_key: str = knob("", "The API key for that server, if it needs one.", secret=True)
     chat_key_file: str = knob("", "A file that holds this key, in place of LCM_CHAT_KEY.")
-    chat_window_tokens: int = knob(128_000, "The tokens that this model takes.", low=1_000, high=100_000_000)
+    chat_window_tokens: int = knob(128_000, "The context window of this model, in tokens.", low=1_000, high=100_000_000)
     chat_prices: str = knob(
-        "", "What a million tokens cost there, read and written, as 0.25/1.25; empty if that is not known."
+        "", "The prices of a million input and output tokens of this model, such as 0.25/1.25; empty if unknown."
     )
     anthropic_url: str = knob(
         _ANTHROPIC, "A server that speaks the Anthropic messages protocol: its base URL.", schemes=_HTTP
     )
-    anthropic_model: str = knob("", "The model that writes summaries there.")
-    anthropic_key: str = knob("", "The key for that server.", secret=True)
+    anthropic_model: str = knob("", "The model at that server that writes summaries.")
+    anthropic_key: str = knob("", "The API key for that server.", secret=True)
     anthropic_key_file: str = knob("", "A file that holds this key, in place of LCM_ANTHROPIC_KEY.")
-    # The tokens that this model takes.
+    # The context window of this model.
     anthropic_window_tokens: int = 200_000
     anthropic_prices: str = knob(
-        "", "What a million tokens cost there, read and written, as 3/15; empty if that is not known."
+        "", "The prices of a million input and output tokens of this model, such as 3/15; empty if unknown."
     )
     model_timeout_seconds: int = knob(60, "How long one call to a model may take.", low=1, high=3600)
     # The most attempts of one call to a model that does not answer.
     model_attempts: int = 3
     model_max_output_tokens: int = knob(
-        4096, "The most tokens that a model may write; thinking counts for those that think.", low=64, high=1_000_000
+        4096, "The most output tokens of one call to a model, including its reasoning.", low=64, high=1_000_000
     )
     temperatures: str = knob(
         "0.2,0.1",
-        "The temperatures that a model is given for a normal and for an aggressive summary; none for no temperature. "
-        "A model that refuses one is called without.",
+        "The temperatures sent for normal and for aggressive summaries; none to send none. "
+        "A model that refuses a temperature is called without one.",
     )
-    # After so many failed calls in a row, calls to a model pause.
+    # Calls to a model pause after this many failed ones in a row.
     breaker_failures: int = 5
     # How long calls pause, in seconds; after each failed probe twice as long, up to four times.
     breaker_pause_seconds: int = 300
-    # The time that the two limits on spending are for.
+    # The window of the two spending limits, in seconds.
     spend_window_seconds: int = 600
-    # The most calls to each model in that time; when they are spent, calls stop until it is over. 0 for no limit.
+    # The most calls to each model in one window; further calls are withheld until it ends. 0 for no limit.
     spend_max_calls: int = 1_000
     spend_max_tokens: int = knob(
         20_000_000,
-        "The most tokens, read and written, of each model in that time; 0 for no limit. A call in progress ends "
-        "normally, so its tokens come on top.",
+        "The most input and output tokens of each model in ten minutes; 0 for no limit. Calls in progress end "
+        "normally, and may exceed it.",
         low=0,
         high=1_000_000_000_000,
     )
@@ -82,15 +82,18 @@ class ModelsPolicy(Policy):
         return str(getattr(self, f"{name}_url"))
 
     def model(self, name: str) -> str:
-        """What its vendor calls it."""
+        """The vendor's name of this model."""
         return str(getattr(self, f"{name}_model"))
 
     def window_tokens(self, name: str) -> int:
-        """The tokens that it takes."""
+        """The context window of this model, in tokens."""
         return int(getattr(self, f"{name}_window_tokens"))
 
     def prices(self, name: str) -> tuple[float, float] | None:
-        """The cost of a million tokens, read and written, if known; or Misconfigured."""
+        """Return the prices of a million input and output tokens, or None if unset.
+
+        Raises Misconfigured if the setting is not two prices.
+        """
         given = str(getattr(self, f"{name}_prices"))
         if not given:
             return None
@@ -103,7 +106,7 @@ class ModelsPolicy(Policy):
         return price_in, price_out
 
     def temperature_by_level(self) -> dict[Level, float]:
-        """The temperature of each level that has one, or Misconfigured."""
+        """Return the temperature by level, empty for none; raises Misconfigured."""
         given = self.temperatures
         if given in ("", "none"):
             return {}
@@ -119,7 +122,7 @@ class ModelsPolicy(Policy):
         return {Level.NORMAL: normal, Level.AGGRESSIVE: aggressive}
 
     def keys(self) -> dict[str, Secret]:
-        """The configured keys by setting, without files that cannot be read."""
+        """Return the configured keys by setting; an unreadable file gives an empty one."""
         found = {}
         for name in MODELS:
             given, path = Secret(getattr(self, f"{name}_key")), getattr(self, f"{name}_key_file")
@@ -132,13 +135,13 @@ class ModelsPolicy(Policy):
     def missing(self, name: str) -> tuple[str, ...]:
         """The settings without which this model cannot be called."""
         lacking = [each for each in (f"{name}_url", f"{name}_model") if not getattr(self, each)]
-        # A server of one's own may want no key. The vendor's does.
+        # A self-hosted server may need no key. The vendor's does.
         if self.url(name).startswith(_ANTHROPIC) and not (self.anthropic_key or self.anthropic_key_file):
             lacking.append("anthropic_key")
         return tuple(_setting(each) for each in lacking)
 
     def endpoint(self, name: str) -> Endpoint:
-        """The endpoint of this name; Misconfigured, with the setting, if not ready."""
+        """Build a model's endpoint; raises Misconfigured, naming the setting at fault."""
         missing = self.missing(name)
         if missing:
             raise Misconfigured(_is_missing(name, missing))
@@ -162,19 +165,19 @@ class ModelsPolicy(Policy):
             )
         except ValueError as refusal:
             wrong = str(refusal)
-        # Not raised in there: the error would carry along the one whose traceback has the key among its locals.
+        # Raised outside of the handler: chained to the other error, it would keep a traceback with the key in a local.
         raise Misconfigured(wrong)
 
 
 def cost_of(tokens_in: int, tokens_out: int, *, prices: tuple[float, float] | None) -> float | None:
-    """The cost of so many tokens, read and written; None without a price."""
+    """Return the cost of these input and output tokens; None without prices."""
     return None if prices is None else round((tokens_in * prices[0] + tokens_out * prices[1]) / 1_000_000, 6)
 
 
 def chain_of(text: str) -> tuple[str, ...]:
-    """The summarizers of a chain such as `chat,anthropic,extractive`, in order.
+    """Parse a chain of summarizers such as `chat,anthropic,extractive`.
 
-    Invalid if it names one that there is not, one twice, or one that would never be called.
+    Raises Invalid for an unknown or repeated name, or one after `extractive`, which would never be called.
     """
     names = tuple(name.strip() for name in text.split(","))
     for place, name in enumerate(names):
@@ -189,7 +192,7 @@ def chain_of(text: str) -> tuple[str, ...]:
 
 
 def checked_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, ...]:
-    """The chain, if all its models are configured; Invalid names what is missing."""
+    """Parse a chain; raises Invalid, naming the settings, for an unconfigured model."""
     names = chain_of(text)
     models = [name for name in names if name != EXTRACTIVE]
     policy = policy or (ModelsPolicy.from_settings() if models else ModelsPolicy())
@@ -209,9 +212,9 @@ def _is_missing(name: str, missing: tuple[str, ...]) -> str:
 
 
 def _read_key(path: str) -> tuple[Secret, str]:
-    """The key in a file, or what is wrong with the file.
+    """Return the key in a file, and the fault of the file, or "".
 
-    Not the path of the file, which may be a key in the wrong place.
+    The path is not quoted: it may be a key in the wrong setting.
     """
     try:
         with Path(path).expanduser().open("rb") as file:

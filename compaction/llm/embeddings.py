@@ -1,7 +1,7 @@
 """Call an embedder: a server that speaks the OpenAI embeddings API.
 
-A call is made once, within its time: whoever makes it waits or does without. It passes the guard of the model named
-`embedder`, with a breaker and a bound on spending like those of language models.
+A call has a timeout and is not retried: its caller does without vectors, or tries again later. It passes a guard with a
+circuit breaker and a spending limit, as calls of language models do.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from compaction.summarizing.extractive.clean_text import estimate_tokens
 from conversations.policy import Policy, Secret, knob
 
 EMBEDDER = "embedder"
-# The most texts of one call, and the longest answer to one: so many vectors of the widest models, as decimal numbers.
+# The most texts of one call, and the most bytes of an answer: room for their vectors of the widest models, as decimals.
 MOST_TEXTS = 16
 LONGEST_ANSWER = 8_000_000
-# How long a question may wait for its vector, and passages for theirs, in seconds.
+# The timeouts of a call with a question and of one with passages.
 QUESTION_SECONDS, PASSAGES_SECONDS = 3.0, 120.0
 _PATH = "/embeddings"
 
 
 @dataclass(frozen=True)
 class EmbedderPolicy(Policy):
-    """The settings of semantic search: the server that makes vectors of texts."""
+    """The settings of semantic search: the server that makes embeddings."""
 
     embedder_url: str = knob(
         "",
@@ -42,12 +42,12 @@ class EmbedderPolicy(Policy):
     )
     embedder_model: str = knob(
         "",
-        "The model that makes vectors there; two with a comma, such as e5-passage,e5-query, where texts and questions "
-        "have one each.",
+        "The model at that server that makes embeddings; two with a comma, such as e5-passage,e5-query, if texts and "
+        "questions need different ones.",
     )
-    embedder_key: str = knob("", "The key for that server, if it wants one.", secret=True)
+    embedder_key: str = knob("", "The API key for that server, if it needs one.", secret=True)
     embedder_price: float = knob(
-        0.0, "What a million tokens cost there; 0 if that is not known.", low=0.0, high=1_000_000.0
+        0.0, "The price of a million tokens of this model; 0 if unknown.", low=0.0, high=1_000_000.0
     )
 
     @property
@@ -61,12 +61,12 @@ class EmbedderPolicy(Policy):
 
     @property
     def question_model(self) -> str:
-        """The model that makes vectors of questions; mostly the same."""
+        """The model that makes vectors of questions: the same unless two are configured."""
         return self.embedder_model.rpartition(",")[2].strip()
 
     @property
     def endpoint_row(self) -> str:
-        """The key of the configured embedder's row among the endpoints."""
+        """The primary key of the configured embedder's row in `model_endpoints`."""
         return endpoint_row(url=self.embedder_url, model=self.passage_model, question_model=self.question_model)
 
     @property
@@ -76,16 +76,16 @@ class EmbedderPolicy(Policy):
 
     @property
     def what_is_missing(self) -> str:
-        """The same as a clause, such as "LCM_EMBEDDER_URL is not set"."""
+        """The missing settings as a clause, such as "LCM_EMBEDDER_URL is not set"."""
         return f"{' and '.join(self.missing)} {'is' if len(self.missing) == 1 else 'are'} not set"
 
     @property
     def prices(self) -> tuple[float, float] | None:
-        """The cost of a million tokens, read and written; None if it is not known."""
+        """The prices of a million input and output tokens; None if unknown."""
         return (self.embedder_price, 0.0) if self.embedder_price else None
 
     def key_for(self, url: str) -> Secret:
-        """The key, for the configured server alone; no other gets to see it."""
+        """Return the API key if `url` is the configured server, else an empty one."""
         return Secret(self.embedder_key if url == self.embedder_url else "")
 
     def require_usable(self) -> None:
@@ -103,16 +103,16 @@ class EmbedderPolicy(Policy):
 
 
 def endpoint_row(*, url: str, model: str, question_model: str) -> str:
-    """The key of an embedder's row among the endpoints.
+    """Return the primary key of an embedder's row in `model_endpoints`.
 
-    Each has a breaker of its own. A hash, because a URL may tell more than a page should show.
+    Each server and model has a circuit breaker of its own. The URL is hashed because it may contain a secret.
     """
     place = json.dumps([url, model, question_model])
     return f"{EMBEDDER} {hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
 class WrongDimension(BadAnswer):
-    """The embedder gives vectors of another length than the index has."""
+    """The embedder returned vectors of another dimension than the index has."""
 
     def __init__(self, found: int, wanted: int, *, usage: Usage) -> None:
         super().__init__(f"its vectors have {found} numbers, and those of the index {wanted}", usage=usage)
@@ -120,9 +120,9 @@ class WrongDimension(BadAnswer):
 
 @dataclass(frozen=True)
 class EmbeddingClient:
-    """Makes vectors with one model at one place; `dimension`: how long they must be.
+    """The client of one embedding model, whose vectors must have `dimension` numbers.
 
-    Every call is announced by `before_call`, which forbids it by raising, and reported to `after_call`.
+    Every call is preceded by `before_call`, which may forbid it by raising, and followed by `after_call`.
     """
 
     url: str
@@ -135,7 +135,7 @@ class EmbeddingClient:
     time_of_day: Callable[[], float] = time.time
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of some texts, at most `MOST_TEXTS`; ModelFailed if there are none."""
+        """Return a vector for each of at most `MOST_TEXTS` texts; raises ModelFailed."""
         self.before_call()
         try:
             vectors, usage = self._vectors(texts)
@@ -164,7 +164,7 @@ class EmbeddingClient:
         return vectors, usage
 
     def _request(self, texts: Sequence[str]) -> HttpRequest:
-        """The base URL usually ends in /v1."""
+        """Build the request; `url` may end in /embeddings, or be a base URL such as /v1."""
         base = self.url.rstrip("/")
         headers = {"content-type": "application/json"}
         if self.key:
@@ -174,7 +174,7 @@ class EmbeddingClient:
 
 
 def _vectors_in(payload: Mapping[str, Any], wanted: int, usage: Usage) -> list[list[float]]:
-    """The vectors of an answer in the order of the texts; BadAnswer if it is not one."""
+    """Return the vectors in an answer, in the order of the texts; raises BadAnswer."""
     data = payload.get("data")
     found: dict[int, list[float]] = {}
     for place, row in enumerate(data if isinstance(data, list) else []):
@@ -188,7 +188,7 @@ def _vectors_in(payload: Mapping[str, Any], wanted: int, usage: Usage) -> list[l
 
 
 def _of_length_one(vector: Sequence[float]) -> list[float]:
-    """The same direction; what is compared are directions."""
+    """Normalize the vector: only directions are compared."""
     length = math.hypot(*vector)
     return [each / length for each in vector]
 

@@ -28,9 +28,9 @@ _RESET = (
 
 @dataclass(frozen=True)
 class ModelEndpoints:
-    """The state that all workers share about the models.
+    """Shows and resets the state of the language models.
 
-    Models belong to the site, not to a workspace.
+    Models, and their state, are shared by all workers and belong to the site, not to a workspace.
     """
 
     policy: ModelsPolicy
@@ -44,7 +44,7 @@ class ModelEndpoints:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The models there are; the embedder is one where it is configured."""
+        """The names of all models, including the embedder if it is configured."""
         return (*MODELS, EMBEDDER) if self.embedder.is_configured else MODELS
 
     def list_endpoints(self) -> list[EndpointRecord]:
@@ -53,14 +53,14 @@ class ModelEndpoints:
         return [self._record(name, rows.get(self._key(name)) or self._untried(name)) for name in self.names]
 
     def reset_endpoint(self, *, name: str) -> EndpointRecord:
-        """Close a model's breaker and reset its window; NotFound if unknown.
+        """Close a model's circuit breaker and reset its spending window.
 
-        It is sent a temperature again, too. What it has cost in all stays counted.
+        It is sent temperatures again, too. Its total calls and cost are kept. Raises NotFound for an unknown name.
         """
         if name not in self.names:
             raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(self.names)}.")
         with transaction.atomic():
-            # One statement, as all that change the row; it makes the row of a model that was never called.
+            # One statement, like all that change the row. It inserts the row of a model that was never called.
             ModelEndpoint.objects.bulk_create(
                 [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
             )
@@ -68,7 +68,7 @@ class ModelEndpoints:
         return self._record(name, ModelEndpoint.objects.get(name=self._key(name)))
 
     def _key(self, name: str) -> str:
-        """The key of a model's row; each embedder that is named here in turn has its own."""
+        """Return the primary key of a model's row; each embedder has a row of its own."""
         return self.embedder.endpoint_row if name == EMBEDDER else name
 
     def _untried(self, name: str) -> ModelEndpoint:
@@ -81,7 +81,7 @@ class ModelEndpoints:
             EndpointRecord,
             row,
             name=name,
-            # No more of the address: a path may tell more than a page should show.
+            # Only the host: the rest of the URL may contain a secret.
             host=_host_of(self._url(name)),
             state=self._state(row),
             **self._settings(name, row),
@@ -96,7 +96,7 @@ class ModelEndpoints:
         return self.embedder.embedder_url if name == EMBEDDER else self.policy.url(name)
 
     def _settings(self, name: str, row: ModelEndpoint) -> dict[str, Any]:
-        """What the settings say of a model, and its cost by them."""
+        """Return a model's configuration, and its cost at the configured prices."""
         if name == EMBEDDER:
             found: dict[str, Any] = {
                 "protocol": "embeddings",

@@ -1,9 +1,9 @@
 """Circuit breaker and spend guard of each model, shared by all workers.
 
-The state of an endpoint is one row of `model_endpoints`, changed by one statement before a call and one after it. Each
-is a transaction of its own, and that is asserted. So the cost of a call stays counted even if its result is rolled
-back, and no lock is held during a call: workers wait for each other's statements at most, and never in a circle, as
-each takes this one lock only. It needs callers without an open transaction.
+The state of an endpoint is one row of `model_endpoints`, changed by one statement before a call and one after it, each
+in a transaction of its own; a caller with an open transaction gets an error. So the cost of a call stays counted even
+if its result is rolled back, and no lock is held during a call. Workers cannot deadlock, as each statement locks only
+this one row.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from conversations import sql
 
 logger = structlog.get_logger(__name__)
 
-# Faults of the endpoint, which the next call would most likely meet, too.
+# Faults of the endpoint: the next call would most likely fail, too.
 FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED, CallOutcome.LEAKED})
-# The endpoint is there and does its work: a prompt that is too long is the caller's.
+# The endpoint works. A prompt that is too long is the caller's fault.
 SIGNS_OF_LIFE = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
-# The endpoint is there, and does not answer this request: another may be answered. A content filter may withhold the
-# summary of one chunk for ever, and must not delay all others.
+# The endpoint works, but not for this request; another may succeed. A content filter that always withholds the summary
+# of one chunk must not delay all others.
 NOTHING_TO_THIS = frozenset({CallOutcome.REFUSED, CallOutcome.BAD_ANSWER})
 
-# A pause grows to at most so many times the first one.
+# The longest pause of the breaker, as a multiple of the first one.
 MOST_PAUSES = 4
-# Who finds out whether the endpoint answers has the time of a call and this; then another may.
+# A probing call that has not ended this long after the timeout of a call gives way to another probe.
 PROBE_MARGIN_SECONDS = 10
 
 _STATEMENTS = sql.load("compaction/models.sql")
@@ -48,19 +48,19 @@ _STATEMENTS = sql.load("compaction/models.sql")
 class Guard:
     """The hooks of a ModelClient, before and after each call to one endpoint.
 
-    `before_call` and `after_call` are one statement each; a call that is withheld takes a second one, to say why.
+    `before_call` and `after_call` execute one statement each, and for a forbidden call a second one for the reason.
     """
 
     name: str
     policy: ModelsPolicy
     now: Callable[[], datetime] = timezone.now
-    # The key of its row, where several endpoints go by one name.
+    # The primary key of its row, where several endpoints have the same name.
     row: str = ""
 
     def before_call(self) -> None:
-        """Count the next call; BreakerOpen or SpendExhausted if it may not be made.
+        """Count the next call; raises BreakerOpen or SpendExhausted if it is forbidden.
 
-        The error says when: `retry_at`.
+        The error's `retry_at` says when a call may be made again.
         """
         now = self.now()
         values = _values(self.policy, now) | {"name": self._key}
@@ -70,7 +70,7 @@ class Guard:
         if may_pass and not may_spend:
             retry_at = window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
             raise SpendExhausted(f"the calls or tokens for {self.name!r} are spent for now", retry_at=retry_at)
-        # By now another worker may have closed it.
+        # Without a time, another worker has closed the breaker meanwhile.
         raise BreakerOpen(f"{self.name!r} has failed too often and is left alone for now", retry_at=closed_until or now)
 
     def after_call(self, outcome: CallOutcome, usage: Usage) -> None:
@@ -91,7 +91,7 @@ class Guard:
             _changed(_STATEMENTS["record_success"], values)
             return
         [open_until] = _changed(_STATEMENTS["record_failure"], values) or [None]
-        # Less than a whole pause is left of one that had begun before.
+        # Log only a pause that begins now: of an earlier one, less than a whole pause is left.
         if open_until and open_until >= now + timedelta(seconds=self.policy.breaker_pause_seconds):
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
 
@@ -119,9 +119,10 @@ class Guard:
 def callable_models(
     chain: Iterable[str], *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now
 ) -> dict[str, bool]:
-    """The models of the chain that may be called now, in its order.
+    """Return the models of the chain that may be called now, in its order.
 
-    True says that the breaker is closed; false, that its pause is over and one call may find out whether it can be.
+    The value is true if the circuit breaker is closed; false if its pause is over, so that one call may probe the
+    model.
     """
     policy = policy or ModelsPolicy.from_settings()
     names = [name for name in chain if name in MODELS and not policy.missing(name)]
@@ -133,7 +134,7 @@ def callable_models(
 def guarded_client(
     name: str, *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now, **options: Any
 ) -> ModelClient:
-    """A client of this model behind its guard; Misconfigured if not ready."""
+    """Build the client of a model, with its guard; raises Misconfigured."""
     policy = policy or ModelsPolicy.from_settings()
     guard = Guard(name=name, policy=policy, now=now)
     return ModelClient(
@@ -148,7 +149,7 @@ def guarded_client(
 
 
 def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
-    """The values of all statements, by the caller's clock and not the database's."""
+    """Build the params that all statements share, by the caller's clock."""
     return {
         "now": now,
         "probe_ends": now + timedelta(seconds=policy.model_timeout_seconds + PROBE_MARGIN_SECONDS),
@@ -159,7 +160,7 @@ def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
 
 
 def _changed(statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
-    """The row that was changed; None if none was."""
+    """Execute the statement in a transaction; return the changed row, or None."""
     # Durable: refused where a transaction is open already.
     with transaction.atomic(durable=True):
         return next(iter(sql.rows(statement, values)), None)

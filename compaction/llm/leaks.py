@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-# A shorter value is a word that anybody may write.
+# A shorter value may be in any text by chance.
 LEAST_CHARACTERS = 8
-# Of a longer value, half is as bad as the whole. Below this, half is too short to tell from chance.
+# From this length on, half of a value counts as a leak; half of a shorter one may be in a text by chance.
 LEAST_FOR_PIECES = 32
 
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
@@ -23,10 +23,10 @@ class Secrets:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def leaked_in(self, text: str, *, known: str = "") -> str | None:
-        """The setting whose value the text gives away; None if there is none.
+        """Return the setting whose value the text contains, or None.
 
-        Compared without case, blanks and punctuation: the value as it is, and as hex, base64 or percent-encoded text;
-        of a long value half is enough. A value that stands in `known`, the prompt, gives nothing away.
+        The value itself and its hex, base64 and percent-encoded forms are searched for, ignoring case, blanks and
+        punctuation; of a long value, half is enough. A value that is also in `known`, the prompt, is no leak.
         """
         folded = _folded(text)
         for name, value in self.values.items():
@@ -44,8 +44,8 @@ def _forms_of(value: str) -> Iterator[str]:
     yield _folded(value)
     yield _folded(quote(value, safe=""))
     yield raw.hex()
-    # Inside a longer encoded text a value begins at one of three places within a group; the characters at its ends
-    # hold bits of what is beside it.
+    # Inside a longer base64 text, a value begins at one of three offsets within a group; characters that also encode
+    # bits of its neighbours are cut off.
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode()
         yield _folded(encoded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6])

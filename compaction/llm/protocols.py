@@ -32,13 +32,13 @@ from compaction.llm.types import (
 )
 
 _CHAT_PATH = "/chat/completions"
-# Here the older name of the limit is refused by newer models; nearly everywhere else only the older one is known.
+# Hosts where newer models refuse `max_tokens` and want `max_completion_tokens`, which few other servers know.
 _NEW_LIMIT_AT = ("api.openai.com", ".openai.azure.com")
 
 _ANTHROPIC_PATH = "/v1/messages"
 _ANTHROPIC_VERSION = "2023-06-01"
 
-# How each vendor says that an answer did not end by itself.
+# The vendors' stop reasons of incomplete answers.
 _CUT = {
     "length": "the answer was cut at the limit of output tokens",
     "max_tokens": "the answer was cut at the limit of output tokens",
@@ -48,8 +48,8 @@ _CUT = {
     "tool_use": "the answer calls a tool, and there is none",
 }
 
-# How vendors and servers for open models say that a prompt is too long. They agree on no code, so what they write is
-# read as well; it is looked for in error answers only, never in a model's text.
+# How vendors and servers for open models report that a prompt is too long. They share no error code, so the messages
+# of error answers are matched, too; never a model's text.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|request_too_large|string_above_max_length"
     r"|maximum context length|maximum model length|context (?:length|window|size)[^.]{0,60}exceed"
@@ -66,7 +66,7 @@ _MOST_READ = 20_000
 _TOO_MANY = 429
 _DENIED = frozenset({401, 403, 404, 407})
 _TOO_LARGE = 413
-# How servers answer to a param that they do not take.
+# The statuses for a param that a server does not accept.
 _INVALID = frozenset({400, 422})
 
 
@@ -78,7 +78,7 @@ def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
 
 
 def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
-    """The answer's reply without thinking; BadAnswer if it is cut off or missing."""
+    """Parse a reply, without its reasoning; raises BadAnswer if it is cut or missing."""
     payload = read_json(body)
     read = _anthropic_reply if endpoint.protocol is Protocol.ANTHROPIC else _chat_reply
     content, stop, usage = read(payload)
@@ -100,7 +100,7 @@ Request = tuple[str, dict[str, str], dict[str, Any]]
 
 
 def _chat_request(endpoint: Endpoint, prompt: Prompt) -> Request:
-    """The base URL usually ends in /v1."""
+    """Build a request for chat completions; the base URL usually ends in /v1."""
     base = endpoint.base_url.rstrip("/")
     host = urlsplit(base).hostname or ""
     limit = "max_completion_tokens" if host.endswith(_NEW_LIMIT_AT) else "max_tokens"
@@ -133,7 +133,7 @@ def _chat_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
 
 
 def _anthropic_request(endpoint: Endpoint, prompt: Prompt) -> Request:
-    """The base URL may end in /v1 or not."""
+    """Build a request for Anthropic's messages; the base URL may end in /v1 or not."""
     base = endpoint.base_url.rstrip("/").removesuffix(_ANTHROPIC_PATH).removesuffix("/v1")
     body = {
         "model": endpoint.model,
@@ -150,7 +150,7 @@ def _anthropic_request(endpoint: Endpoint, prompt: Prompt) -> Request:
 
 def _anthropic_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
     counts = payload.get("usage")
-    # What came from, or went into, the vendor's cache was read too.
+    # Tokens that the vendor's prompt cache read or stored are input, too.
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     usage = Usage(sum(count_in(counts, name) for name in read), count_in(counts, "output_tokens"))
     blocks = payload.get("content")
@@ -167,7 +167,7 @@ def _text(content: Any) -> str:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """The object that an answer consists of; BadAnswer if it is none."""
+    """Parse an answer as a JSON object; raises BadAnswer if it is none."""
     if not body.strip():
         raise BadAnswer("the answer is empty")
     try:
@@ -175,7 +175,7 @@ def read_json(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        # Raised out here, so that no error that quotes the answer hangs on this one.
+        # Raised outside of the handler, so that no error that quotes the answer is chained to this one.
         raise BadAnswer("the answer is not a JSON object")
     return value
 
@@ -224,7 +224,7 @@ def _seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
         seconds = float(value)
     except ValueError:
         until = _moment(value)
-        # By the clock of the one who asks, where it tells its own.
+        # Measured by the server's clock, if the answer has a Date.
         since = _moment(headers.get("date", ""))
         if until is None:
             return None
@@ -247,14 +247,14 @@ def count_in(usage: object, *names: str) -> int:
         return 0
     for name in names:
         value = usage.get(name)
-        # A column has to hold it, so a vendor's nonsense is nothing.
+        # The count must fit into a column; an absurd one is ignored.
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
             return value
     return 0
 
 
 def _model_name(payload: Mapping[str, Any], otherwise: str) -> str:
-    """The model that says it answered, in a form that a row can hold."""
+    """Return the model that the answer names, cut to fit; else `otherwise`."""
     name = payload.get("model")
     if not isinstance(name, str) or not name.isprintable() or not name.strip():
         return otherwise

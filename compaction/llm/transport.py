@@ -1,7 +1,7 @@
-"""Send one HTTP request to a model, within so many seconds.
+"""Send one HTTP request to a model, with a timeout for the whole exchange.
 
-A call is bounded as a whole, from looking the name up to the last byte: a server that accepts and says nothing, or
-sends a byte now and then, blocks no longer than one that is not there.
+The timeout covers everything from the DNS lookup to the last byte: a server that accepts and sends nothing, or a byte
+now and then, blocks no longer than one that cannot be reached.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import httpx2
 
 from compaction.llm.types import BadAnswer, HttpRequest, ModelFailed, Unreachable, Usage
 
-# No summary is a hundredth of this.
+# In bytes; over a hundred times the longest summary.
 LONGEST_ANSWER = 4_000_000
 
 
 def send(
     request: HttpRequest, seconds: float, *, cost: Usage, longest: int = LONGEST_ANSWER
 ) -> httpx2.Response | ModelFailed:
-    """The complete answer within the given seconds, or why there is none.
+    """Return the complete answer, or the failure, within the given seconds.
 
-    On an event loop of its own, because only there can a call be broken off anywhere: the timeouts of a blocking
-    client are for one read each, and a head sent byte by byte never runs into them.
+    Runs on an event loop of its own, where a call can be cancelled at any point: a blocking client has a timeout for
+    each read, which a server that sends its headers byte by byte never exceeds.
     """
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(_exchange(request, seconds, cost, longest))
     finally:
-        # Not the loop's own runner: it would wait here for a look-up of a name that hangs.
+        # Not asyncio.run(), which would wait here for a DNS lookup that hangs.
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
@@ -40,7 +40,7 @@ async def _exchange(request: HttpRequest, seconds: float, cost: Usage, longest: 
         async with asyncio.timeout(seconds):
             return await _answer(request, longest)
     except TimeoutError:
-        # The vendor may well count what it has read by now.
+        # The vendor may charge for the prompt.
         return Unreachable("no complete answer in time", usage=cost)
     except httpx2.ConnectError:
         return Unreachable("no connection")
@@ -54,7 +54,7 @@ async def _answer(request: HttpRequest, longest: int) -> httpx2.Response | Model
     headers = {
         **request.headers,
         "accept": "application/json",
-        # A small packed answer can be a large one unpacked, and the bound is for what is held.
+        # A small compressed answer could exceed the limit when it is decompressed.
         "accept-encoding": "identity",
         "user-agent": "lcm",
     }

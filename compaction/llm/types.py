@@ -1,4 +1,4 @@
-"""Language models: endpoints, prompts, replies, failures. No text holds a key."""
+"""Endpoints, prompts, replies and failures of language models; no repr has a key."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Withheld(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One model at one place; ValueError, without the key, if not callable.
+    """One model at one URL; raises ValueError, not quoting the key, if invalid.
 
-    `timeout_seconds` is for one call from name look-up to the last byte. `max_output_tokens` must leave a reasoning
-    model room to think.
+    `timeout_seconds` is for one call, from the DNS lookup to the last byte. `max_output_tokens` includes the reasoning
+    of a model.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """The texts to send, the tag of the reply, and the version of the templates.
+    """A prompt: `envelope` is the tag around the reply, `hash` that of the templates.
 
-    Without a `temperature` the model's own default holds.
+    Without a `temperature` the model's own default applies.
     """
 
     system: str = field(repr=False)
@@ -93,7 +93,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A complete answer, not checked yet; `model` is the one that it names."""
+    """A complete answer, not checked yet; `model` is the name that the server gives."""
 
     text: str = field(repr=False)
     model: str
@@ -110,9 +110,9 @@ class HttpRequest:
 
 
 class ModelFailed(Exception):
-    """No usable answer. `detail` quotes no key, no prompt and no answer.
+    """A call gave no usable answer; `detail` quotes no key, no prompt and no answer.
 
-    Where no call was made, the same one may be made at `retry_at`, if that is known.
+    If the call was not made, `retry_at` says when it may be, if known.
     """
 
     reason: ClassVar[CallOutcome | Withheld]
@@ -158,11 +158,11 @@ class Refused(ModelFailed):
 
 
 class TemperatureRefused(Refused):
-    """The vendor rejects a request in words that name its temperature."""
+    """The vendor rejects a request, and the error mentions the temperature."""
 
 
 class Denied(Refused):
-    """The vendor will answer no request of ours: a wrong key, model or address."""
+    """The vendor rejects all requests: the key, model or address is wrong."""
 
     reason = CallOutcome.DENIED
 
@@ -180,13 +180,13 @@ class Leaked(ModelFailed):
 
 
 class ContextLength(ModelFailed):
-    """The prompt is longer than the model takes: a shorter one may do."""
+    """The prompt is longer than the model's context window; a shorter one may fit."""
 
     reason = CallOutcome.CONTEXT_LENGTH
 
 
 class Misconfigured(ModelFailed):
-    """A setting or key is missing; the detail names the setting, no value."""
+    """A setting or key is missing or invalid; `detail` names the setting."""
 
     reason = Withheld.MISCONFIGURED
 
@@ -221,7 +221,7 @@ class EndpointRecord:
     model: str
     is_configured: bool
     state: BreakerState
-    # While it is open: when the next call may find out whether the model is back.
+    # While the breaker is open: when a call may probe the model.
     open_until: datetime | None
     consecutive_failures: int
     last_failure: str
@@ -229,7 +229,7 @@ class EndpointRecord:
     last_success_at: datetime | None
     # Whether it was found to refuse a temperature, and is called without.
     refuses_temperature: bool
-    # Spent in the running window, and what may be; None for no limit.
+    # Used in the current window, and its limits; None for no limit.
     window_ends_at: datetime | None
     window_calls: int
     window_calls_limit: int | None

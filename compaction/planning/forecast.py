@@ -16,13 +16,13 @@ from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import PlanStep, SeqRange
 
-# What a language model reads beside the sources: the instructions, and what an earlier summary says.
+# The expected tokens of a prompt beside its sources: the instructions and the previous summary.
 PROMPT_TOKENS = 1_200
 
 
 @dataclass(frozen=True)
 class PlannedItem:
-    """A context item that a step takes, as it was when the plan was made."""
+    """A context item that a step replaces, as it was when the plan was made."""
 
     ordinal: int
     id: str
@@ -31,9 +31,9 @@ class PlannedItem:
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step with the ordinals of its slots, and its items in the context.
+    """A step with the ordinals of all its slots, and its items in the context.
 
-    The items are those that were in the context before the first step.
+    `items` has only slots that were in the context before the first step, and no summaries of earlier steps.
     """
 
     step: PlanStep
@@ -42,7 +42,7 @@ class PlannedStep:
 
 
 class Forecast:
-    """The steps of a run, in order, and what the context should be like after them."""
+    """The expected steps of a run, in order, and the size of the context after them."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.tokens = planner.sum_tokens(slots)
@@ -53,7 +53,7 @@ class Forecast:
         self._number_of: dict[Slot, int] = {}
 
     def make(self, step: Step) -> Slot:
-        """Add the step, and give the slot of the summary that it is expected to make."""
+        """Add the step; return the slot of the summary that it is expected to make."""
         number, chunk = len(self.steps) + 1, step.chunk
         expected = step.target_tokens + SHELL_TOKENS
         ranges = self._ranges(chunk)
@@ -93,7 +93,7 @@ class Forecast:
 
 
 def forecast(slots: Sequence[Slot], policy: CompactionPolicy) -> Forecast:
-    """The run that a person's request would lead to."""
+    """Forecast the run that a manual request would start."""
     expected = Forecast(slots)
     steps = leaf_and_condensed_steps(slots, policy)
     slot: Slot | None = None
@@ -117,7 +117,7 @@ class Estimate:
 
 
 def item_of(slot: Slot) -> PlannedItem:
-    """What a plan stores of a context item, to recognize it later."""
+    """Return what a plan stores of a context item, to detect changes later."""
     shown = slot.summary_id if slot.message_id is None else f"msg_{slot.message_id}"
     return PlannedItem(ordinal=slot.ordinal, id=shown or "", tokens=slot.tokens)
 
@@ -125,9 +125,9 @@ def item_of(slot: Slot) -> PlannedItem:
 def estimate(
     steps: Sequence[PlannedStep], *, asks_a_model: bool, prices: tuple[float, float] | None = None
 ) -> Estimate:
-    """The cost of the steps if each first answer is accepted; 0 without a model.
+    """Estimate the cost of the steps, if each first answer is accepted.
 
-    `prices` are those of a million tokens, read and written; None where they are not known.
+    All is 0 without a model. `prices` are those of a million input and output tokens; None if unknown.
     """
     if not asks_a_model:
         return Estimate(calls=0, tokens_in=0, tokens_out=0, cost=0.0)

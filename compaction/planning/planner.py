@@ -15,16 +15,16 @@ from typing import NamedTuple, Protocol, TypeVar
 from compaction.policy import CompactionPolicy, is_worth_summarizing
 from conversations.types import Role
 
-# The most messages of an atom: without a bound, one forgotten call, or calls that overlap for ever, would tie a whole
-# history together, and nothing of it could be compacted.
+# The most messages of an atom. Without a limit, one call that is never answered, or an endless chain of overlapping
+# calls, would make a whole history one atom, which could not be compacted.
 MAX_ATOM_MESSAGES = 256
 
-# How far behind the tail, in multiples of its size, the newest user message may lie and still draw the tail to itself.
+# The fresh tail is extended back to the newest user message, up to this multiple of its configured size.
 TAIL_REACH = 2
 
 
 class AnySlot(Protocol):
-    """What tail and atoms need to know of a slot."""
+    """The fields of a slot that `fresh_tail` and `atoms` need."""
 
     @property
     def ordinal(self) -> int: ...
@@ -49,7 +49,7 @@ S = TypeVar("S", bound=AnySlot)
 
 
 class Slot(NamedTuple):
-    """One context item, as far as a plan needs to know it.
+    """The fields of a context item that planning needs.
 
     A NamedTuple and no frozen dataclass, because a context may have a hundred thousand of them.
     """
@@ -59,7 +59,7 @@ class Slot(NamedTuple):
     message_id: int | None = None
     summary_id: str | None = None
     role: Role | None = None
-    # Of a summary only; the ordinal of a message is its seq.
+    # Of a summary; None for a message, whose ordinal is its seq.
     depth: int | None = None
     last_seq: int | None = None
     # The ids of the tool calls that this message makes or answers.
@@ -74,13 +74,13 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Protected:
-    """The ordinals that compaction leaves alone, by why."""
+    """The ordinals that compaction must not touch, by reason."""
 
     system: frozenset[int]
     tail: frozenset[int]
     pinned: frozenset[int]
-    # What no summary reaches over, so that the context is read in order: a pinned question, unless it lies in the
-    # middle of an exchange, which must not be torn either.
+    # The ordinals that no summary may span, so that the context stays in order: a pinned question, unless it is part of
+    # an atom with other messages, which must not be split either.
     borders: frozenset[int] = frozenset()
 
     def __contains__(self, ordinal: int) -> bool:
@@ -88,22 +88,22 @@ class Protected:
 
 
 def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
-    """Raw slots in the groups that must stay together, without system messages.
+    """Group raw slots into atoms, without system messages.
 
-    A tool message belongs to what it follows; a result belongs to the latest call of its id, with all between.
+    A tool message belongs to the message before it; a result belongs to the latest call of its id, with all between.
     """
     raw = [slot for slot in slots if slot.message_id is not None and slot.role is not Role.SYSTEM]
-    # The place of each that others belong to, with that of the last of them.
+    # Maps the place of a message to the last place that belongs to the same atom.
     reach: dict[int, int] = {}
     called_at: dict[Hashable, int] = {}
     for place, slot in enumerate(raw):
         for call in slot.calls:
             first = called_at.get(call)
-            # Ids are not unique in a history: an assistant that names one anew makes another call.
+            # Ids are not unique in a history: where the assistant repeats one, it is a new call.
             if first is None or slot.role is Role.ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
                 called_at[call] = place
             else:
-                # What comes later reaches farther.
+                # Places ascend, so this one is the farthest.
                 reach[first] = place
         if slot.role is Role.TOOL:
             reach[place - 1] = place
@@ -122,13 +122,13 @@ def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
 def fresh_tail(
     slots: Collection[S], policy: CompactionPolicy, *, groups: Iterable[tuple[S, ...]] | None = None
 ) -> Protected:
-    """What compaction leaves alone: system messages, newest messages, question.
+    """Return what is protected: system messages, newest messages, newest question.
 
-    A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that
-    lies far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
-    `groups` are the atoms of the slots, for who has them already.
+    The tail is extended back to the newest question if that is near, so that the current turn is whole. A question far
+    back, as where an agent has worked on its own for long, is pinned: it stays, and what follows it may be compacted.
+    `groups` are the atoms of the slots, if the caller has them already.
     """
-    # Each atom has a slot at least, so that no more of them can be wanted.
+    # Each atom has at least one slot, so the tail needs no more atoms than this.
     newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
     question: S | None = None
     question_atom: tuple[S, ...] = ()
@@ -159,17 +159,17 @@ def fresh_tail(
 
 
 def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
-    """The chunks of the leaf pass, oldest first, in whole atoms.
+    """Yield the chunks of the leaf pass, oldest first, in whole atoms.
 
-    System messages are stepped over; a summary or a pinned question ends a chunk, so that the
-    context stays in order. A single atom larger than a chunk is a chunk of its own.
+    System messages are skipped; a summary or a pinned question ends a chunk, so that the context stays in order. A
+    single atom larger than a chunk is a chunk of its own.
     """
     for goes_on, run in groupby(slots, key=lambda slot: slot.is_raw and slot.ordinal not in protected.borders):
         chunk: list[Slot] = []
         tokens = 0
         for group in atoms(run) if goes_on else ():
             free = [slot for slot in group if slot.ordinal not in protected]
-            # A batch that is not worth a summary by itself waits for more, or short messages would never be compacted.
+            # A full batch of messages too short to be worth a summary grows on, or they would never be compacted.
             is_full = 0 < policy.leaf_batch_messages < len(chunk) + len(free) and _is_worth_a_leaf(chunk, policy)
             if chunk and (is_full or tokens + sum_tokens(free) > policy.leaf_chunk_tokens):
                 if _is_worth_a_leaf(chunk, policy):
@@ -186,17 +186,16 @@ def _is_worth_a_leaf(chunk: Sequence[Slot], policy: CompactionPolicy) -> bool:
 
 
 def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:
-    """Whether a summary of so many tokens is enough cheaper than the chunk."""
+    """Whether a summary of `target` tokens costs enough less than the chunk."""
     return bool(chunk) and is_worth_summarizing(sum_tokens(chunk), target)
 
 
 def condensed_chunk(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
-    """The next chunk of the condensed pass, or None.
+    """Return the next chunk of the condensed pass, or None.
 
-    It has the oldest neighbouring summaries of the shallowest depth that has enough of them.
-
-    Raw slots that no leaf pass found worth a summary may lie before and between them; they go along. System messages
-    are stepped over, and a pinned question parts the neighbours.
+    It has the oldest neighbouring summaries of the shallowest depth that has enough of them. Raw slots before and
+    between them, which were not worth a leaf summary, are included. System messages are skipped, and a pinned question
+    separates neighbours.
     """
     best: list[Slot] | None = None
     for run in _runs_of_one_depth(slots, protected):

@@ -1,7 +1,7 @@
-"""Whether the messages since the last summary are worth one. Pure.
+"""Measure whether the messages since the last summary are worth one. Pure.
 
 Automatic compaction is skipped only when all three figures are below their thresholds: few turns of substance, few new
-names, and little that the summaries do not say already. What is skipped stays in the context; nothing is lost by it.
+names, and few words that no summary has. Skipped messages stay in the context, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 from compaction.summarizing.extractive.terms import FUNCTION_WORDS, SMALL_TALK
 
-# Twice the words of a long summary; what is repeated beyond them was repeated here, too.
+# Shorter words are not counted.
 _SHORTEST_WORD = 3
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Below all of these at once, nothing has happened."""
+    """The thresholds of the gate: below all of them, a summary is not worth making."""
 
     turns: int
     names: int
@@ -27,7 +27,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Significance:
-    """The figures of the gate."""
+    """What the gate compares with its thresholds, and the number of turns."""
 
     turns: int
     substantive_turns: int
@@ -35,16 +35,16 @@ class Significance:
     novelty: float
 
     def is_below(self, least: Thresholds) -> bool:
-        """Whether nothing of it is worth a summary."""
+        """Whether all figures are below their thresholds."""
         return self.substantive_turns < least.turns and self.new_names < least.names and self.novelty < least.novelty
 
 
 def significance(turns: Sequence[str], *, summaries: Iterable[str], substantive_words: int) -> Significance:
-    """The figures of these turns beside what is summarized already.
+    """Compare the turns with the summaries that there are.
 
-    A turn has substance if it has so many different words that are neither grammar nor courtesy: "Yes, do that" has
-    one. Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; without any summary it
-    is 1.
+    A turn has substance if `substantive_words` of its words, without function words and small talk, are in no turn
+    before it. Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; without any summary
+    it is 1.
     """
     known_words: set[str] = set()
     known_names: set[str] = set()

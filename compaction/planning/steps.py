@@ -1,4 +1,4 @@
-"""The steps of a run, each decided by what became of the one before. Pure.
+"""Generate the steps of a run, each from the result of the one before. Pure.
 
 A caller sends back, after each step, the slot that replaces the step's chunk. A run makes that slot from a real
 summary and a forecast from an expected one, so both follow the same steps.
@@ -19,21 +19,21 @@ from conversations.types import SummaryKind
 
 @dataclass(frozen=True)
 class Step:
-    """One summary to make: of which slots, and how long it may be."""
+    """One summary to make: its slots, and its target length."""
 
     chunk: tuple[Slot, ...]
     kind: SummaryKind
     target_tokens: int
-    # The last summary before a leaf chunk: what it says need not be repeated.
+    # The last summary before a leaf chunk, whose content need not be repeated.
     previous: Slot | None = None
 
     @property
     def depth(self) -> int:
-        """Of the summary; leaf summaries have depth 0."""
+        """The depth of the summary; 0 for a leaf summary."""
         return 1 + max(-1 if slot.depth is None else slot.depth for slot in self.chunk)
 
 
-# What is sent back is None where no summary would have been cheaper than its chunk.
+# The caller sends None where no summary was cheaper than its chunk.
 Steps = Generator[Step, Slot | None, None]
 
 
@@ -52,7 +52,7 @@ class Summaries:
 
 
 def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
-    """All steps from these slots on: leaf summaries, then condensed ones."""
+    """Yield the steps of a run on these slots: leaf summaries, then condensed ones."""
     protected = planner.fresh_tail(slots, policy)
     summaries = Summaries(slots)
     leaves: dict[tuple[Slot, ...], Slot] = {}
@@ -66,7 +66,7 @@ def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) ->
     while (condensed := planner.condensed_chunk(context, protected, policy)) is not None:
         slot = yield Step(condensed, SummaryKind.CONDENSED, planner.condensed_target(condensed, policy))
         if slot is None:
-            # The planner would propose the same again.
+            # The planner would propose the same chunk again.
             return
         context = _after(context, {condensed: slot})
 

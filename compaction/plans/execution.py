@@ -16,18 +16,18 @@ from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from conversations.errors import Conflict
 from conversations.types import SummaryKind
 
-# Changed items that a refusal names one by one; a context that was compacted since has thousands.
+# The most changed items that an error lists; a context that was compacted since has thousands.
 MOST_NAMED = 20
 
 
 class PlanOutdated(Conflict):
-    """The context, or the settings, are not those that the plan was made for."""
+    """The context or the settings have changed since the plan was made."""
 
     code = "plan_outdated"
 
 
 def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
-    """The settings that shape what a run makes, not those that bound its time."""
+    """Return the settings that a conversation may override; they shape the summaries."""
     return {
         name: getattr(policy, name)
         for name, knob in policy.__dataclass_fields__.items()
@@ -36,7 +36,7 @@ def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
 
 
 def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> str:
-    """SHA-256 over the context items that the steps take and the settings in force."""
+    """Hash the context items that the steps replace, and the settings in force."""
     items = [[item.ordinal, item.id, item.tokens] for step in steps for item in step.items]
     return hashlib.sha256(json.dumps([items, settings], sort_keys=True).encode()).hexdigest()
 
@@ -44,10 +44,10 @@ def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> s
 def item_changes(
     steps: Sequence[PlannedStep], slots: Sequence[Slot], policy: CompactionPolicy, last_seq: int
 ) -> list[Any]:
-    """The context items that can no longer be summarized as planned, and why.
+    """Return the context items that can no longer be summarized as planned, and why.
 
-    Messages appended after `last_seq` do not matter, unless they draw an item into the fresh tail or belong to the
-    same atom as one.
+    Messages after `last_seq` do not matter, unless an item has become part of the fresh tail or of an atom with one of
+    them.
     """
     current = {slot.ordinal: slot for slot in slots}
     protected = planner.fresh_tail(slots, policy)
@@ -75,7 +75,7 @@ def item_changes(
 
 
 def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that differ, as they were and are; None for a missing one."""
+    """Return the settings that differ, old and new value; None for a missing one."""
     return {
         name: {"was": were.get(name), "is": are.get(name)}
         for name in sorted(were.keys() | are.keys())
@@ -85,7 +85,7 @@ def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str
 
 @dataclass
 class PlanExecution:
-    """The steps of a plan, and in `details`, at any moment, what became of each."""
+    """The execution of a plan; `details` always has the steps made, skipped and left."""
 
     plan_id: str
     last_seq: int
@@ -112,7 +112,7 @@ class PlanExecution:
             )
 
     def steps(self, slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
-        """The planned steps, on slots that passed `require_unchanged`."""
+        """Yield the planned steps, on slots that passed `require_unchanged`."""
         context = {slot.ordinal: slot for slot in slots}
         summaries = Summaries(slots)
         for planned in self.plan:
@@ -139,14 +139,14 @@ class PlanExecution:
     def _resolved(
         self, planned: PlannedStep, context: Mapping[int, Slot], summaries: Summaries, policy: CompactionPolicy
     ) -> Step | str:
-        """The step on its current sources, or why it is left out."""
+        """Return the step with its current slots, or the reason to skip it."""
         skipped = {each["step"] for each in self.details["steps_skipped"]}
         if missing := [each for each in planned.step.from_steps if each in skipped]:
             return f"step {missing[0]}, whose summary it takes, made none"
         chunk = tuple(context[ordinal] for ordinal in planned.ordinals)
         if planned.step.kind is SummaryKind.LEAF:
             return Step(chunk, SummaryKind.LEAF, planned.step.target_tokens, summaries.before(chunk[0].ordinal))
-        # Sources that came out shorter than expected leave less to say.
+        # Where sources came out shorter than expected, the target is lower, too.
         target = min(planned.step.target_tokens, planner.condensed_target(chunk, policy))
         if not planner.is_worthwhile(chunk, target):
             tokens = planner.sum_tokens(chunk)

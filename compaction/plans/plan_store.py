@@ -1,4 +1,4 @@
-"""Plans: what a compaction would do, stored, and then carried out exactly so."""
+"""Store plans of what a compaction would do, and execute exactly their steps."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ BUSY_DELAY_SECONDS = 2.0
 # A plan waits to be carried out, now or after a delay. sender=None, plan_id: str, delay_seconds: float
 plan_due = Signal()
 
-# The steps of a plan from its row.
+# Reads the steps of a plan from its row.
 _STEPS = TypeAdapter(tuple[PlannedStep, ...]).validate_python
 
 
 class PlanExecuted(Conflict):
-    """A plan is carried out once."""
+    """The plan was already executed; it can run only once."""
 
     code = "plan_executed"
 
 
 @dataclass(frozen=True)
 class CompactionPlans:
-    """Makes plans, keeps them, and carries them out."""
+    """Makes, stores and executes plans of compactions."""
 
     engine: CompactionEngine
     models: ModelsPolicy
@@ -63,8 +63,8 @@ class CompactionPlans:
     def plan(self, *, conversation_id: int) -> PlanRecord:
         """Plan what a manual compaction would do now; nothing is compacted.
 
-        The context afterwards is an expectation: a summary may come out shorter than its target. A conversation whose
-        compaction is switched off, or that has nothing to compact, gets a plan without steps.
+        The figures of the context afterwards are estimates: a summary may come out shorter than its target. A
+        conversation whose compaction is switched off, or that has nothing to compact, gets a plan without steps.
         """
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
@@ -77,13 +77,13 @@ class CompactionPlans:
         return _record(plan)
 
     def get_plan(self, *, plan_id: str) -> PlanRecord:
-        """One plan with its steps; NotFound if there is none."""
+        """Return one plan with its steps; raises NotFound if there is none."""
         return _record(self._found(plan_id))
 
     def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
         """List the conversation's plans, newest first, without their steps.
 
-        NotFound if there is no such conversation.
+        Raises NotFound if there is no such conversation.
         """
         self.scope.conversation(conversation_id)
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
@@ -93,11 +93,11 @@ class CompactionPlans:
         return [_outline(plan) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:
-        """Carry out a plan; Conflict `plan_outdated` if the context has changed.
+        """Execute a plan, once; a step that cannot be made as planned is skipped.
 
-        Messages that were appended since do not matter. A step that cannot be made as planned is left out, and the
-        result says why. Conflict `plan_executed` the second time; ConversationBusy, retryable, while another
-        compaction of the conversation is in progress.
+        The result says why steps were skipped. Raises Conflict `plan_outdated` if items of the plan or settings have
+        changed (messages appended since do not matter), `plan_executed` if the plan was already executed;
+        ConversationBusy, retryable, while another compaction of the conversation is in progress.
         """
         plan = self._found(plan_id)
         execution = PlanExecution(
@@ -114,9 +114,10 @@ class CompactionPlans:
         return result
 
     def request_execution(self, *, plan_id: str) -> PlanOutline:
-        """Queue a plan; it records when it began, by which run, or why not.
+        """Queue the execution of a plan by a worker.
 
-        Conflict `plan_executed` for one that was begun already.
+        The plan then records when it began and by which run, or why it was refused. Raises Conflict `plan_executed` if
+        it was begun already.
         """
         plan = self._found(plan_id)
         _require_unexecuted(plan)
@@ -127,9 +128,9 @@ class CompactionPlans:
         return _outline(plan)
 
     def carry_out(self, *, plan_id: str) -> None:
-        """Carry out a queued plan in a worker, or store the refusal's code.
+        """Execute a queued plan in a worker, or store the code of the refusal.
 
-        While another compaction of the conversation is in progress, the plan keeps waiting.
+        While another compaction of the conversation is in progress, the plan stays queued.
         """
         waiting = CompactionPlan.objects.waiting().filter(plan_id=plan_id)
         if not waiting.exists():
@@ -141,12 +142,12 @@ class CompactionPlans:
         except Conflict as refusal:
             waiting.update(refusal=refusal.code)
         except Exception as failure:
-            # The kind and not the message: an error may quote what somebody wrote.
+            # Only the type of the error: its message may quote a stored text.
             waiting.update(refusal=type(failure).__name__)
             raise
 
     def sweep(self) -> None:
-        """Wake a worker for every plan that waits, such as one whose wake-up was lost."""
+        """Wake a worker for every queued plan, such as one whose wake-up was lost."""
         for plan_id in CompactionPlan.objects.waiting().order_by("requested_at").values_list("plan_id", flat=True):
             plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
 
@@ -215,7 +216,7 @@ def _carry_out(run: Run, execution: PlanExecution) -> Outcome:
     execution.require_unchanged(slots, run.policy)
     run.details = execution.details
     with transaction.atomic():
-        # Before the first summary: should this process die, the plan is known to have been begun, and by which run.
+        # Recorded before the first summary, so that a plan whose process dies is known to have begun, and by which run.
         run.record(Outcome.RUNNING)
         CompactionPlan.objects.filter(pk=execution.plan_id).update(executed_at=timezone.now(), run_id=run.row.run_id)
     return run.made_or_nothing if run.follow(execution.steps(slots, run.policy)) else Outcome.STOPPED

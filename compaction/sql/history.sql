@@ -1,13 +1,13 @@
 -- name: request_history_job
--- The queued job of a conversation or a project; it is inserted unless one is queued. A person's reason is kept.
+-- Insert a job of a conversation or a project; no row if one is queued already.
 INSERT INTO history_jobs (workspace_id, conversation_id, project_id, reason, state, fence, attempts, last_error)
 VALUES (%(workspace_id)s, %(conversation_id)s, %(project_id)s, %(reason)s, 'queued', 0, 0, '')
 ON CONFLICT DO NOTHING
 RETURNING job_id
 
 -- name: session_summaries_in_order
--- The session summaries of a conversation, each after the one that it supersedes, with the seqs of the messages and the
--- ids of the summaries that it rests on.
+-- The session summaries of a conversation, each after the one that it supersedes, with its sources: seqs of messages
+-- and ids of summaries.
 WITH RECURSIVE line(place, summary_id) AS (
     SELECT 0, summary_id FROM session_summaries WHERE conversation_id = %s AND supersedes_id IS NULL
     UNION ALL
@@ -19,8 +19,8 @@ SELECT line.summary_id, (
 ) FROM line ORDER BY place
 
 -- name: damaged_history
--- Those of some summaries whose hash is not that of their text and sources, whose sources are not numbered from 0, or
--- whose range or times are not those of their sources.
+-- Those of the given summaries whose hash is not that of their text and sources, whose sources are not numbered from 0,
+-- or whose range or times are not those of their sources.
 WITH sources AS (
     SELECT l.summary_id, l.ordinal, encode(coalesce(m.content_hash, s.summary_hash), 'hex') AS hash,
            coalesce(m.seq, s.first_seq) AS first_seq, coalesce(m.seq, s.last_seq) AS last_seq,
@@ -47,7 +47,7 @@ WHERE s.summary_id = ANY(%(ids)s) AND s.erased_by_id IS NULL
        OR s.summary_hash <> sha256(convert_to(coalesce(expected.hashes, '') || '|' || s.content, 'UTF8')))
 
 -- name: current_in_line
--- The current summary of the line of one.
+-- The current summary: the end of the chain of those that supersede the given one, or itself.
 WITH RECURSIVE line(summary_id) AS (
     SELECT %s::text
     UNION
@@ -57,8 +57,8 @@ SELECT summary_id FROM line
 WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = line.summary_id)
 
 -- name: quarantines_changed
--- Conversations, or the one, whose current session summary rests on something that was quarantined since it was made, or
--- that was quarantined then and is released.
+-- Conversations, or the given one, whose current session summary was made from an item that was quarantined since, or
+-- that was quarantined then and is released now.
 WITH RECURSIVE changed AS MATERIALIZED (
     SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
            substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
@@ -105,8 +105,8 @@ WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id 
 ORDER BY ordinal
 
 -- name: stale_of_project
--- Current arcs or epochs of a project with a member that was renewed, or that are erased and have something left; for a
--- redo, also those that were made without a model, or only those that wait for one.
+-- Current arcs or epochs of a project with a renewed member, and erased ones with a member that is not erased; for a
+-- redo, also those that were made without a model, or with `only_waiting` those that wait for one.
 SELECT s.summary_id FROM session_summaries s
 WHERE s.project_id = %(project_id)s AND s.depth = %(depth)s
   AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
@@ -139,7 +139,7 @@ ORDER BY coalesce(c.created_at, s.earliest_at), s.conversation_id, s.summary_id
 LIMIT %(limit)s
 
 -- name: quiet_conversations
--- Conversations without a new message for a while that have something which their session summary does not cover.
+-- Conversations without a write for some minutes whose session summary is missing, or has another head or project.
 SELECT c.conversation_id, c.workspace_id
 FROM conversations c
 LEFT JOIN session_summaries s ON s.conversation_id = c.conversation_id
@@ -149,7 +149,7 @@ WHERE c.updated_at <= now() - make_interval(mins => %(minutes)s) AND c.next_seq 
   AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.conversation_id AND m.erased_by_id IS NULL)
   AND NOT EXISTS (
       SELECT FROM history_jobs j WHERE j.conversation_id = c.conversation_id
-        -- A job that came to nothing would come to nothing again, until there is something new.
+        -- A job that made no summary would make none again, until there is a new message.
         AND (j.state IN ('queued', 'leased') OR j.reason = 'quiet' AND j.finished_at > c.updated_at)
   )
 ORDER BY c.updated_at LIMIT %(limit)s
@@ -171,8 +171,8 @@ WHERE s.depth = 0 AND s.erased_by_id IS NOT NULL
 ORDER BY s.conversation_id LIMIT %(limit)s
 
 -- name: projects_with_work
--- Projects with a member that was renewed, or with enough sessions or arcs for another summary. An arc or epoch of which
--- nothing readable is left stays as it is.
+-- Projects with an arc or epoch to renew, or with enough sessions or arcs for another summary. An arc or epoch whose
+-- members are all erased stays as it is.
 WITH RECURSIVE present AS (
     SELECT s.summary_id, s.project_id, s.depth, s.erased_by_id FROM session_summaries s
     WHERE s.project_id IS NOT NULL
@@ -202,8 +202,8 @@ WHERE NOT EXISTS (
 ORDER BY project_id LIMIT %(limit)s
 
 -- name: history_waiting_for_a_model
--- Conversations and projects with a current summary that waits for a model, oldest first: those for which making it again
--- was not tried too often since, nor too recently.
+-- Conversations and projects with a current summary that waits for a model, oldest first; without those whose attempts
+-- since were too many, or the last one too recent.
 SELECT s.workspace_id, s.conversation_id, CASE WHEN s.depth > 0 THEN s.project_id END AS project_id
 FROM session_summaries s
 CROSS JOIN LATERAL (

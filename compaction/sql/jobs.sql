@@ -1,7 +1,7 @@
 -- name: request_job
--- The queued job of a conversation; it is inserted unless one is queued, which may get a more urgent reason.
--- A person's request outranks the machine's: it runs under pressure or not. Pressure is pressure whether an append or
--- the sweep has found it, and outranks a redo, which the sweep requests again.
+-- Insert a job of a conversation, or return the queued one, which may get a more urgent reason.
+-- A manual request outranks automatic ones: it runs under pressure or not. The reasons `threshold` (found by an append)
+-- and `maintenance` (found by the sweep) rank equally, and outrank a redo, which the sweep requests again.
 WITH waiting AS (
     SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
 ), written AS (

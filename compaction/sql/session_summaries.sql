@@ -1,4 +1,4 @@
--- Session, arc and epoch summaries are as immutable as all that LCM has recorded; see conversations/sql/immutability.sql.
+-- Make session, arc and epoch summaries immutable, like messages and summaries; see conversations/sql/immutability.sql.
 
 -- A summary stays in the workspace of its conversation and of its project.
 ALTER TABLE session_summaries
@@ -7,7 +7,7 @@ ALTER TABLE session_summaries
   ADD CONSTRAINT session_summaries_share_the_workspace_of_their_conversation
     FOREIGN KEY (conversation_id, workspace_id) REFERENCES conversations (conversation_id, workspace_id);
 
--- Only an erasure, announced in the audit log by the same transaction, takes the text and leaves its mark.
+-- Only an erasure, recorded in the audit log by the same transaction, may remove the text and set `erased_by_id`.
 CREATE FUNCTION lcm_keep_session_summary() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -42,7 +42,7 @@ CREATE TRIGGER session_summary_memories_are_immutable BEFORE UPDATE OR DELETE ON
 CREATE TRIGGER session_summary_memories_are_kept BEFORE TRUNCATE ON session_summary_memories
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- A summary of nothing may not be committed. Deferred: the links are written after the summary that they belong to.
+-- A summary without a source cannot be committed. Deferred, because the links are written after their summary.
 CREATE FUNCTION lcm_require_history_source() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN

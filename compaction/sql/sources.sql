@@ -1,6 +1,6 @@
 -- name: context_slots
 -- The active context as slots, with the ids of the tool calls that each message makes or answers.
--- A user's message that carries results, and no text or file, is an answer.
+-- `is_answer`: a user's message with only tool results, and no text or file.
 SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, s.last_seq, parts.calls,
        m.role = 'user' AND parts.are_tools AND NOT parts.are_words
 FROM context_items c
@@ -15,8 +15,8 @@ WHERE c.conversation_id = %(conversation_id)s
 ORDER BY c.ordinal
 
 -- name: source_messages
--- Messages as a summarizer needs them; a user's message that only carries results counts as a tool's. The last column
--- has the texts that the host added, with the ids of their parts: cold ones lie in a block.
+-- Messages as a summarizer needs them; a user's message with only tool results gets the role `tool`. The last column
+-- has the texts that the host added, with the ids of their parts, which find them in a cold block.
 SELECT message_id, seq,
        CASE WHEN role = 'user' AND EXISTS (
                 SELECT FROM message_parts p WHERE p.message_id = m.message_id
@@ -30,7 +30,7 @@ SELECT message_id, seq,
 FROM messages m WHERE message_id = ANY(%s)
 
 -- name: newest_turns
--- The newest turns in the context, each cut to a length.
+-- The newest messages in the context but system messages, each cut to a length.
 SELECT left(m.content, %s), m.message_id, m.cold_block_id
 FROM context_items c JOIN messages m USING (message_id)
 WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
@@ -48,7 +48,7 @@ SELECT EXISTS (
 )
 
 -- name: context_cost
--- How many messages the active context has, and what all its items cost.
+-- The number of messages in the active context, and the tokens of all its items.
 SELECT count(message_id), coalesce(sum(token_count), 0)::bigint FROM context_items WHERE conversation_id = %s
 
 -- name: newest_summaries

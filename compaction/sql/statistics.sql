@@ -1,6 +1,6 @@
 -- name: activity_totals
--- Conversations, tokens, open and failed jobs of compactions and of history, and new summaries by level of a workspace, or of all.
--- Only summaries of conversations with a run since then are looked at, each conversation once and by its index.
+-- Conversations, tokens, open and failed jobs, and new summaries by level, of a workspace or of all.
+-- Summaries are read only of conversations with a run since then, each by the index of its conversation.
 WITH totals AS (
     SELECT count(*) AS conversations, coalesce(sum(next_seq - 1), 0)::bigint AS messages,
            coalesce(sum(total_tokens), 0)::bigint AS total_tokens,

@@ -17,23 +17,23 @@ from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryR
 from conversations.content.lossless_values import storable
 from conversations.types import Level
 
-# Failures that are about this request: the model was there, and had no answer to it.
+# Failures caused by this request: the model was available, but had no answer to it.
 _NO_ANSWER_TO_THIS = frozenset({CallOutcome.BAD_ANSWER, CallOutcome.CONTEXT_LENGTH, CallOutcome.REFUSED})
 
 
 class Lack(StrEnum):
     """Why a summary was made without the model that should have made it."""
 
-    # No model was there.
+    # No model was available.
     UNAVAILABLE = "unavailable"
-    # A model was, and had no answer to this request.
+    # A model was available, but had no answer to this request.
     UNANSWERED = "unanswered"
-    # There were answers, and none was accepted.
+    # A model answered, but no answer was accepted.
     REJECTED = "rejected"
 
     @property
     def may_pass(self) -> bool:
-        """Whether a later call may help; a rejected text would only cost again."""
+        """Whether a later call may succeed; a rejected text would be rejected again."""
         return self is not Lack.REJECTED
 
 
@@ -46,13 +46,13 @@ class Accepted:
     tokens: int
     retention: float | None
     duration_ms: int
-    # Set where a model should have made this text: it should be made again.
+    # Set if a model should have made this text, so that the summary is degraded.
     lack: Lack | None = None
     # Each failed attempt: the summarizer, the level, and the reason in one word.
     failures: tuple[str, ...] = ()
 
     def quality(self, *, degraded_sources: Sequence[object], sources_wait: bool) -> dict[str, object]:
-        """What is known of how good the text is, and why it is no better."""
+        """Build the summary's `quality`: facts kept, failures, and degraded sources."""
         quality: dict[str, object] = {"kept": self.draft.quality, "left_out": self.draft.left_out}
         if self.lack is not None:
             quality["lack"] = self.lack.value
@@ -61,13 +61,13 @@ class Accepted:
         if degraded_sources:
             quality["degraded_sources"] = list(degraded_sources)
         if sources_wait or (self.lack is not None and self.lack.may_pass):
-            # A model may make it, or one of its sources, another time.
+            # It, or one of its sources, may be made again when a model is available.
             quality["waits"] = True
         return quality
 
 
 class _Failure(NamedTuple):
-    """An attempt that came to nothing."""
+    """A failed attempt of one summarizer."""
 
     summarizer: str
     level: Level
@@ -79,10 +79,10 @@ class _Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Escalation:
-    """Normal, aggressive, deterministic.
+    """Summarizes at the levels normal, aggressive and deterministic, in this order.
 
-    At each level the summarizers of the chain are called in order, until one answers. A text that is not accepted leads
-    to the next level. `models` names those that call a language model.
+    At each of the first two, the summarizers of the chain are called in order, until one answers; `last_resort` makes
+    the third. A text that is not accepted leads to the next level. `models` names the summarizers that call a model.
     """
 
     chain: tuple[Summarizer, ...]
@@ -91,14 +91,14 @@ class Escalation:
     models: frozenset[str] = frozenset()
 
     def summarize(self, request: SummaryRequest) -> Accepted | None:
-        """The first acceptable text: shorter than its sources, not far over target.
+        """Return the first acceptable text: shorter than its sources, near its target.
 
-        The deterministic level ends below its target on any source, so None means that the sources are no longer
-        than a summary of them could be.
+        The deterministic level meets its target on any source, so None means that no summary would be shorter than the
+        sources.
         """
         started = time.monotonic()
         failures: list[_Failure] = []
-        # Summarizers count the same texts again and again.
+        # Cached, as summarizers count the same texts repeatedly.
         request = replace(request, count_tokens=cache(self.count_tokens))
         for level, target, summarizers in (
             (Level.NORMAL, request.target_tokens, self.chain),
@@ -106,7 +106,7 @@ class Escalation:
             (Level.DETERMINISTIC, request.target_tokens, (self.last_resort,)),
         ):
             if level is Level.AGGRESSIVE and not any(isinstance(each.reason, Refusal) for each in failures):
-                # No summarizer of the chain was available a moment ago.
+                # No text was rejected, so no summarizer of the chain was available.
                 continue
             at_level = replace(request, level=level, target_tokens=target, most_tokens=request.acceptable_tokens)
             for summarizer in summarizers:
@@ -141,11 +141,11 @@ class Escalation:
 
 
 def _require_acceptable(text: str, request: SummaryRequest) -> int:
-    """The tokens of a text; Rejected if it is empty or too long."""
+    """Return the tokens of a text; raises Rejected if it is empty or too long."""
     if not text.strip():
         raise Rejected(Refusal.EMPTY)
     tokens = request.count_tokens(text)
-    # It must be shorter than its sources, which are counted no farther than needed.
+    # It must be shorter than its sources, which are counted only until they exceed it.
     sources = accumulate(request.count_tokens(source.text) for source in request.sources)
     if tokens > request.acceptable_tokens or not any(total > tokens for total in sources):
         raise Rejected(Refusal.TOO_LONG)

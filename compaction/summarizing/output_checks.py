@@ -1,9 +1,9 @@
-"""Check a model's answer: take the summary out, or reject it. Pure.
+"""Extract the summary from a model's answer, or reject the answer. Pure.
 
-The prompt demands the summary inside a tag with a random number, so the envelope alone rejects nearly every model that
-talks instead, or obeys what it read. Then the text is searched for what no summary has: thinking aloud, talk with
-somebody, orders to its reader (`answer_patterns.toml`). Quotations are not searched, nor reports of what somebody wrote
-("the page asks the agent to ignore ..."). A summary that passes all the same is still marked as untrusted data.
+The prompt demands the summary inside a tag with a random number, the envelope; this alone rejects nearly every answer
+of a model that chats, or obeys what it read. Then the text is searched for what no summary has: reasoning, chat, orders
+to its reader (`answer_patterns.toml`). Quotations and reports of what somebody wrote ("the page asks the agent to
+ignore ...") are not matched. Even an accepted summary is marked as untrusted data.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from importlib import resources
 from compaction.summarizing.extractive.clean_text import clean
 from compaction.summarizing.retention_score import keeps_no_name
 
-# A token of ordinary text is far shorter; beyond this there is no need to count.
+# A token of ordinary text has far fewer characters; longer texts are too long without counting.
 _MOST_CHARACTERS_PER_TOKEN = 64
-# And of an answer that is no summary, this much tells why.
+# The most characters of an answer without envelope that are searched for the reason.
 _MOST_LOOKED_AT = 20_000
 
-# Reasoning that a server left in front of the answer is no part of it.
+# Reasoning that a server left in front of the answer, which is removed.
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 
-# A text has to say at least this share of what it could say: of its target, or of a source that is shorter.
+# The least length of a summary, as a share of its target, or of its sources if they are shorter.
 _LEAST_SHARE = 0.02
-# From so many distinct names on, a text that keeps none of them, nor a number or a person, is about something else.
+# If the sources have this many distinct names, a text without any fact of theirs is about something else.
 _MANY_NAMES = 8
 
 _ANSWER_PATTERNS = tomllib.loads((resources.files(__package__) / "answer_patterns.toml").read_text(encoding="utf-8"))
 
 
 def _pattern(name: str, flags: int) -> re.Pattern[str]:
-    """A pattern of the file, with its fragments filled in."""
+    """Compile a pattern of the file, with its fragments filled in."""
     pattern = _ANSWER_PATTERNS[name].get("before", "") + f"(?:{'|'.join(_ANSWER_PATTERNS[name]['any'])})"
-    # The last first, for each may use those before it.
+    # In reverse order, as each may use those before it.
     for fragment, text in reversed(_ANSWER_PATTERNS["fragments"].items()):
         pattern = pattern.replace(f"{{{fragment}}}", text)
     return re.compile(pattern, flags)
@@ -53,7 +53,7 @@ _CUE = re.compile(r"expand for details", re.IGNORECASE)
 
 
 class Refusal(StrEnum):
-    """Why a text is not taken for a summary."""
+    """Why a text is not accepted as a summary."""
 
     EMPTY = "empty"
     NO_ENVELOPE = "no_envelope"
@@ -72,12 +72,12 @@ class Rejected(Exception):
 
 
 def vet(answer: str, *, envelope: str, most_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """The summary in an answer, cleaned; Rejected, with the reason, if none."""
+    """Return the summary in an answer, cleaned; raises Rejected, with the reason."""
     if not _says_anything(answer):
         raise Rejected(Refusal.EMPTY)
     inside = _opened(answer, envelope)
     if inside is None:
-        # What came instead tells more than that the tags are missing.
+        # A fault in the text is a better reason than the missing tags.
         raise Rejected(fault_in(clean(answer[:_MOST_LOOKED_AT])) or Refusal.NO_ENVELOPE)
     if not _says_anything(inside):
         raise Rejected(Refusal.EMPTY)
@@ -95,9 +95,9 @@ def vet(answer: str, *, envelope: str, most_tokens: int, count_tokens: Callable[
 def require_substance(
     text: str, *, sources: Sequence[str], target_tokens: int, count_tokens: Callable[[str], int]
 ) -> None:
-    """Raise Rejected for a summary that says next to nothing of its sources.
+    """Raise Rejected for a summary with next to nothing of its sources.
 
-    Either it is far shorter than what it had room for, or it keeps not one of the many names that they hold.
+    It is far shorter than its target allows, or it keeps no fact of sources with many names.
     """
     content = without_cue(text)
     room = min(target_tokens, sum(map(count_tokens, sources)))
@@ -107,7 +107,7 @@ def require_substance(
 
 
 def _opened(answer: str, envelope: str) -> str | None:
-    """The text between the two tags, if each is there exactly once."""
+    """Return the text between the two tags; None unless each is there exactly once."""
     thought = _THOUGHT.match(answer)
     if thought is not None:
         answer = answer[thought.end() :]
@@ -120,12 +120,12 @@ def _opened(answer: str, envelope: str) -> str | None:
 
 
 def _says_anything(text: str) -> bool:
-    """Whether there is a word in it, in any script."""
+    """Whether the text has a letter or digit, in any script."""
     return any(map(str.isalnum, text))
 
 
 def fault_in(text: str) -> Refusal | None:
-    """What is wrong with the words of a text as a summary, if anything is."""
+    """Return the fault of a text that is no summary, or None."""
     if _REASONING_TAG.search(text) or _REASONING_START.match(text):
         return Refusal.REASONING
     if _CHATTY_START.match(text) or any(map(_CHATTY_END.match, _last_lines(text))):
@@ -137,11 +137,11 @@ def fault_in(text: str) -> Refusal | None:
 
 
 def without_cue(text: str) -> str:
-    """The text without the closing line that says what an expansion would show."""
+    """Remove the closing line, "Expand for details about: ..."."""
     return "\n".join(line for line in text.split("\n") if not _CUE.match(line.lstrip("-*•# \t")))
 
 
 def _last_lines(text: str) -> list[str]:
-    """The last two lines that could be a farewell."""
+    """Return those of the last two lines that may be a farewell: not indented."""
     lines = [line for line in text.split("\n") if line.strip() and not _CUE.match(line)]
     return [line for line in lines[-2:] if not line.startswith("  ")]

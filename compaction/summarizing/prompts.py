@@ -1,8 +1,8 @@
 """Render prompts for summaries: one task per depth and level. Pure.
 
-The texts are in `templates/compaction/` and are filled in by string.Template, once: the content of a conversation
-is a value and never a template. It goes out between tags that hold a number drawn for this one prompt, so nothing
-in the sources can close them.
+The texts are in `templates/compaction/` and are filled in by string.Template, once: the content of a conversation is a
+value and never a template. It is sent between tags with a nonce, a random number for this one prompt, so nothing in the
+sources can close them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.types import Level
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "compaction"
 
-# On top of what the chunk's own bound allows, for the one message that is longer than a chunk.
+# A limit beside that of a chunk's tokens, for a single message that is longer than a chunk.
 MOST_SOURCE_TOKENS = 60_000
 MOST_INSTRUCTIONS = 2_000
 _MOST_KNOWN_TOKENS = 1_500
@@ -38,7 +38,7 @@ def render_prompt(
     nonce: str | None = None,
     most_source_tokens: int = MOST_SOURCE_TOKENS,
 ) -> Prompt:
-    """The prompt for a summary, with this share of its sources.
+    """Render the prompt for a summary, with this share of its sources' tokens.
 
     The nonce is random unless a test gives one.
     """
@@ -46,7 +46,7 @@ def render_prompt(
     tags = {"source_tag": f"source-{nonce}", "summary_tag": f"summary-{nonce}"}
 
     def harmless(text: str) -> str:
-        # Nobody can know the nonce; but if it should be there, it is there no longer.
+        # The nonce cannot be guessed; should it occur in a text all the same, it is removed.
         return re.sub(re.escape(nonce), "(number)", text, flags=re.IGNORECASE)
 
     source = transcript(request.sources, most_tokens=most_source_tokens, share=share)
@@ -80,7 +80,7 @@ def prompt_hash(*, depth: int, level: Level, task: str = "") -> str:
 
 
 def _name(depth: int, level: Level, task: str = "") -> str:
-    """A task of its own; or leaf, 1, 2, or 3 and everything above it."""
+    """Return the name of a template, by task or depth; depths from 3 on share one."""
     kind = task or (f"depth{min(depth, _DEEPEST)}" if depth > 0 else "leaf")
     return f"{kind}_{'aggressive' if level is Level.AGGRESSIVE else 'normal'}"
 
@@ -98,7 +98,7 @@ def _instructions(given: str) -> str:
 
 
 def _known(previous: str, tag: str) -> str:
-    """What earlier summaries say already, so that this one need not repeat it."""
+    """Render the previous summary, which the new one need not repeat."""
     previous = cut(clean(previous), _MOST_KNOWN_TOKENS).strip()
     if not previous:
         return ""

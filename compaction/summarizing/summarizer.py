@@ -14,8 +14,8 @@ from conversations.types import Level
 class SourceMessage:
     """One message as a summarizer reads it, without reasoning and base64.
 
-    `text` is the flattened form: text as it is, a tool call as one line `[tool_call NAME] {json}`. What it says is
-    reported, never obeyed; a summary is escaped before a model sees it.
+    `text` is the flattened form: text unchanged, a tool call as one line `[tool_call NAME] {json}`. It is untrusted:
+    summarizers report what it says and never obey it.
     """
 
     source_id: str
@@ -37,13 +37,13 @@ class SourceSummary:
     text: str
     earliest_at: datetime | None = None
     latest_at: datetime | None = None
-    # What it is about, if not a range of messages: such as a session of a project.
+    # What it covers, if not a range of messages, such as a session of a project.
     about: str = ""
 
 
 Source = SourceMessage | SourceSummary
 
-# An accepted text may be so many times its target; a model counts less well than we do.
+# An accepted text may have this multiple of its target, as models count tokens only roughly.
 TARGET_FACTOR = 1.5
 
 
@@ -54,9 +54,9 @@ class SummaryRequest:
     `level`, `depth`, `task` and the last five fields are for language models. The summarizers without a model are the
     same at every level: a smaller target makes their texts shorter.
 
-    `previous` is what an earlier summary says already, `instructions` what this conversation's owner wants kept.
-    `most_tokens` is what would still be accepted (None: what `target_factor` allows), `deadline` the moment of
-    time.monotonic() by which an answer must be there.
+    `previous` is the text of the previous summary, `instructions` what this conversation's owner wants kept.
+    `most_tokens` is the most that would be accepted (None: what `target_factor` allows), `deadline` the value of
+    time.monotonic() by which an answer must have arrived.
     """
 
     sources: tuple[Source, ...]
@@ -81,9 +81,9 @@ class SummaryRequest:
 class SummaryDraft:
     """A summary's text, and what its summarizer knows about it.
 
-    `quality` is the share, from 0 to 1, of what the sources say (their words and names, weighted) that the text still
-    says; None when not measured. `left_out` counts the sources of which no line was kept. The last three are a language
-    model's: the version of the prompt, and the tokens that were read and written for this text, failed calls included.
+    `quality` is the share, from 0 to 1, of the sources' weighted words and names that the text keeps; None when not
+    measured. `left_out` counts the sources of which no line was kept. The last three are a language model's: the
+    version of the prompt, and the input and output tokens for this text, failed calls included.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""The chain of summarizers that a setting names, and the one with a model."""
+"""Build the chain of summarizers that a setting names; summarize with a model."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryR
 from conversations.content.tokens import TokenEstimator
 from conversations.types import Level
 
-# What a prompt holds beside its source: the task, what is known already, and room for the answer's own tags.
+# The tokens of a prompt beside its source: the task, the previous summary, and room for the answer's tags.
 MOST_PROMPT_TOKENS = 4_000
 
-# How much of its source a prompt holds: when the model says that it is too long, less, twice.
+# The shares of its source that are sent in turn: less each time the model finds the prompt too long.
 SHARES = (1.0, 0.75, 0.5)
 
 
 def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datetime] = timezone.now) -> Escalation:
-    """The escalation of a chain such as "chat,extractive"; Invalid if unknown.
+    """Build the escalation of a chain such as "chat,extractive"; raises Invalid.
 
     `now` is the clock of the circuit breakers and spend guards.
     """
@@ -59,9 +59,9 @@ def _summarizer(name: str, policy: ModelsPolicy, now: Callable[[], datetime]) ->
 
 @dataclass(frozen=True)
 class Uncallable:
-    """A model that cannot be called: it fails at its turn, not before.
+    """A misconfigured model in a chain: it raises when it is called, not before.
 
-    Reading the chain, and the other summarizers in it, work all the same.
+    So the chain can be read, and its other summarizers work.
     """
 
     name: str
@@ -73,9 +73,10 @@ class Uncallable:
 
 @dataclass(frozen=True)
 class LanguageModelSummarizer:
-    """Calls one endpoint; ModelFailed without an answer, Rejected without a summary.
+    """Summarizes by calling one endpoint.
 
-    The caller decides what follows: a harder level, another summarizer, or none with a model.
+    Raises ModelFailed if there is no answer, Rejected if the answer is no summary. The caller decides what follows: the
+    next level, another summarizer, or one without a model.
     """
 
     client: ModelClient
@@ -87,7 +88,7 @@ class LanguageModelSummarizer:
         return self.client.endpoint.name
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """A checked summary in at most the tokens that the request accepts."""
+        """Return a checked summary of at most the tokens that the request accepts."""
         prompt, reply, spent = self._call(request)
         text = vet(
             reply.text,
@@ -110,7 +111,7 @@ class LanguageModelSummarizer:
         )
 
     def _call(self, request: SummaryRequest) -> tuple[Prompt, Reply, Usage]:
-        """The last prompt, its reply, and the cost of all calls."""
+        """Call the model with ever shorter prompts; return the last one, reply and usage."""
         spent = Usage()
         for share in SHARES:
             prompt = render_prompt(request, share=share, most_source_tokens=self.most_source_tokens)

@@ -1,4 +1,4 @@
-"""The sources as a language model reads them: who, when, what. Pure.
+"""Render sources for a language model: time, role, name and text of each. Pure.
 
     [2026-03-07 14:02 UTC | user | Anna]
     Please export the archived rows too.
@@ -7,7 +7,7 @@
     [2026-03-07 14:03 UTC | tool | Bash]
     FAILED tests/export/test_rows.py::test_order [... 2210 tokens left out ...] 1 failed, 31 passed
 
-Only a head begins a line with a bracket and a bar: a line like that inside a message is moved in by a blank.
+Only a head begins with a bracket and has a bar: such a line inside a message is indented by a blank.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from itertools import accumulate
 from compaction.summarizing.extractive.clean_text import LONGEST_READ, clean, clip, estimate_tokens, one_line
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 
-# What a tool printed is mostly looked at once; its beginning and its end tell what it was and how it ended.
+# The most tokens of a tool's output: its beginning and end show what it was and how it ended.
 MOST_OF_TOOL_OUTPUT = 1500
-# Of a call, what it was made on. The file that it writes comes as an argument, too.
+# The most tokens of a call, whose arguments may include a whole file.
 MOST_OF_CALL = 400
 
-# A message is not cut shorter than this: of what is shorter, the cut would be longer than what it saves.
+# A message is not cut to fewer tokens than this, as the mark for the cut would cost more than it saves.
 _LEAST_OF_MESSAGE = 60
 _COST_OF_MARK = 12
 _BEGINNING = 0.6
@@ -39,7 +39,7 @@ _CALLED = re.compile(r"^\[tool_call ([^\]\n]{1,80})\]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One source: the line that says whose it is, and its text."""
+    """One source: its head, with time, role and name, and its text."""
 
     head: str
     body: str
@@ -53,7 +53,7 @@ class Entry:
 
 
 def transcript(sources: Sequence[Source], *, most_tokens: int, share: float = 1.0) -> str:
-    """The sources in order, in at most `most_tokens`, or a share of their tokens."""
+    """Render the sources in order, cut to `share` of `most_tokens` or their tokens."""
     entries = [
         _of_message(source, answers=before) if isinstance(source, SourceMessage) else _of_summary(source)
         for before, source in zip([None, *sources], sources, strict=False)
@@ -66,9 +66,9 @@ def transcript(sources: Sequence[Source], *, most_tokens: int, share: float = 1.
 
 
 def cut(text: str, most_tokens: float) -> str:
-    """The text, or its beginning and end around a mark for what is left out."""
+    """Cut a text to `most_tokens`: its beginning, a mark for the cut, and its end."""
     encoded = text.encode(errors="replace")
-    # As estimate_tokens: four bytes to a token.
+    # Four bytes to a token, as in estimate_tokens.
     room = max(0, int(4 * (most_tokens - _COST_OF_MARK)))
     if estimate_tokens(text) <= most_tokens or room >= len(encoded):
         return text
@@ -98,7 +98,7 @@ def _of_message(message: SourceMessage, *, answers: Source | None = None) -> Ent
 
 
 def _called_in(source: Source | None) -> str:
-    """The tool that this message calls, if exactly one: the next answers it."""
+    """Return the tool that this message calls, if exactly one, or ""."""
     calls = _CALLED.findall(source.text) if isinstance(source, SourceMessage) and source.role == "assistant" else []
     return calls[0] if len(calls) == 1 else ""
 
@@ -115,7 +115,7 @@ def _of_messages(summary: SourceSummary) -> str:
 
 
 def _readable(text: str) -> str:
-    # Cut here, where it shows, before anything else would cut it.
+    # Cut here, with a mark; `clean` would cut it without one.
     if len(text) > LONGEST_READ:
         half = LONGEST_READ // 2 - 100
         text = f"{text[:half]} {_mark((len(text) - 2 * half) / 4)} {text[-half:]}"
@@ -123,7 +123,7 @@ def _readable(text: str) -> str:
 
 
 def _in_head(name: str) -> str:
-    """A name that can neither end the head nor pass for another field."""
+    """Escape a name, so that it cannot end the head or pass for another field."""
     return one_line(clean(name[:1000]).translate(str.maketrans("[]|", "()/")))
 
 
@@ -133,13 +133,13 @@ def _time(moment: datetime | None) -> str:
     try:
         moment = moment if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        # The first and the last day there are.
+        # The first or the last day that a datetime can have.
         moment = moment.replace(tzinfo=None)
     return f"{moment.replace(tzinfo=None).isoformat(sep=' ', timespec='minutes')} UTC"
 
 
 def _shortened(entries: Sequence[Entry], budget: float) -> list[Entry]:
-    """The longest entries cut to one length, so that together they fit."""
+    """Cut the longest entries to one length, so that all fit the budget together."""
     most = _even_share(sorted(entry.tokens for entry in entries), budget)
     most = max(_LEAST_OF_MESSAGE, most)
     return [
@@ -151,7 +151,7 @@ def _shortened(entries: Sequence[Entry], budget: float) -> list[Entry]:
 
 
 def _even_share(sizes: Sequence[float], budget: float) -> float:
-    """The length at which to cut the longest to meet the budget; sizes ascend."""
+    """Return the length to cut the longest to, to meet the budget; sizes ascend."""
     for index, size in enumerate(sizes):
         if size * (len(sizes) - index) >= budget:
             return budget / (len(sizes) - index)
@@ -160,7 +160,7 @@ def _even_share(sizes: Sequence[float], budget: float) -> float:
 
 
 def _without_middle(entries: Sequence[Entry], budget: float) -> Iterator[Entry]:
-    """The first and last entries that fit, where all are too long together."""
+    """Yield the first and last entries that fit, and a mark for those between."""
     if sum(entry.tokens for entry in entries) <= budget:
         yield from entries
         return

@@ -70,9 +70,9 @@ class AnchoredChain:
         _require_head(self.messages, self.chain_head)
 
     def difference(self, *, created_at: str, messages: int, chain_hash: str | None) -> str:
-        """Describe how a conversation differs; empty if it does not.
+        """Describe how a conversation differs, or return an empty string.
 
-        `chain_hash` is that of its message with the anchored number, None without one. The conversation may have grown.
+        `chain_hash` is that of the message that was the last one anchored, or None. The conversation may have grown.
         """
         if created_at != self.created_at:
             return f"was created at {self.created_at}, not at {created_at}"
@@ -124,7 +124,7 @@ def signed(body: bytes, signature: bytes) -> bytes:
 
 
 def parse(content: bytes, *, name: str) -> Anchor:
-    """Parse an anchor without checking its signature; Invalid for a malformed file."""
+    """Parse an anchor without checking its signature; raises Invalid if malformed."""
     lines = content.splitlines(keepends=True)
     try:
         if len(lines) < 3:

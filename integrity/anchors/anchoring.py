@@ -46,7 +46,7 @@ class AnchorService:
 
     directory: Path
     key_file: Path
-    # False for a key file that the operator names: it must exist.
+    # Whether a missing key file is created; one whose path the operator has set must exist.
     makes_key: bool
     policy: IntegrityPolicy
     scope: Scope = EVERYTHING
@@ -113,12 +113,12 @@ class AnchorService:
         return [AnchorFile(str(path), made_at, path.stat().st_size) for made_at, path in self._files()]
 
     def public_key(self) -> PublicKey:
-        """Return the public key of this site's anchors; the key is made if there is none."""
+        """Return the public key of this site's anchors, creating the key if needed."""
         key = signing.private_key(self.key_file, may_be_made=self.makes_key)
         return PublicKey(public_key=signing.public_hex(key), pem=signing.public_pem(key), key_file=str(self.key_file))
 
     def read(self, path: Path | None = None) -> tuple[str, bytes]:
-        """Return name and content of an anchor, the newest without a path.
+        """Return name and content of the anchor at a path, by default the newest.
 
         Raises NotFound if there is none.
         """
@@ -134,7 +134,7 @@ class AnchorService:
             raise Invalid(f"{path} cannot be read: {why}.", code="unreadable_file") from refusal
 
     def verify(self, path: Path | None = None, *, trusted_key: str | None = None) -> AnchorVerdict:
-        """Compare every chain in the database with an anchor, the newest without a path.
+        """Compare every chain in the database with an anchor, by default the newest.
 
         This compares stored hashes; `lcm check` and `lcm ledger verify --live` compare texts with their hashes. Raises
         NotFound, and Invalid for a malformed file.

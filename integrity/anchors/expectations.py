@@ -36,7 +36,7 @@ class AnchorCheck:
     unnamed: int = 0
     _workspace: str = ""
     _seen: set[tuple[str, str]] = field(default_factory=set)
-    # The current conversation, if the anchor names it: what is anchored, and what the ledger has.
+    # For the current conversation, if it is in the anchor: its anchored chain, and its values in the ledger.
     _current: AnchoredChain | None = None
     _found: dict[str, Any] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class AnchorCheck:
             self._seen.add(name)
             self._current = self.anchor.chains.get(name)
             self._found = {"created_at": line["created_at"], "messages": 0, "chain_hash": None}
-            # The times of an unnamed one do not prove that it is newer: only its own values seal them.
+            # The times of an unnamed conversation do not prove that it is newer: only its own hashes cover them.
             self.compared += self._current is not None
             self.unnamed += self._current is None
         elif self._current is None:
@@ -65,8 +65,8 @@ class AnchorCheck:
     def finish(self, *, has_all: bool) -> None:
         """End the comparison.
 
-        `has_all`: the ledger should have every conversation of its workspace. So should a ledger of several
-        conversations, as an export is of one or of all.
+        With `has_all`, an anchored conversation of the workspace that is not in the ledger is a finding. It always is
+        for a ledger of several conversations, as an export is of one or of all.
         """
         if not self.compared:
             self.findings.add(NOT_ANCHORED, "the anchor names no conversation of this ledger, so it proves nothing")
@@ -81,7 +81,7 @@ class AnchorCheck:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a ledger must match beyond its own hashes; nothing by default."""
+    """The evidence that a ledger must match beyond its own hashes; none by default."""
 
     anchor: Anchor | None = None
     # The hexadecimal public key that must have signed the anchor; any key if None.
@@ -92,7 +92,7 @@ class Expected:
     def of(
         cls, *, anchor: tuple[str, bytes] | None = None, trusted_key: str | None = None, line_hash: str | None = None
     ) -> Self:
-        """Parse the evidence; Invalid if an anchor, a public key or a hash is malformed."""
+        """Parse the evidence; raises Invalid if an anchor, key or hash is malformed."""
         if line_hash is not None:
             line_hash = line_hash.strip().lower()
             if not _HASH.fullmatch(line_hash):
@@ -108,7 +108,7 @@ class Expected:
     def verify(self, verifier: Verifier, lines: Iterable[bytes], *, source: str, has_all: bool) -> LedgerReport:
         """Verify a whole ledger and compare it with the evidence.
 
-        `has_all`: the lines are all conversations of their workspace.
+        `has_all` says that the lines should have all conversations of their workspace.
         """
         check = None if self.anchor is None else AnchorCheck(self.anchor, verifier.findings)
         if check is not None and not signing.is_signed_by(check.anchor, self.trusted_key):

@@ -51,7 +51,7 @@ def public_pem(key: Ed25519PrivateKey) -> str:
 def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
     """Whether the trusted key signed the anchor.
 
-    Without one, whether the key that it names did.
+    Without a trusted key, whether the key named in the anchor did.
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

@@ -1,4 +1,4 @@
-"""Row seals, references and the audit log reveal alterations and removals."""
+"""Invariants of row seals, references and the audit log."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _altered_rows(table: Table, condition: str) -> str:
 def rows_belong_to_something(workspace_id: int | None) -> Found:
     """Every row refers to rows that exist, such as a message to its conversation.
 
-    Only a check of everything looks for this: a row that belongs to nothing is in no workspace.
+    Only a check of the whole site looks for this, as an orphaned row is in no workspace.
     """
     if workspace_id is not None:
         return Found()

@@ -1,4 +1,4 @@
-"""Texts that left their rows are in a cold block or erased, by a recorded act."""
+"""Invariants of archived and erased texts, and of quarantines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded figures equal what counting gives, and work that was begun has ended."""
+"""Invariants of counters and token counts, and of work that must have ended."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _miscounted_summaries(conversation_ids: Sequence[int], every: int) -> Iterat
 
 
 def count_of(message: MessageRecord, *, column: str, chained: int, tokens: TokenEstimator) -> int:
-    """Count a message that is more than its text; `column` is its searchable content."""
+    """Recount a message with exact values or reasoning; `column` is its content."""
     parts = [part for part in message.parts if part.ordinal < chained]
     text = message.content if column == storable(message.content) else searchable(message.content, parts)
     reasoning = reasoning_in(parts)

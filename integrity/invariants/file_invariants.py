@@ -1,4 +1,4 @@
-"""Large files are stored as they came, and messages refer to them correctly."""
+"""Invariants of large files, and of the references of messages to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from integrity.types import Finding, Severity
 SQL = load("integrity/file_invariants.sql")
 _SIZES = "SELECT file_id, byte_size FROM large_files WHERE file_id = ANY(%s)"
 
-# One check reads this much; of the files after that, existence and size are checked.
+# The most bytes that one check reads; of further files, only existence and size are checked.
 MOST_BYTES = 4 * 1024**3
 
 

@@ -1,4 +1,4 @@
-"""Stored values are the appended ones, bit for bit: they match their hashes.
+"""Invariants of hashes: stored values are the appended ones, bit for bit.
 
 PostgreSQL computes a hash wherever it writes the same canonical JSON as `hashing`; Python computes the others.
 """

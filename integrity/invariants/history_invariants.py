@@ -1,4 +1,4 @@
-"""Messages, context and lineage are complete and agree with each other."""
+"""Invariants of messages, context and lineage: complete and consistent."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A promise that rows are checked against; `find` takes ids of conversations.
+    """A rule that rows are checked against; `find` takes ids of conversations.
 
     One that `is_sampled` checks a sample unless the check is thorough. One `of_the_site` is about rows of no
-    conversation: it takes a workspace's id, or None for everything.
+    conversation: its `find` takes a workspace's id, or None for the whole site.
     """
 
     code: str
@@ -74,7 +74,7 @@ def in_sql(
 def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Any]], Callable[..., Found]]:
     """Register a function as an invariant, with its name as the code.
 
-    It returns what it found, or yields the findings.
+    The function returns a `Found`, or yields findings. The first line of its docstring is the sentence.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Found]:
@@ -111,7 +111,7 @@ def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -
 
 
 def site_violations(statement: str, workspace_id: int | None, **values: Any) -> Found:
-    """Run such a statement about the rows of a workspace, or with None of the site."""
+    """Run a statement about rows of a workspace or, with None, of the whole site."""
     return violations(statement, (), workspace_id=workspace_id, **values)
 
 

@@ -1,10 +1,10 @@
-"""The record of map runs is complete, and says what the rows say.
+"""Invariants of map runs: the record of events is complete and matches the rows.
 
-The record of a run is a hash chain of its own. It names every completed item with the hashes of its input and output,
-so whoever changes an item would have to change the chain as well. What the chain itself cannot show is that its newest
-events were removed: a completed item without an event does, and an export of the record that was kept elsewhere.
+The events of a run are a hash chain of its own. It has every completed item with the hashes of its input and output, so
+an altered item contradicts it. The chain alone does not reveal that its newest events were removed; a completed item
+without an event does, and so does an export of the record that was kept elsewhere.
 
-All of them are checked with the workspace and not with a conversation, as a run may have none.
+They are checked with the workspace and not with a conversation, as a run may have none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Session, arc and epoch summaries are whole and cover what they claim."""
+"""Invariants of session, arc and epoch summaries."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Repairs(Scoped):
     ) -> list[RepairPlanOutline]:
         """List repair plans in figures, newest first.
 
-        NotFound if the report does not exist.
+        Raises NotFound if the report does not exist.
         """
         plans = self.scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
         if report_id is not None:
@@ -74,7 +74,7 @@ class Repairs(Scoped):
         ]
 
     def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
-        """Show a plan with its steps and their states; NotFound if it does not exist."""
+        """Show a plan with its steps and their states; raises NotFound."""
         return plan_record(plan_of(self.scope, repair_id))
 
     @transaction.atomic
@@ -155,7 +155,10 @@ class Repairs(Scoped):
     def _held(
         self, repair_id: str, state: PlanState
     ) -> Iterator[tuple[models.RepairPlan, list[models.RepairStep], list[int]]]:
-        """Hold a plan in this state, its steps in that state, and their rows."""
+        """Lock a plan in this state, and the conversations of its steps in that state.
+
+        Yields the plan, these steps, and the ids of their conversations.
+        """
         conversation_ids = _conversations(plan_of(self.scope, repair_id).steps.filter(state=state))
         with ExitStack() as locks:
             for conversation_id in conversation_ids:

@@ -15,7 +15,7 @@ from conversations.ledger.types import Line
 from conversations.store.messages import part_row_of
 
 CHUNK_BYTES = 1024 * 1024
-# One line holds one message, with all that it came with.
+# The most bytes of one line, which may hold a message with all its parts.
 MOST_LINE_BYTES = 256 * 1024 * 1024
 
 
@@ -35,7 +35,7 @@ class LedgerCopy:
     def summary(self, summary_id: str) -> Line | None:
         """Return the line of a summary, whose hash the caller must check.
 
-        Returns None without its text.
+        Returns None if the ledger does not have the summary, or without its text.
         """
         if summary_id not in self.summaries:
             return None
@@ -46,7 +46,7 @@ class LedgerCopy:
 # Stored files never change, so positions stay valid.
 @lru_cache(maxsize=2)
 def ledger_copy(file_id: str, session_id: str) -> LedgerCopy:
-    """Index a file.
+    """Index the lines of one conversation in a ledger file.
 
     Raises NotFound, Unavailable, and Invalid for a file that is not a ledger.
     """

@@ -22,7 +22,7 @@ from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
 from integrity.types import QuarantinedText, QuarantineRecord
 
-# Of a file, so many lines are read.
+# The most lines of a withheld file that are shown.
 MOST_LINES = 10_000
 _ID = re.compile(r"(?P<kind>msg|sum|part|file)_(?P<rest>[0-9A-Za-z_-]{1,100})")
 
@@ -40,7 +40,7 @@ class Quarantines(Scoped):
     ) -> list[QuarantineRecord]:
         """List open quarantines, newest first; `released` includes released ones.
 
-        NotFound if the conversation does not exist.
+        Raises NotFound if the conversation does not exist.
         """
         rows = self.scope.narrow(Quarantine.objects.order_by("-quarantine_id"))
         if conversation_id is not None:
@@ -85,11 +85,11 @@ class Quarantines(Scoped):
 
     @transaction.atomic
     def read_quarantined(self, *, id: str) -> QuarantinedText:
-        """Read what a quarantine withholds from everybody else, as it is stored.
+        """Read the stored text of an item that is withheld by a quarantine.
 
-        That is a quarantined message, summary, part or file, or a summary that carries the words of one. A part comes
-        with its message, a file with its first lines. The audit log names the reader. Raises NotFound, and Conflict for
-        what is not withheld.
+        It is a quarantined message, summary, part or file, or a summary made from one. A part comes with its message, a
+        file with its first lines. The audit log records the reader. Raises NotFound, and Conflict if the item is not
+        withheld.
         """
         conversation_id = self._conversation_of(id)
         if id.startswith("part_"):

@@ -15,7 +15,7 @@ from integrity.repairs.repair_planning import Step
 
 
 def superseded(summary_ids: Collection[str]) -> frozenset[str]:
-    """Those of these summaries that another one supersedes."""
+    """Return those of the given summaries that another one supersedes."""
     found = SessionSummary.objects.filter(supersedes__in=summary_ids)
     return frozenset(found.values_list("supersedes_id", flat=True))
 

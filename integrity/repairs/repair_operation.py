@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 
 
 class CannotRepair(Conflict):
-    """A repair that is impossible for its target, and why."""
+    """The repair is impossible for its target; `detail` says why."""
 
     code = "cannot_repair"
 
@@ -45,5 +45,5 @@ class Operation(ABC):
         """Apply the step, and return the values that undoing needs."""
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
-        """Restore the values before the step; CannotRepair if that is impossible."""
+        """Restore the values before the step; raises CannotRepair if impossible."""
         raise CannotRepair(f"{self.kind} of {step.target} cannot be undone: LCM deletes nothing that it recorded.")

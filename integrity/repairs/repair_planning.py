@@ -31,7 +31,7 @@ class Step(StrEnum):
     EXPIRE_GRANT = "expire_grant"
 
 
-# What a wrong step could lose, and why it is proposed.
+# The risk of a wrong step, and the reason that the plan shows for it.
 REASONS: Mapping[Step, tuple[Risk, str]] = {
     Step.RESTORE_FROM_LEDGER: (Risk.HIGH, "The ledger has it with matching hashes; only that text is restored."),
     Step.RELINK: (Risk.LOW, "Its hash proves which sources it lost; they are linked again."),
@@ -115,9 +115,9 @@ _HISTORY = frozenset(
         "erased_history_holds_no_text",
     }
 )
-# Findings about rows of no conversation, or of one that is not looked at.
+# Findings about rows of no conversation, or whose conversation does not matter.
 _OF_THE_SITE = frozenset({"grants_come_to_an_end", "history_work_comes_to_an_end"})
-# Findings for a person, and why.
+# Findings that only a person can resolve, with the advice that the plan shows.
 _BY_HAND: Mapping[str, str] = {
     "rows_match_their_seals": (
         "The row was changed past the triggers, and its seal does not reveal the recorded values. Compare it with a"
@@ -144,7 +144,7 @@ _BY_HAND: Mapping[str, str] = {
     "audited_rows_are_there": "The row was removed; only a backup has it.",
     "audited_site_rows_are_there": "The row was removed; only a backup has it. A missing key grants no access.",
 }
-# Those that mean that links themselves are wrong.
+# Those that mean that links between summaries and sources are wrong.
 _ENTANGLING = _LINEAGE - {"summaries_match_their_hashes", "redone_summaries_stand_for_the_same"}
 # Findings that a ledger may help to repair.
 RESTORABLE = frozenset(
@@ -166,7 +166,7 @@ _BESIDE_THE_TEXT = frozenset({"records_match_their_hashes", "references_lead_to_
 
 @dataclass(frozen=True)
 class Place:
-    """A finding, as far as planning needs it."""
+    """The fields of a finding that planning needs."""
 
     code: str
     conversation_id: int | None
@@ -189,7 +189,7 @@ class Facts:
     remakeable: frozenset[str] = frozenset()
     # Session, arc and epoch summaries that are damaged, current and not erased.
     remakeable_history: frozenset[str] = frozenset()
-    # Those that another one supersedes.
+    # Session, arc and epoch summaries that another one supersedes.
     superseded_history: frozenset[str] = frozenset()
     # Ids that are quarantined already.
     quarantined: frozenset[str] = frozenset()
@@ -227,7 +227,7 @@ class _Draft:
         # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
         self.relinked = {place.conversation_id for place in lineage if place.id in facts.relinkable}
         self.entangled = {place.conversation_id for place in tangled}
-        # Summaries of which more is wrong than the text.
+        # Summaries with more wrong than the text, such as links or figures.
         self.misplaced = {place.id for place in lineage if place.code != "summaries_match_their_hashes"}
         # Arcs and epochs with members that are not theirs; a session is made from its conversation, whatever its links.
         self.misplaced_history = {

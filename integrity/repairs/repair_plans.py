@@ -87,7 +87,7 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
 
 
 def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.RepairPlan:
-    """Return the row of a plan; NotFound if the scope has none."""
+    """Return the row of a plan; raises NotFound if the scope has none."""
     plans = models.RepairPlan.objects.select_related("report")
     if locked:
         plans = plans.select_for_update(of=("self",))

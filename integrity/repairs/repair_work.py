@@ -22,7 +22,7 @@ from integrity.repairs.repair_planning import Step
 class UpdateRow(Operation):
     """Update columns of one row; undoing writes the values before."""
 
-    # Named, not imported: grants are in a room that is not imported here.
+    # The model's name, because grants are in a room that must not be imported here.
     model: ClassVar[str]
     # The columns that the step depends on, and the values that it writes, besides the time.
     columns: ClassVar[tuple[str, ...]]
@@ -52,7 +52,7 @@ class UpdateRow(Operation):
         return {**self.values, self.written_at: timezone.now()}
 
     def row(self, step: RepairStep) -> Any:
-        """Return the row of the target; CannotRepair if there is none."""
+        """Return the row of the target; raises CannotRepair if there is none."""
         row = self._rows(step).first()
         if row is None:
             raise CannotRepair(f"{step.target} does not exist.")
@@ -82,7 +82,7 @@ class CloseJob(UpdateRow):
 
 
 class CloseHistoryJob(CloseJob):
-    """Close such a job that makes session, arc or epoch summaries."""
+    """Close an abandoned job that makes session, arc or epoch summaries."""
 
     kind = Step.CLOSE_HISTORY_JOB
     model = "compaction.HistoryJob"

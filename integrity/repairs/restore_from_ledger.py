@@ -94,7 +94,7 @@ class RestoreFromLedger(Operation):
 
 
 def _lines(step: RepairStep) -> list[Line]:
-    """Return the matching lines; CannotRepair if there are none."""
+    """Return the ledger lines that restore the target; raises CannotRepair."""
     if not step.plan.ledger_file_id:
         raise CannotRepair("There is no ledger to restore from.")
     conversation = Conversation.objects.get(pk=step.of_conversation)

@@ -1,1 +1,1 @@
-"""What a workspace keeps where, and the one way in which something goes for good."""
+"""Retention: move texts to the cold tier and back, and erase them permanently."""

@@ -34,7 +34,8 @@ from integrity.retention.types import ErasurePreview, ErasureResult
 
 logger = structlog.get_logger(__name__)
 
-# The sweep requests new summaries for this long: one of very short sources may never become shorter than they are.
+# The sweep requests new summaries for this long after an erasure. Then it gives up: if the remaining sources are very
+# short, no summary of them is shorter.
 REQUESTED_FOR = timedelta(days=1)
 # A preview lists this many summaries.
 MOST_LISTED = 100

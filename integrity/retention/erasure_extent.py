@@ -1,4 +1,4 @@
-"""What an erasure reaches, computed anew each time.
+"""Compute what an erasure removes, and remove it.
 
 Texts are removed; rows, places and hashes stay.
 """
@@ -40,7 +40,7 @@ _ERASE_OF_NAMED_ITEMS = (
     "erase_map_runs",
 )
 
-# Other texts that may quote what is erased: those that go with a whole conversation, and those that go in any case.
+# Other texts that may quote what is erased: those erased with a whole conversation only, and those erased always.
 _GO_WITH_ALL = (
     "title of the conversation",
     "metadata of the conversation",
@@ -79,14 +79,14 @@ class Extent:
     summaries: tuple[ErasedSummary, ...]
     files: tuple[ErasedFile, ...]
     file_ids_kept: tuple[str, ...]
-    # What map runs wrote from these files in other conversations. It stays.
+    # The number of files that map runs wrote from these in other conversations, which are not erased.
     written_elsewhere: int
 
     @classmethod
     def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
         """Find everything that erasing these messages and files removes.
 
-        With `is_whole`, all of the conversation. What is erased already is left out.
+        With `is_whole`, that is all of the conversation. Items that are erased already are left out.
         """
         if is_whole:
             own = {"conversation_id": conversation_id, "erased_by": None}
@@ -193,7 +193,7 @@ class Extent:
 def _files(
     conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str]
 ) -> tuple[list[ErasedFile], list[str]]:
-    """The files to erase; then those that other messages need, too."""
+    """Return the files to erase, and the ids of those that other messages need."""
     files, kept = [], []
     values = {"id": conversation_id, "messages": list(message_ids), "files": list(file_ids)}
     for file_id, size, is_needed, is_shared in rows(SQL["files_to_erase"], values):

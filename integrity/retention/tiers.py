@@ -38,7 +38,7 @@ SQL = load("integrity/retention.sql")
 
 @dataclass(frozen=True)
 class Retention:
-    """For one workspace or, for workers, for all."""
+    """Moves texts to the cold tier and back, of one workspace or, for workers, all."""
 
     policy: RetentionPolicy
     scope: Scope = EVERYTHING
@@ -86,8 +86,8 @@ class Retention:
     def set_retention(self, *, cold_after_days: int | None = None) -> RetentionRecord:
         """Set after how many unused days conversations go cold.
 
-        Returns None for the site's default. Cold conversations stay cold until they are thawed. To keep a workspace hot
-        whatever the default, set 36,500 days, a hundred years.
+        Without `cold_after_days`, the site's default applies. Cold conversations stay cold until they are thawed. To
+        keep a workspace hot whatever the default, set 36,500 days, a hundred years.
         """
         with transaction.atomic():
             workspace = Workspace.objects.select_for_update().get(pk=self._workspace().pk)

@@ -30,7 +30,7 @@ QUEUE = WorkQueue(rows=IntegrityScan.objects.all, wake=wake, first_backoff_secon
 
 
 def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_plan: bool = False) -> IntegrityScan:
-    """Return the scan that will be carried out; a queued one for the same is enough."""
+    """Queue a scan, or return the one that is queued for the same already."""
     wanted: dict[str, Any] = {
         "workspace_id": scope.workspace_id,
         "conversation_id": conversation_id,
@@ -45,7 +45,7 @@ def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_p
 
 
 def scan_of(scope: Scope, scan_id: int) -> IntegrityScan:
-    """Return the row of a scan; NotFound if the scope has none."""
+    """Return the row of a scan; raises NotFound if the scope has none."""
     scan = scope.narrow(IntegrityScan.objects.select_related("report")).filter(pk=scan_id).first()
     if scan is None:
         raise NotFound(f"There is no scan {scan_id} that you may see.")

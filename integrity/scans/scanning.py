@@ -1,4 +1,4 @@
-"""Carry out scans in batches, with rests, continuing where one stopped."""
+"""Run scans in batches, with pauses, each from where it stopped."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from integrity.types import ScanMode
 # A scan rests twice as long as it works, so that other work has the machine for most of the time.
 REST = 2
 LONGEST_REST_SECONDS = 60.0
-# Forgotten at one sweep; the next one goes on.
+# The most reports, and the most scans, that one sweep deletes.
 MOST_FORGOTTEN = 100
 
 
 @dataclass(frozen=True)
 class ScanWorker:
-    """Carries out scans, and requests those that are due by the clock."""
+    """Runs scans, and requests those that are due by the clock."""
 
     policy: IntegrityPolicy
     now: Callable[[], datetime] = timezone.now
@@ -44,10 +44,10 @@ class ScanWorker:
         return cls(policy=IntegrityPolicy.from_settings())
 
     def work(self, *, scan_id: int | None = None) -> bool:
-        """Do a stretch of the given scan, or of the next; false if there was none.
+        """Do a part of the given scan or the next; return False if none can be claimed.
 
         Each batch is read in one snapshot and recorded with the position of the scan, so that another worker continues
-        from there. A scan that fails stays a row, and is retried after a growing backoff.
+        from there. A scan that fails is retried after a growing backoff.
         """
         lease = scans.QUEUE.claim(lease_seconds=scans.LEASE_SECONDS, row_id=scan_id)
         if lease is None:
@@ -84,10 +84,10 @@ class ScanWorker:
             scans.request(Scope(workspace.pk), conversation_id=None, mode=mode)
 
     def _request_everything(self, *, unless_since: datetime) -> None:
-        """Request a full scan of each workspace, and of what belongs to none.
+        """Request a full scan of each workspace, and then one of the whole site.
 
-        Behind them, what belongs to no workspace any more: only a scan of the whole site looks for that, and it passes
-        over what the others have just looked through.
+        The latter finds rows that belong to no workspace any more. It is incremental, and skips conversations that the
+        others have just checked.
         """
         self._request_each(ScanMode.FULL, unless_since=unless_since)
         mode = ScanMode.INCREMENTAL
@@ -118,7 +118,7 @@ class ScanWorker:
         lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
     def _left(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
-        """The conversations behind the scan's position."""
+        """Select the conversations that the scan has still to check."""
         rows = Scope(scan.workspace_id).narrow(Conversation.objects.filter(pk__gt=scan.position))
         if scan.conversation_id is not None:
             rows = rows.filter(pk=scan.conversation_id)
@@ -127,7 +127,7 @@ class ScanWorker:
         left = changed_since_clean(rows)
         if scan.workspace_id is not None:
             return left
-        # What the workspaces' own scans have found is in their reports, and counted once.
+        # Conversations that the workspaces' own scans have just checked are in their reports, and counted only there.
         return left.exclude(
             integrity_check__checked_at__gte=scan.requested_at, integrity_check__row_version=F("row_version")
         )
@@ -158,5 +158,5 @@ class ScanWorker:
         self.sleep(min(LONGEST_REST_SECONDS, REST * worked_seconds))
 
     def _gently(self) -> AbstractContextManager[None]:
-        """A snapshot in which no statement may take too long."""
+        """Open a snapshot with a timeout for each statement."""
         return snapshot(settings={"statement_timeout": str(1000 * self.policy.scan_statement_seconds)})

@@ -13,7 +13,7 @@ WHERE b.conversation_id = ANY(%(ids)s)
 GROUP BY b.cold_block_id HAVING count(m.message_id) NOT BETWEEN 1 AND b.message_count
 
 -- name: texts_leave_by_recorded_acts
--- Erased and archived rows without the act in the audit log that says so.
+-- Erased and archived rows without an act in the audit log that erased or archived them.
 WITH erased AS (
     SELECT conversation_id, 'msg_' || message_id AS id, erased_by_id
     FROM messages WHERE conversation_id = ANY(%(ids)s) AND erased_by_id IS NOT NULL
@@ -102,12 +102,12 @@ WHERE f.conversation_id = ANY(%(ids)s) AND f.erased_by_id IS NOT NULL
   AND num_nonnulls(f.file_name, f.mime_type, f.exploration_summary) > 0
 
 -- name: vector_tables
--- The tables of vectors that there are: one of each embedder.
+-- The existing tables of vectors, one for each embedder.
 SELECT vectors::text FROM embedders, to_regclass('embedding_vectors_' || embedder_id) AS vectors
 WHERE vectors IS NOT NULL ORDER BY embedder_id
 
 -- name: vectors_left
--- Messages that may have no vectors, and have some in `{table}`.
+-- Messages that must not have vectors, and have some in `{table}`.
 SELECT m.conversation_id, 'msg_' || m.message_id, 'is erased, cold or quarantined, and has vectors in {table}'
 FROM messages m
 WHERE m.conversation_id = ANY(%(ids)s)

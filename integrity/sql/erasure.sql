@@ -1,5 +1,5 @@
 -- name: messages_to_erase
--- Those of these messages that are not erased yet.
+-- Those of the given messages that are not erased yet.
 SELECT m.message_id, m.seq, m.token_count, encode(m.chain_hash, 'hex'), m.cold_block_id,
        (SELECT count(*) FROM message_parts p WHERE p.message_id = m.message_id)
 FROM messages m
@@ -19,7 +19,7 @@ WHERE s.erased_by_id IS NULL
 ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: files_to_erase
--- Files that are named or that these messages need; whether other messages need them, and other files share the bytes.
+-- Files that are given, or that these messages need; whether other messages need each, and other files share its bytes.
 SELECT f.file_id, f.byte_size,
        EXISTS (
            SELECT FROM file_references other JOIN messages m USING (message_id)
@@ -37,7 +37,7 @@ WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
 ORDER BY f.file_id
 
 -- name: outputs_of_map_runs
--- The files that map runs wrote from these files or from each other, which quote them; whether they are of this conversation.
+-- The files that map runs wrote from these files or from each other; whether each is of this conversation.
 WITH RECURSIVE made(file_id) AS (
     SELECT unnest(%(files)s::text[])
     UNION
@@ -182,12 +182,12 @@ INSERT INTO map_events (run_id, workspace_id, actor, event, details)
 SELECT run_id, workspace_id, 'erasure', 'cancelled', '{"erased": true}' FROM touched
 
 -- name: hold_project
--- Hold the conversation's project, so that no arc or epoch is written meanwhile from what is erased.
+-- Lock the conversation's project, so that no arc or epoch is written meanwhile from what is erased.
 SELECT p.project_id FROM projects p JOIN conversations c USING (project_id)
 WHERE c.conversation_id = %(conversation)s FOR NO KEY UPDATE OF p
 
 -- name: erase_history
--- Remove the texts of session, arc and epoch summaries that rest on what is erased, superseded ones included.
+-- Remove the texts of session, arc and epoch summaries made from what is erased, superseded ones included.
 WITH RECURSIVE touched AS (
     SELECT l.summary_id FROM session_summaries s JOIN session_summary_memories l USING (summary_id)
     WHERE s.conversation_id = %(conversation)s

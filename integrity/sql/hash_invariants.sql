@@ -1,12 +1,12 @@
 -- name: contents_match_their_hashes
--- Messages whose stored text does not have its hash; those with exact values are left to Python.
+-- Messages whose stored text does not match its hash; those with exact values are left to Python.
 SELECT conversation_id, 'msg_' || message_id, 'its content does not match its hash'
 FROM messages
 WHERE conversation_id = ANY(%(ids)s) AND exact IS NULL AND cold_block_id IS NULL AND erased_by_id IS NULL
   AND sha256(convert_to(content, 'UTF8')) <> content_hash
 
 -- name: exact_messages
--- Messages whose exact values are stored beside their columns.
+-- Messages with exact values, which are stored in addition to their columns.
 SELECT conversation_id, message_id, content, exact, content_hash, chained_parts
 FROM messages
 WHERE conversation_id = ANY(%(ids)s) AND exact IS NOT NULL AND cold_block_id IS NULL AND erased_by_id IS NULL
@@ -36,8 +36,8 @@ WHERE CASE WHEN erased_by_id IS NULL
       THEN entry_hash <> sha256(
           convert_to(role::text || E'\n' || coalesce(author, '') || E'\n', 'UTF8') || contents
       )
-      -- An erasure takes the author, and a hash that does not match proves nothing. The hash of a message that
-      -- had no author still tells its role: only one of them matches.
+      -- An erasure removes the author, so a mismatch alone proves nothing. But if the hash matches another role
+      -- without an author, the role was altered.
       ELSE EXISTS (
           SELECT FROM unnest(enum_range(role)) AS other(role)
           WHERE other.role <> entries.role

@@ -22,7 +22,7 @@ HAVING count(p.ordinal) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.ordinal) 
     OR m.chained_parts < 0
 
 -- name: messages_are_reachable_once
--- Messages that the active context reaches by no way or by several, and those off the active path that it reaches.
+-- Messages that the active context reaches not at all or in several ways, and those off its path that it reaches.
 WITH RECURSIVE below(root, summary_id) AS (
     SELECT summary_id, summary_id FROM context_items
     WHERE conversation_id = ANY(%(ids)s) AND summary_id IS NOT NULL
@@ -51,7 +51,7 @@ GROUP BY m.message_id, c.conversation_id
 HAVING count(w.message_id) <> CASE WHEN c.inactive @> m.seq THEN 0 ELSE 1 END
 
 -- name: heads_follow_their_moves
--- Moves that do not follow each other or lead nowhere, and what conversations say of them.
+-- Moves that are out of order or lead to no message, and conversations whose columns contradict their moves.
 WITH followed AS (
     SELECT m.*, row_number() OVER in_order AS expected, lag(m.at_seq, 1, 1::bigint) OVER in_order AS before
     FROM head_moves m WHERE m.conversation_id = ANY(%(ids)s)
@@ -149,8 +149,8 @@ FROM summary_parents p JOIN summaries s USING (summary_id) WHERE s.conversation_
 GROUP BY s.conversation_id, s.summary_id, p.ordinal HAVING count(*) > 1
 
 -- name: context_is_what_lineage_says
--- Differences between the stored context and the one derived from lineage; where the head was moved, of one
--- conversation, whose path `off` and `kept` are.
+-- Differences between the stored context and the one derived from lineage. Where the head was moved, of one
+-- conversation: `off` are the seqs off its active path, `kept` the ids of the summaries that the path allows.
 WITH derived AS (
     SELECT m.conversation_id, m.seq AS ordinal, 'msg_' || m.message_id AS id,
            m.token_count + %(message_overhead)s AS tokens
@@ -218,7 +218,7 @@ WHERE s.conversation_id = ANY(%(ids)s) AND links.conversation_id IS DISTINCT FRO
 
 -- name: lineage_has_no_cycle
 -- Summaries that are, through others, a source of themselves.
--- On a cycle depth cannot rise all the way round, so only links that do not descend can close one.
+-- Every cycle has a link whose source is no shallower than its summary, so the search starts from these links.
 WITH RECURSIVE suspect AS (
     SELECT s.conversation_id, s.summary_id, p.parent_summary_id
     FROM summaries s
@@ -271,7 +271,7 @@ WHERE (s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.depth, s.source_co
       <> (t.first_seq, t.last_seq, t.earliest_at, t.latest_at, t.depth, t.sources, t.descendants, t.tokens)
 
 -- name: redone_summaries_stand_for_the_same
--- Summaries that supersede one of other messages.
+-- Summaries that supersede one which covers other messages.
 SELECT s.conversation_id, s.summary_id,
        format('supersedes %%s, which covers other messages', s.supersedes_id)
 FROM summaries s LEFT JOIN summaries old ON old.summary_id = s.supersedes_id
@@ -296,7 +296,7 @@ GROUP BY s.conversation_id, s.summary_id, links.kind
 HAVING min(ordinal) <> 0 OR max(ordinal) <> count(DISTINCT ordinal) - 1
 
 -- name: journals_are_complete
--- Entries that do not match their hash or are missing, and journals that are not as large as counted.
+-- Journal entries that do not match their hash or follow a gap, and journals whose size differs from the counter.
 SELECT conversation_id, 'entry_' || journal_entry_id,
        format('entry %%s of %%L %%s', position, subpath,
               CASE WHEN place <> position THEN format('is in place %%s', place) ELSE 'does not match its hash' END)

@@ -49,7 +49,7 @@ FROM runs
 WHERE CASE WHEN is_erased THEN prompt <> '{{item}}' ELSE prompt_hash <> sha256(convert_to(prompt, 'UTF8')) END
 
 -- name: map_counts_add_up
--- Runs whose items are not as many as they were, or whose end came before that of their items.
+-- Runs with missing items, and runs that ended before their items, or whose end time contradicts their state.
 SELECT NULL::bigint, r.run_id,
        CASE WHEN count(i.item_id) <> r.total OR coalesce(max(i.position), 0) <> r.total
             THEN format('has %%s items up to position %%s instead of %%s', count(i.item_id), max(i.position), r.total)
@@ -66,7 +66,7 @@ HAVING count(i.item_id) <> r.total OR coalesce(max(i.position), 0) <> r.total
     OR (r.state IN ('completed', 'failed', 'cancelled')) <> (r.finished_at IS NOT NULL)
 
 -- name: map_completions_are_recorded_once
--- Completed items without exactly one event of the same hashes, and events whose item is not completed.
+-- Completed items without exactly one event with the same hashes, and events whose item is not completed.
 WITH completions AS (
     SELECT run_id, position, count(*) AS times, (array_agg(input_hash))[1] AS input_hash,
            (array_agg(output_hash))[1] AS output_hash
@@ -85,7 +85,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
        OR (i.input_hash, i.output_hash) IS DISTINCT FROM (c.input_hash, c.output_hash))
 
 -- name: map_runs_are_as_submitted
--- Runs that differ from the event of their submission, or from that of their delegation: one for each agentic run.
+-- Runs that differ from the event of their submission, or from that of their delegation, which every agentic run has.
 SELECT NULL::bigint, r.run_id, format('does not have the %%s of the record', fact.what)
 FROM map_runs r
 LEFT JOIN map_events s ON s.run_id = r.run_id AND s.event = 'submitted'
@@ -114,7 +114,7 @@ LATERAL (VALUES
 WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND fact.of_run IS DISTINCT FROM fact.of_record
 
 -- name: map_states_follow_their_record
--- Runs that are not where the last event that moved them left them, and failed items without the event of their failure.
+-- Runs whose state contradicts the last event that changed it, and failed items without an event of the failure.
 WITH moves AS (
     SELECT DISTINCT ON (run_id) run_id, seq, event, details
     FROM map_events WHERE event IN ('submitted', 'paused', 'resumed', 'cancelled', 'finished')

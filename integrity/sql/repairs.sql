@@ -1,5 +1,5 @@
 -- name: messages_after_gaps
--- Those of these messages whose predecessor is missing.
+-- Those of the given messages whose predecessor is missing.
 SELECT 'msg_' || m.message_id FROM messages m
 WHERE m.message_id = ANY(%s) AND m.seq > 1 AND NOT EXISTS (
     SELECT FROM messages before WHERE before.conversation_id = m.conversation_id AND before.seq = m.seq - 1)

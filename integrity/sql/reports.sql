@@ -1,5 +1,5 @@
 -- name: first_findings
--- The first findings of each of these invariants in a report.
+-- The first findings of each of the given invariants in a report.
 SELECT invariant.code, found.conversation_id, found.target, found.detail
 FROM unnest(%s::text[]) AS invariant(code), LATERAL (
     SELECT finding_id, conversation_id, target, detail FROM integrity_findings
@@ -22,7 +22,8 @@ FROM conversations c LEFT JOIN conversation_checks k USING (conversation_id)
 WHERE %(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s
 
 -- name: stored_chains
--- For each anchored conversation: what the database holds under its name, and the hash at its anchored message.
+-- For each anchored conversation, in order: the stored one of its workspace and session, if any, and the chain hash of
+-- the message that was the last one anchored.
 SELECT c.conversation_id, c.created_at, c.next_seq - 1, encode(m.chain_hash, 'hex')
 FROM unnest(%s::text[], %s::text[], %s::bigint[]) WITH ORDINALITY AS anchored(workspace, session_id, messages, place)
 LEFT JOIN (workspaces w JOIN conversations c USING (workspace_id))

@@ -10,7 +10,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
 ORDER BY c.last_used_on, c.conversation_id LIMIT %(limit)s
 
 -- name: space_used
--- Counts and bytes of a workspace, but for the bytes of its hot texts.
+-- Counts and bytes of a workspace, without the bytes of its hot texts.
 WITH owned AS (
     SELECT conversation_id, next_seq - 1 AS messages, cold_messages FROM conversations
     WHERE %(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s

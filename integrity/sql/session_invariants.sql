@@ -16,7 +16,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s) AN
   AND s.summary_hash <> sha256(convert_to(coalesce(expected.hashes, '') || '|' || s.content, 'UTF8'))
 
 -- name: sessions_reach_every_message
--- Current session summaries that reach a message up to their last seq by no way or by several, or no such message.
+-- Current session summaries that reach a message up to their last seq not at all or in several ways, or cover none.
 WITH RECURSIVE present AS (
     SELECT s.* FROM session_summaries s
     WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s) AND s.depth = 0
@@ -69,7 +69,7 @@ HAVING count(ordinal) = 0 OR min(ordinal) <> 0 OR max(ordinal) <> count(*) - 1
     OR count(DISTINCT ordinal) <> count(*)
 
 -- name: history_rests_on_its_own
--- Sources of another conversation, project, workspace or kind than a session, an arc or an epoch has.
+-- Summaries with a source of another conversation, project or workspace, or of a wrong kind.
 SELECT s.conversation_id, s.summary_id, format('rests on %%s, which is not of its conversation',
        coalesce(l.memory_summary_id, 'msg_' || l.message_id))
 FROM session_summaries s JOIN session_summary_memories l USING (summary_id)
@@ -90,8 +90,8 @@ WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s)
   AND (s.kind, s.depth) NOT IN (('session', 0), ('arc', 1), ('epoch', 2))
 
 -- name: history_has_one_line
--- Rows that supersede what is not there, another conversation's or project's, the same as another does, or themselves;
--- conversations with two current summaries; sessions and arcs that are below two current summaries.
+-- Summaries that supersede a missing one, one of another conversation or project, one that another supersedes, too, or
+-- themselves; conversations with two current summaries; sessions and arcs below two current summaries.
 WITH RECURSIVE rows AS (
     SELECT s.*, NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id) AS is_current
     FROM session_summaries s WHERE %(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s
@@ -117,7 +117,7 @@ UNION ALL
 SELECT conversation_id, min(summary_id), format('is one of %%s current summaries of its conversation', count(*))
 FROM rows WHERE depth = 0 AND is_current GROUP BY conversation_id HAVING count(*) > 1
 UNION ALL
--- By the first of its line: a renewed session counts as the same.
+-- Compared by the first summary of each chain, so that a renewed session counts as the same.
 SELECT NULL, first.summary_id, format('is in %%s current summaries: %%s', count(*),
        string_agg(parent.summary_id, ', ' ORDER BY parent.summary_id))
 FROM rows parent JOIN session_summary_children l ON l.parent_id = parent.summary_id
@@ -126,7 +126,7 @@ JOIN session_summaries first ON first.summary_id = line.summary_id AND first.sup
 WHERE parent.is_current GROUP BY first.summary_id HAVING count(*) > 1
 
 -- name: history_keeps_its_members
--- Arcs and epochs that supersede one with other members; a member that was renewed is the same.
+-- Arcs and epochs that supersede one with other members; a renewed member counts as the same.
 WITH RECURSIVE line(root, summary_id) AS (
     SELECT summary_id, summary_id FROM session_summaries
     WHERE %(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s
@@ -189,7 +189,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s) AND 
 SELECT s.conversation_id, s.summary_id, s.content, s.token_count, s.token_counter
 FROM session_summaries s
 WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s) AND s.erased_by_id IS NULL
-  -- A text that does not match its hash is found by that.
+  -- Texts that do not match their hash are findings of another invariant.
   AND s.summary_hash = sha256(convert_to(coalesce((
       SELECT string_agg(source.hash, ',' ORDER BY source.ordinal) FROM (
           SELECT l.ordinal, encode(coalesce(m.content_hash, below.summary_hash), 'hex') AS hash

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# A summary of a few hundred tokens holds a few thousand characters. Of a message longer than this only the beginning
-# and the end are read, so that a 5 MB tool result costs no more time than a large file.
+# Of a text with more characters than this, only the beginning and the end are read: a summary has room for a few
+# thousand, and a tool result of 5 MB must not take long.
 LONGEST_READ = 200_000
 
-# Colours and cursor movements of terminals, whole; then every other control character, and what is not a character.
+# Whole escape sequences of terminals; then every other control character, and code points that are no characters.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """The text without what a database, an XML reader or a tokenizer would choke on."""
+    """Remove what a database, an XML parser or a tokenizer would reject; cut to size."""
     if len(text) > LONGEST_READ:
         half = LONGEST_READ // 2
         text = f"{text[:half]}\n{text[-half:]}"
@@ -23,7 +23,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, single spaces between its words."""
+    """Put the text on one line, with single spaces between its words."""
     return " ".join(text.split())
 
 
@@ -33,14 +33,14 @@ def clip(text: str, longest: int) -> str:
 
 
 def estimate_tokens(text: str) -> float:
-    """About what the text costs; good enough to rank by, not to decide by."""
-    # Four bytes to a token in prose. By bytes, because a CJK character is three of them and most of a token.
+    """Estimate the tokens of a text: good enough for ranking, not for limits."""
+    # Prose has four bytes to a token. Bytes, because a CJK character is three of them and most of a token.
     return 1 + (len(text) if text.isascii() else len(text.encode(errors="replace"))) / 4
 
 
 def fit(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
-    """The longest beginning that costs at most `limit` tokens, or ""."""
-    # A token of ordinary text is far shorter than this, so what lies beyond need not be counted at all.
+    """Return the longest beginning that costs at most `limit` tokens, or ""."""
+    # A token of ordinary text has far fewer characters than this, so the rest need not be counted.
     text = text[: 64 * max(0, limit)]
     if text and count_tokens(text) <= limit:
         return text
@@ -52,5 +52,5 @@ def fit(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
         else:
             high = middle
     kept = text[:low].rstrip()
-    # Counting is not quite monotonic in the length, and an answer over the limit is never acceptable.
+    # The count is not strictly monotonic in the length, and the limit must never be exceeded.
     return kept if kept and count_tokens(kept) <= limit else ""

@@ -1,7 +1,7 @@
-"""Choose the candidates that add most of what is not yet covered per token.
+"""Choose the candidates that add most worth per token, counting each term once.
 
 Greedy, because coverage is submodular: the choice by added worth per token is within a constant of the best one. Lazy,
-because worth not yet covered only shrinks: a candidate is weighed again only when it comes to the top.
+because the worth that a candidate adds only shrinks: it is computed again only when the candidate comes to the top.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-# Once this many candidates in a row were too long for what is left, looking at the rest costs more than it finds.
+# A filling stops after this many candidates that were too long for the room left: trying the rest rarely finds one.
 _MISSES = 40
 
-# Joined text costs less than its pieces (heads are shared), so a first filling leaves room. A few rounds use it up.
+# Joined text costs less than its pieces (heads are shared), so a first filling leaves room, which more rounds fill.
 _ROUNDS = 5
 _WORTH_FILLING = 6
 
 
 class Candidate(NamedTuple):
-    """Something to keep: its terms, weight, heading and tokens.
+    """A unit that may be kept: its terms, weight, heading and tokens.
 
-    `tokens` is about what it costs, which is enough to rank it by.
+    `tokens` is an estimate, which is enough for ranking.
     """
 
     terms: tuple[int, ...]
@@ -33,8 +33,8 @@ class Candidate(NamedTuple):
 class Coverage:
     """A choice among candidates that can be continued when more room turns up."""
 
-    # Worth per token alone prefers scraps: three words that say one rare thing. Counting the cost less than in full
-    # lets a sentence that says three things win over them.
+    # Worth per token alone prefers fragments with one rare word. An exponent below 1 reduces the cost, so that a
+    # sentence with three facts ranks above them.
     cost_power = 0.6
 
     def __init__(
@@ -51,7 +51,7 @@ class Coverage:
         self._worth = worth
         self._tokens_of = tokens_of
         self._counted: dict[int, float] = {}
-        # Written out and measured once, though weighed with each candidate under it.
+        # The tokens of each heading, counted once.
         self._headings = {heading: tokens_of_heading(heading) for heading in {each.heading for each in candidates}}
         self._paid: set[int] = set()
         self._taken: set[int] = set()
@@ -63,14 +63,14 @@ class Coverage:
         heapify(self._heap)
 
     def fill(self, budget: float) -> bool:
-        """Choose more, for at most `budget` tokens; False if nothing could be added."""
+        """Choose more, for at most `budget` tokens; return False if nothing fits."""
         before, left = len(self.chosen), budget
         too_long: list[tuple[float, int]] = []
         while self._heap and left > 0 and len(too_long) < _MISSES:
             promised, index = heappop(self._heap)
             if index in self._taken:
                 continue
-            # Counting costs more than all the rest, so only what comes to the top is counted.
+            # Counting tokens is the expensive part, so only candidates that come to the top are counted.
             if index not in self._counted:
                 self._counted[index] = self._tokens_of(index)
             now = -self._rate(index)
@@ -88,7 +88,7 @@ class Coverage:
         return len(self.chosen) > before
 
     def drop(self, count: int) -> None:
-        """Take back the last `count` choices. What is dropped does not come back."""
+        """Remove the last `count` choices; they are not chosen again."""
         del self.chosen[max(0, len(self.chosen) - count) :]
         self.covered = {term for index in self.chosen for term in self._candidates[index].terms}
 
@@ -99,7 +99,7 @@ class Coverage:
         self.covered.update(candidate.terms)
         if candidate.heading in self._paid:
             return
-        # With its heading paid, a neighbour costs less than it promised: the one case in which a rate rises.
+        # Others under this heading now cost less: the one case in which a rate rises.
         self._paid.add(candidate.heading)
         for other in self._under[candidate.heading]:
             if other not in self._taken:
@@ -112,7 +112,7 @@ class Coverage:
         return weight * gain / max(1.0, self._price(index)) ** self.cost_power if gain else 0.0
 
     def _price(self, index: int) -> float:
-        """The tokens that keeping this would add, with its heading if new."""
+        """Return the tokens that keeping this candidate adds, with a new heading's."""
         heading = self._candidates[index].heading
         own = self._own_tokens(index)
         return own if heading in self._paid else own + self._headings[heading]
@@ -124,7 +124,7 @@ class Coverage:
 def pack(
     coverage: Coverage, *, render: Callable[[Sequence[int]], str], count_tokens: Callable[[str], int], budget: int
 ) -> str:
-    """The text of a choice that fits the budget exactly; "" if nothing fits."""
+    """Fill the budget, and return the text of the choice; "" if nothing fits."""
     text = render(coverage.chosen)
     for _ in range(_ROUNDS):
         room = budget - count_tokens(text)
@@ -132,7 +132,7 @@ def pack(
             break
         text = render(coverage.chosen)
     while coverage.chosen and (tokens := count_tokens(text)) > budget:
-        # In proportion, so that even a counter that has nothing to do with length needs only a few steps.
+        # Drop in proportion to the excess, so that few steps are needed whatever the token counter.
         coverage.drop(max(1, len(coverage.chosen) * (tokens - budget) // (2 * tokens)))
         text = render(coverage.chosen)
     return text

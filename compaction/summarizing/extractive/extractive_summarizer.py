@@ -1,4 +1,4 @@
-"""The summarizer without a model: the sentences that cover most, in order."""
+"""The summarizer without a model: keeps the sentences that cover most, in order."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from compaction.summarizing.extractive.summary_form import NAMED, closing, days_
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 
-# This much of the budget lists what the kept lines lack: names first, as far as there are any (plain talk has next to
-# none), and in the closing line, with what the names leave of it, phrases. Measured on dev: less loses names that are
-# needed again, more loses sentences.
+# This share of the budget lists what the kept lines lack: first names, as far as there are any, and with what they
+# leave of it, phrases in the closing line. Measured on the dev set: a smaller share loses names that are needed again,
+# a larger one loses sentences.
 _LISTED_SHARE = 0.33
 _LEAST_CLOSING_SHARE = 0.06
-# With less room than this, sentences matter more than names.
+# Below this budget, no names are listed: sentences matter more.
 _ROOM_FOR_NAMES = 100
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 MOST_PARAGRAPHS = 200
 
-# A longer closing line is not read.
+# The most tokens of a closing line; models do not read a longer one.
 _LONGEST_CLOSING = 100
 
 
 @dataclass(frozen=True)
 class ExtractiveSummarizer:
-    """Deterministic, readable, never over its target; all levels are alike."""
+    """Makes readable, deterministic summaries within the target, alike at all levels."""
 
     name: str = "extractive"
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """Whole sentences under their speakers, an index of names, a closing line."""
-        # A text is weighed again after each choice, and mostly it is the one that was weighed before.
+        """Return whole sentences under their speakers, a list of names, a closing line."""
+        # Cached, as the same texts are counted again after each choice.
         request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
         budget = affordable(request)
@@ -51,7 +51,7 @@ class ExtractiveSummarizer:
 
 @dataclass(frozen=True)
 class _Writing:
-    """One summary in the making."""
+    """The state while one summary is written."""
 
     request: SummaryRequest
     material: Material
@@ -65,7 +65,7 @@ class _Writing:
         coverage = self._coverage()
         body = self._packed(coverage, self.budget - names_room - closing_room)
         if names_room and coverage.chosen:
-            # The lines show many of the names by themselves; what that saves goes to more lines.
+            # The kept sentences contain many of the names, so the room for these goes to more sentences.
             missing = [name for name in names if self._spelling(name) not in body]
             names_room = min(names_room, self._cost_of_names(missing))
             body = self._packed(coverage, self.budget - names_room - closing_room)
@@ -91,7 +91,7 @@ class _Writing:
         return SummaryDraft(text=text, model=model, quality=round(material.share(covered), 4), left_out=ending.left_out)
 
     def _rooms(self, names: Sequence[int]) -> tuple[int, int]:
-        """The tokens set aside for the index of names and for the closing line."""
+        """Return the tokens reserved for the list of names and for the closing line."""
         if self.budget < ROOM_FOR_CLOSING:
             return 0, 0
         names_room = min(int(_LISTED_SHARE * self.budget), self._cost_of_names(names))
@@ -144,10 +144,10 @@ class _Ending:
     topics: list[str] | None = None
 
     def give_way(self, part: float) -> bool:
-        """Shorten by about this part, topics first; False if nothing is left."""
+        """Shorten by about this share, topics first; return False if nothing is left."""
         for items in (self.topics, self.names):
             if items:
-                # Counts of parts add up only nearly, so mostly one item more than none is too much.
+                # At least one item: tokens of parts do not add up exactly, so the excess may be a small share.
                 del items[-max(1, int(len(items) * part)) :]
                 return True
         closed = self.topics is not None
@@ -156,7 +156,7 @@ class _Ending:
 
 
 def gist(text: str, tokens: int) -> str:
-    """At most so many tokens of the text."""
+    """Summarize a text in about at most `tokens` tokens, without a closing line."""
     paragraphs = [paragraph for paragraph in _PARAGRAPH.split(text, maxsplit=MOST_PARAGRAPHS) if paragraph.strip()]
     sources = tuple(
         SourceMessage(source_id=f"paragraph {at}", seq=at, role="", text=paragraph)
@@ -168,5 +168,5 @@ def gist(text: str, tokens: int) -> str:
         sources=sources, target_tokens=tokens, count_tokens=lambda piece: math.ceil(estimate_tokens(piece))
     )
     summary = ExtractiveSummarizer().summarize(request).text
-    # There is nothing to expand here.
+    # The closing line is about expanding a summary, which this is not.
     return "\n".join(line for line in summary.split("\n") if not line.startswith("Expand for details"))

@@ -1,7 +1,7 @@
 """Find names that must survive verbatim: paths, URLs, symbols, codes.
 
-Text is cut into pieces at blanks, quotes and brackets, and each piece is judged by itself. So the time is linear in the
-text, where a pattern for paths that ran over the whole of it would be quadratic in its longest word.
+Text is cut into pieces at blanks, quotes and brackets, and each piece is matched by itself. So the time is linear in
+the text, where one pattern for paths over the whole text would be quadratic in its longest word.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from functools import lru_cache
 
 PIECE = re.compile(
-    r"https?://[^\s\"'`<>()\[\]{}|\\“”‘’«»]+"  # a URL may hold what separates elsewhere
+    r"https?://[^\s\"'`<>()\[\]{}|\\“”‘’«»]+"  # a URL may contain characters that separate pieces elsewhere
     r"|[^\s\"'`<>()\[\]{},;|=*\\“”‘’«»、。，；：！？「」（）]+"
 )
 
-# Longer "names" are data, and one would fill the whole index.
+# Longer "names" are data, and one would fill the whole list of names.
 LONGEST_NAME = 160
 _SHORTEST_NAME = 4
 _LONGEST_PIECE = 4 * LONGEST_NAME
@@ -38,7 +38,7 @@ _SYMBOL = re.compile(
     r"|[\w.+-]+@[\w-]+\.[\w.-]+"  # mail addresses
 )
 
-# Those of a few chunks: a summary and its retention score ask for the same ones.
+# The size of the cache, enough for a few chunks: a summary and its retention score need the same pieces.
 _REMEMBERED = 1 << 13
 
 
@@ -52,13 +52,13 @@ def _names_of(piece: str) -> tuple[str, ...]:
 
 
 def names_of(piece: str) -> tuple[str, ...]:
-    """The names in one piece of text: two in "tests/test_x.py::test_y"."""
+    """Return the names in a piece of text, such as two in "tests/test_x.py::test_y"."""
     # A very long piece is not cached.
     return () if is_plain(piece) or len(piece) > _LONGEST_PIECE else _names_of(piece)
 
 
 def is_plain(piece: str) -> bool:
-    """Whether it is a plain word, which is no name; decided without a pattern."""
+    """Whether it is a plain word, and so no name; decided without a regex."""
     word = piece if piece.isalpha() else piece.rstrip(_PUNCTUATION)
     return word.isalpha() and (word.islower() or word[1:].islower())
 
@@ -72,7 +72,7 @@ def _name(piece: str) -> str:
     name = piece.rstrip(_EDGES)
     if _COLOUR.fullmatch(name):
         return ""
-    # "/etc", "./run" and "~/x" begin with what is punctuation elsewhere; ".env" too.
+    # "/etc", "./run", "~/x" and ".env" keep a leading character that is punctuation elsewhere.
     if "/" not in name and not (name.startswith(".") and name[1:2].isalpha()):
         name = name.lstrip(_EDGES)
     name = name.removeprefix("self.").removeprefix("this.")
@@ -87,7 +87,7 @@ def _is_path(name: str) -> bool:
     segments = [segment for segment in name.split("/") if segment]
     if not segments or not all(map(_SEGMENT.fullmatch, segments)) or all(map(str.isdigit, segments)):
         return False
-    # "and/or" and "input/output" are prose; a root, a dot, a digit or a third step makes a path.
+    # "and/or" and "input/output" are prose; a root, a dot, a digit or a third segment makes a path.
     return name[0] in "/.~@" or len(segments) > 2 or not all(map(str.isalpha, segments))
 
 

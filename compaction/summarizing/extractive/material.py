@@ -1,4 +1,4 @@
-"""The sources as units with terms, what each is worth, and how much of it fits."""
+"""Turn sources into units with scored terms, and set the budget of a summary."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from compaction.summarizing.extractive.summary_form import Passage, closing
 from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, Vocabulary, terms_of
 from compaction.summarizing.summarizer import Source, SourceMessage, SummaryDraft, SummaryRequest
 
-# Names in what is not shown, such as the body of an edit, count like those in tool output.
+# The weight of names in hidden text, such as the body of an edit: that of tool output.
 _HIDDEN_WEIGHT = 0.7
 
-# What several messages speak of is the subject, and will be looked for: a term's worth rises with the
-# logarithm of their number. (That a word is common in general is known beforehand, see terms.py.) But a word in more
-# than half of all messages is no subject; in a language without a word list, that is its grammar.
+# A term in several messages is likely their subject, and will be searched for: its worth rises with the logarithm of
+# their number. (Words that are common in general are known beforehand, see terms.py.) But a term in more than half of
+# all messages is no subject: in a language without a word list, these are its function words.
 _REPEATED = 0.25
 _USUAL = 0.5
 
-# Every head says who speaks, so a speaker's name, or the short form of it, adds next to nothing.
+# Every head names its speaker, so a speaker's name, or a short form of it, adds next to nothing.
 _SPEAKER_WORTH = 0.5
 _SHORTEST_SHORT_FORM = 3
 
-# A summary that is more than half as long as its sources is not worth losing their words for; but a line is.
+# A summary may be half as long as its sources at most, as more would save too little; but always a line.
 _MOST_OF_SOURCE = 0.5
 _A_LINE = 8
 
-# With less room than this, every token goes into content, and none into a closing line.
+# Below this budget, there is no closing line, and every token goes into content.
 ROOM_FOR_CLOSING = 40
 
-# The shortest text: that there was something.
+# The shortest text, where no other fits.
 MARK = "…"
 
-# Sources with more characters than this for every token of the target are longer than two targets in any script, so
-# they need not be counted.
+# Sources with more characters than this for each token of the target have over twice its tokens in any script, so they
+# need not be counted.
 _SURELY_LONG = 16
 
 
@@ -56,7 +56,8 @@ class Statement(NamedTuple):
 class Material:
     """All that a summary could contain.
 
-    `worth` and `heaviest` are indexed by term; `uses` says how much a name is used.
+    `worth` and `heaviest` (the greatest weight of a unit with the term) are indexed by term. `uses` adds up the weights
+    of the passages that use a name.
     """
 
     passages: tuple[Passage, ...]
@@ -67,23 +68,23 @@ class Material:
     uses: dict[int, float]
 
     def gain(self, index: int, covered: Container[int] = ()) -> float:
-        """What keeping one statement would add to what is covered."""
+        """Return the worth that keeping one statement would add to the covered terms."""
         statement = self.statements[index]
         return statement.weight * sum([self.worth[term] for term in statement.terms if term not in covered])
 
     def share(self, covered: Iterable[int]) -> float:
-        """The share of all content that these terms cover, from 0 to 1."""
+        """Return the share of all worth that these terms cover, from 0 to 1."""
         total = math.fsum(worth * weight for worth, weight in zip(self.worth, self.heaviest, strict=True))
         kept = math.fsum(self.worth[term] * self.heaviest[term] for term in covered)
         return kept / total if total else 1.0
 
     def sources_of(self, chosen: Iterable[int]) -> set[int]:
-        """The places of the sources that the chosen statements are from."""
+        """Return the places of the sources that the chosen statements are from."""
         return {self.passages[self.statements[index].place].source for index in chosen}
 
 
 def material_of(sources: Sequence[Source]) -> Material:
-    """Reads every source once."""
+    """Build the material of a summary from its sources."""
     passages = tuple(passages_of(sources))
     vocabulary = Vocabulary()
     telling: list[Statement] = []
@@ -107,11 +108,11 @@ def material_of(sources: Sequence[Source]) -> Material:
         for term, weight in here.items():
             heaviest[term] = max(weight, heaviest.get(term, 0.0))
             if vocabulary.is_name[term]:
-                # A name is needed again the more, the more messages use it, and the more those count.
+                # The more messages use a name, and the higher their weight, the more likely it is needed again.
                 uses[term] = uses.get(term, 0.0) + weight
     return Material(
         passages=passages,
-        # "Great, thank you!" is not worth its tokens in every later context, unless there is nothing else.
+        # Small talk such as "Great, thank you!" is kept only if there is nothing else.
         statements=tuple(telling or idle),
         vocabulary=vocabulary,
         worth=_worth(vocabulary, spread, len(passages), _speakers(sources)),
@@ -121,7 +122,7 @@ def material_of(sources: Sequence[Source]) -> Material:
 
 
 def _worth(vocabulary: Vocabulary, spread: Counter[int], passages: int, speakers: frozenset[str]) -> tuple[float, ...]:
-    """What each term is worth in this material."""
+    """Return the worth of each term in this material."""
     usual = _USUAL * max(1, passages)
     worth = []
     for number, (term, general) in enumerate(zip(vocabulary.term, vocabulary.worth, strict=True)):
@@ -138,7 +139,7 @@ def _speakers(sources: Sequence[Source]) -> frozenset[str]:
 
 
 def affordable(request: SummaryRequest) -> int:
-    """The target, or half of what the sources cost if that is less."""
+    """Return the budget: the target, or half of the sources' tokens if that is less."""
     characters = sum(len(source.text) for source in request.sources)
     if characters > _SURELY_LONG * request.target_tokens:
         return request.target_tokens
@@ -147,7 +148,7 @@ def affordable(request: SummaryRequest) -> int:
 
 
 def poor_draft(request: SummaryRequest, material: Material, budget: int, *, model: str) -> SummaryDraft:
-    """The draft where there is nothing to choose from, or not one whole unit fits."""
+    """Make the draft where there are no statements, or not one whole unit fits."""
     if not material.statements:
         text = _text_without_content(request, budget)
         return SummaryDraft(text=text, model=model, quality=1.0, left_out=len(request.sources))
@@ -156,7 +157,7 @@ def poor_draft(request: SummaryRequest, material: Material, budget: int, *, mode
 
 
 def _best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
-    """The beginning of the best unit, where not one whole unit fits."""
+    """Return the beginning of the best unit, where not one whole unit fits."""
     best = max(range(len(material.statements)), key=lambda index: (material.gain(index), -index))
     place, unit, *_ = material.statements[best]
     passage = material.passages[place]
@@ -168,7 +169,7 @@ def _best_beginning(material: Material, budget: int, count_tokens: Callable[[str
 
 
 def _text_without_content(request: SummaryRequest, budget: int) -> str:
-    """The text for sources without words, such as pictures."""
+    """Return the text for sources without words, such as pictures."""
     if not request.sources:
         return ""
     text = closing([], left_out=len(request.sources), sources=request.sources)

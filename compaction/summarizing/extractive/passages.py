@@ -1,4 +1,4 @@
-"""The sources in one shape: passages of weighted units."""
+"""Turn messages and summaries into passages of weighted units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 
 _LONGEST_AUTHOR = 40
 
-# Where an agent works with tools, the user's requests are the thread, and tool output can be read again.
+# Weights by role where an agent works with tools: the user's requests matter most, and tool output can be read again.
 _AT_WORK: Mapping[str, float] = {"user": 3.0, "assistant": 1.6, "tool": 0.7}
 _CALL = 1.2
 _ERROR = 1.5
@@ -23,20 +23,20 @@ _ERRORS = (
     "no such", "cannot", "can't", "undefined", "invalid", "timed out", "timeout", "exit code",
 )  # fmt: skip
 
-# Where people talk, all roles weigh the same. But what they report of themselves is what is looked for later, and a
-# question mostly returns in its answer.
+# In a talk without tools, all roles weigh the same. But what people report of themselves is most searched for later,
+# and the answer to a question mostly repeats it.
 _OF_ONESELF = 1.25
 _QUESTION = 0.8
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]urs?|us)\b|我|私|僕|俺|나[는의]|저[는의]|내가|제가")
 
-# Two people write about as much as one another. An assistant that writes more than twice as much as the user is a
-# machine that answers: its answers can be had again, and the user's reports cannot.
+# Two people write about equally much. An assistant that writes more than twice as much as the user is a machine: its
+# answers can be generated again, and the user's reports cannot.
 _MACHINE_RATIO = 2.0
 _MACHINE = 0.5
 
 
 def passages_of(sources: Sequence[Source]) -> Iterator[Passage]:
-    """The sources, in order, as passages; what has no word in it has no units."""
+    """Yield the sources, in order, as passages; one without a word has no units."""
     weights = Weights.suiting(sources)
     for index, source in enumerate(sources):
         if isinstance(source, SourceMessage):
@@ -61,7 +61,7 @@ def _of_message(index: int, message: SourceMessage, weights: Weights) -> Passage
 
 
 def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterator[Passage]:
-    """The lines of one of our own summaries with their heads, else one passage."""
+    """Yield a passage for each head of an extractive summary; else one for the text."""
     for entry in summary_form.read(
         clean(summary.text), first_seq=summary.first_seq, last_seq=summary.last_seq, start=summary.earliest_at
     ):
@@ -81,8 +81,8 @@ def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterato
 
 
 def _who(message: SourceMessage) -> str:
-    """The speaker: the author's name, else the role; of a tool, both."""
-    # A name is the caller's: with a colon in it, it could end the head early and pass for content.
+    """Return the speaker: the author's name, else the role; of a tool, both."""
+    # Names are untrusted: a colon would end the head early, and let the rest pass for content.
     name = clip(one_line(clean(message.author).replace(":", " ")), _LONGEST_AUTHOR)
     if message.role == "tool":
         return f"tool {name}".rstrip()
@@ -91,7 +91,7 @@ def _who(message: SourceMessage) -> str:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights that suit one request: those of work with tools, or those of talk."""
+    """The weights for one request: those of work with tools, or those of talk."""
 
     at_work: bool
     assistant_in_talk: float
@@ -104,12 +104,12 @@ class Weights:
         return cls(at_work=at_work, assistant_in_talk=_MACHINE if answers else 1.0)
 
     def of(self, units: Sequence[Unit], *, text: str, role: str) -> tuple[float, ...]:
-        """The weight of each unit of a text."""
+        """Return the weight of each unit of a text."""
         if not self.at_work:
             usual = self.assistant_in_talk if role == "assistant" else 1.0
             return tuple(usual * _in_talk(unit) for unit in units)
         usual = _AT_WORK.get(role, 1.0)
-        # Searched in the whole text first: most texts have no error, and then no line need be searched.
+        # The whole text is searched first: most have no error, so that their lines need not be searched.
         lower = text.lower() if role == "tool" else ""
         errors = [mark for mark in _ERRORS if mark in lower]
         if not errors:

@@ -10,38 +10,38 @@ from typing import NamedTuple
 from compaction.summarizing.extractive.clean_text import clean, clip, one_line
 from compaction.summarizing.extractive.terms import CJK
 
-# Four lines of text. What is longer (minified code, a JSON answer, a flood without full stops) is cut at its commas, or
-# else anywhere: a summary must be able to keep a part of it.
+# In characters, about four lines. Longer text (minified code, JSON, prose without full stops) is cut at its commas, or
+# else anywhere, so that a summary can keep a part of it.
 LONGEST_UNIT = 320
 
 _FENCE = re.compile(r"\s{0,9}(?:```|~~~)")
-# What a line may begin with that says nothing: a list mark in prose, a line number in a printed file.
+# What is removed from the start of a line: a list mark in prose, a line number in a printed file.
 _LIST_MARK = re.compile(r"(?:(?:[-*•+]|#{1,6}|>|\d{1,2}[.)])\s)?")
 _LINE_NUMBER = re.compile(r"(?:\s{0,9}\d{1,9}(?:→|\t))?")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
-# A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
-# ("[shared image: a dog]") is a unit of its own.
+# ".", "!" and "?" end a sentence only before a blank; their CJK equivalents need none. A bracketed remark ("[shared
+# image: a dog]") is a unit of its own.
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*_]*\s+|[。！？][”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Prof|vs|etc|No|Jr|Sr|approx|e\.g|i\.e)\.$")
 _CLAUSE_END = re.compile(rf"(?<=[,;:])\s+|(?<=[,;])(?=[\"{{\[\\])|(?<=[，、；：])(?=[{CJK}])|\s+[-–—]\s+")
 
 _TOOL_CALL = re.compile(r"\[tool_call ([^\]\n]{0,80})\] ?(.*)")
 
-# Arguments that carry what is written, not what is requested: the text of files and edits.
+# Arguments of tool calls that contain the text of files and edits.
 _BODIES = frozenset(
     {"content", "contents", "file_text", "text", "new_text", "old_text", "new_string", "old_string", "new_str"}
     | {"old_str", "insert_text", "body", "code", "patch", "diff", "edits", "changes", "data"}
 )
-# One argument at this length already fills a line; what follows in it is detail.
+# The most characters shown of one argument, and of a call.
 _LONGEST_VALUE = 160
 _LONGEST_CALL = 320
 
 
 class Unit(NamedTuple):
-    """Something a summary keeps or drops whole.
+    """A piece of text that a summary keeps or drops whole, such as a sentence.
 
-    `hidden` is text that belongs to it but is too bulky to show, such as the body of an edit: it is searched for names.
+    `hidden` is text of it that is too long to show, such as the body of an edit: it is only searched for names.
     A NamedTuple and no frozen dataclass, because a chunk has thousands of them.
     """
 
@@ -52,9 +52,9 @@ class Unit(NamedTuple):
 
 
 def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
-    """The units of a cleaned text.
+    """Yield the units of a cleaned text.
 
-    `prose` says whether its lines hold sentences or, as in tool output, are units of their own.
+    With `prose`, lines consist of sentences; otherwise, as in tool output, each line is a unit.
     """
     for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
         call = _call_in(line) if line.startswith("[") else None
@@ -69,7 +69,7 @@ def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of one paragraph."""
+    """Yield the sentences of one paragraph."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
         if _ABBREVIATION.search(text[max(start, end.start() - 8) : end.start() + 1]):
@@ -80,9 +80,9 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a text, and whether each is prose or fenced.
+    """Yield the lines of a text, and whether each is prose; fenced lines are not.
 
-    A line of prose that goes on in lower case is put behind the one it continues.
+    A line of prose that begins in lower case is joined to the one before.
     """
     held, fenced = "", False
     for line in text.split("\n"):
@@ -104,7 +104,7 @@ def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:
-    """The text as units of bounded length; none without a letter or digit."""
+    """Yield the text as units of limited length; none without a letter or digit."""
     text = one_line(text)
     if len(text) <= LONGEST_UNIT:
         if text[:1].isalnum() or _LETTER_OR_DIGIT.search(text):
@@ -132,7 +132,7 @@ def _clauses(text: str, *, longest: int) -> Iterator[str]:
 
 
 def _call_in(line: str) -> Unit | None:
-    """The call in a line of flattened text, `[tool_call NAME] {json}`, in short."""
+    """Parse a line `[tool_call NAME] {json}` into a short unit; None if it is none."""
     match = _TOOL_CALL.fullmatch(line)
     if match is None:
         return None
@@ -145,7 +145,7 @@ def _call_in(line: str) -> Unit | None:
         return _call(name, one_line(given), hidden=given)
     shown: list[str] = []
     hidden: list[str] = []
-    # The first text says what is called on; its key would only cost tokens, and so do switches that are off.
+    # The first string is the main argument, and shown without its key. Falsy arguments are left out.
     main = next((key for key, value in arguments.items() if value and isinstance(value, str)), None)
     for key, value in arguments.items():
         if not value:
@@ -164,7 +164,7 @@ def _call(name: str, shown: str, *, hidden: str) -> Unit:
 
 
 def _as_text(value: object) -> str:
-    # JSON escapes can bring back what cleaning had removed, so the value is cleaned again.
+    # Decoding JSON escapes can produce what cleaning had removed, so the value is cleaned again.
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

@@ -1,4 +1,4 @@
-"""Write a summary as runs of one speaker under a head, and read it back.
+"""Write a summary with one head for each run of one speaker, and read it back.
 
     March 7
     12-14 user: I moved the ledger to Lisbon. It must be read-only.
@@ -8,7 +8,7 @@
     Also named: src/rows.py, ORDER_BY
     Expand for details about: currency rounding, backup plan (31 of 40 messages).
 
-What a conversation contained never starts a line, so it cannot pass for a head, a day or a closing line.
+Text from a conversation never starts a line, so it cannot pass for a head, a day or a closing line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compaction.summarizing.summarizer import Source, SourceSummary
 EXPAND = "Expand for details about:"
 NAMED = "Also named:"
 
-# Not strftime: the written form must not depend on the locale of the machine.
+# Not strftime, which depends on the locale of the machine.
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
@@ -38,7 +38,7 @@ _TOOL_HEAD = re.compile(r"^\d+(?:-\d+)? tool\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The content of one head: a message, or a part of an older summary.
+    """The content under one head: a message, or a part of an older summary.
 
     `source` is the place of its source in the request; `hidden` is text that is searched for names but never shown.
     """
@@ -62,7 +62,7 @@ Turns = list[list[Unit]]
 
 
 def readable(head: str, turns: Turns) -> str:
-    """Sentences in a row, everything else on lines of its own."""
+    """Render sentences in a row, and everything else on lines of its own."""
     first, *others = chain.from_iterable(turns)
     text, after_prose = f"{head}: {first.text}", first.is_prose
     for unit in others:
@@ -78,9 +78,9 @@ def readable(head: str, turns: Turns) -> str:
 def write(
     kept: Iterable[tuple[Passage, Unit]], *, days: Mapping[date, str], render: Callable[[str, Turns], str] = readable
 ) -> str:
-    """The kept units, in order, under as few heads as possible.
+    """Write the kept units, in order, under as few heads as possible.
 
-    `days` are those that are written, as `days_of` has them.
+    `days` maps the days to be written to their form, see `days_of`.
     """
     lines: list[str] = []
     shown: date | None = None
@@ -96,27 +96,27 @@ def write(
 
 def _speaker(pair: tuple[Passage, Unit]) -> tuple[str, date | None, int]:
     passage = pair[0]
-    # What has no speaker, the prose of a model, stays apart from that of another summary.
+    # Text without a speaker, the prose of a model, is kept apart from that of another summary.
     return passage.who, passage.day, 0 if passage.who else passage.first_seq
 
 
 def head(who: str, first_seq: int, last_seq: int) -> str:
-    """Which messages, and whose."""
+    """Write a head: the numbers of its messages and their speaker."""
     place = str(first_seq) if first_seq == last_seq else f"{first_seq}-{last_seq}"
     return f"{place} {who}".rstrip()
 
 
 def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) -> str:
-    """The line that names what an expansion would show, and how much."""
+    """Write the closing line: topics to expand for, and how much was left out."""
     kind = "summaries" if all(isinstance(source, SourceSummary) for source in sources) else "messages"
     extent = f"{left_out} of {len(sources)} {kind}" if left_out else f"{len(sources)} {kind}"
     return f"{EXPAND} {', '.join(topics)} ({extent})." if topics else f"{EXPAND} {extent}."
 
 
 def with_few_names(text: str, *, most: int, hint: str) -> str:
-    """A summary's text with at most `most` of the names that it lists.
+    """Shorten the list of names in a summary's text to `most` names.
 
-    The `hint` says where the others are.
+    The `hint` says where to find the others.
     """
     shown = []
     for line in text.split("\n"):
@@ -127,9 +127,9 @@ def with_few_names(text: str, *, most: int, hint: str) -> str:
 
 
 def days_of(passages: Sequence[Passage]) -> dict[date, str]:
-    """How each day is written; nothing for one day alone.
+    """Return the form of each day, with the year if there are several years.
 
-    The year is written where there are several.
+    It is empty if there is only one day, which is not written.
     """
     days = {passage.day for passage in passages if passage.day is not None}
     if len(days) < 2:
@@ -140,7 +140,7 @@ def days_of(passages: Sequence[Passage]) -> dict[date, str]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One head of an older summary: sentences, other lines, listed names."""
+    """One head of an older summary, read back: sentences, other lines, listed names."""
 
     first_seq: int
     last_seq: int
@@ -157,7 +157,7 @@ def mentions_tools(text: str) -> bool:
 
 
 def read(text: str, *, first_seq: int, last_seq: int, start: datetime | None) -> Iterator[Entry]:
-    """A summary's text as entries.
+    """Parse a summary's text into entries.
 
     Its closing line is left out; lines in another form make one entry together.
     """

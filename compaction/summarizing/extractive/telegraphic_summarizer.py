@@ -1,4 +1,4 @@
-"""The last resort: a telegram of the sources, always within its target."""
+"""The last resort: the telling words of the sources, always within the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compaction.summarizing.extractive.summary_form import Turns, closing, days_
 from compaction.summarizing.extractive.terms import CJK
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 
-# What is longer is data: cut, so that one of them cannot fill the text. CJK runs are cut to about a word.
+# Longer words are data, and cut, so that one cannot fill the text. CJK runs are cut to about a word.
 _LONGEST_WORD = 40
 _SLICES = re.compile(rf"[{CJK}]{{1,4}}|[^{CJK}]{{1,{_LONGEST_WORD}}}")
 _EDGES = ".,:;!?…。"
@@ -28,7 +28,7 @@ _NOT = frozenset({"not", "no", "never", "without", "neither", "nor", "none"})
 
 
 class Word(NamedTuple):
-    """A word of a telegram, its terms, and the negation before it."""
+    """A word, its terms, and the negation before it or ""."""
 
     text: str
     terms: tuple[int, ...]
@@ -37,12 +37,12 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class TelegraphicSummarizer:
-    """Keep the telling words, each once, under their speakers. A pure function."""
+    """Keeps the telling words, each once, under their speakers."""
 
     name: str = "telegraphic"
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """At most the target: else a mark, else the empty text."""
+        """Return a text of at most the target; if not even a mark fits, an empty one."""
         material = material_of(request.sources)
         budget, count, sources = affordable(request), request.count_tokens, request.sources
         if not material.statements:
@@ -61,7 +61,7 @@ class TelegraphicSummarizer:
 
 
 class _Telegrams(Coverage):
-    """Units as words, to choose from; covered words are left out and cost nothing."""
+    """A choice of units as lists of words, without the words already covered."""
 
     def __init__(self, material: Material, count_tokens: Callable[[str], int]) -> None:
         self._material = material
@@ -81,7 +81,7 @@ class _Telegrams(Coverage):
         )
 
     def render(self, chosen: Sequence[int]) -> str:
-        """The telegrams in the order of the conversation, under few heads."""
+        """Write the chosen units in the order of the conversation, under few heads."""
         passages, statements = self._material.passages, self._material.statements
         kept = ((passages[statements[index].place], Unit(self._kept[index], is_prose=True)) for index in sorted(chosen))
         return write(kept, days=self._days, render=_telegram)
@@ -96,9 +96,9 @@ class _Telegrams(Coverage):
         return sum([self._tokens_of_word(_shown(word)) for word in self._uncovered(index)])
 
     def _uncovered(self, index: int) -> list[Word]:
-        """The words of a unit that say anything new.
+        """Return the words of a unit that are not covered yet.
 
-        To deny what was covered before is new.
+        The first negation of a covered word is new, too.
         """
         covered = self.covered
         now: set[int] = set()
@@ -133,7 +133,7 @@ def _words(text: str, material: Material) -> Iterator[Word]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The words of a text as they will be shown: names whole, monsters in slices."""
+    """Yield the words of a text as they are shown: names whole, very long words cut."""
     for piece in PIECE.findall(text):
         if len(piece) <= _LONGEST_WORD and piece.isascii() or len(piece) <= LONGEST_NAME and names_of(piece):
             yield piece.strip(_EDGES)

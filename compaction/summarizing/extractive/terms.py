@@ -1,4 +1,4 @@
-"""A text as a set of weighted terms: stems, pairs of CJK characters, names."""
+"""Turn texts into sets of weighted terms: stems, pairs of CJK characters, names."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ def _band(name: str) -> frozenset[str]:
     return frozenset((resources.files(__package__) / "english" / f"{name}.txt").read_text(encoding="utf-8").split())
 
 
-# Bands of English words by how much they say. A stretch of one conversation is too short to learn which words are
+# Lists of English words, by how informative they are. A part of one conversation is too short to learn which words are
 # common: seen once among thirty messages, "awesome" looks as rare as "Lisbon". The lists are general knowledge of
-# English, not fitted to any conversation; a word of another language is in no band and is weighed by how often and how
+# English, not fitted to any conversation; a word of another language is in no list and is weighed by how often and how
 # widely the source itself uses it.
 
-# Grammar and interjections: they carry no fact by themselves, and are the first words a telegram drops. Negations are
-# left out on purpose: "does not work" must not become "work".
+# Grammar and interjections: they carry no fact by themselves, and are never terms. Negations are left out on purpose:
+# "does not work" must not become "work".
 FUNCTION_WORDS = _band("function_words")
 
-# In almost every conversation, whatever its subject: pleasantries, feelings, talk about talking, and the verbs that
-# only carry another word ("make a plan", "get well", "have a look").
+# Words of almost every conversation: pleasantries, feelings, talk about talking, and verbs with little meaning of their
+# own ("make a plan", "get well", "have a look").
 SMALL_TALK = _band("small_talk")
 
-# The frame of every account: when, who in general, and the plainest doings. "When" is half of what is looked for later.
+# Words of every report: times, people in general, and the plainest actions. Times are much of what is searched for.
 PLAIN = _band("plain")
 
-# Words that name something, but something met every day.
+# Words for everyday things.
 EVERYDAY = _band("everyday")
 
-# Common verbs, qualities and abstractions: they colour a statement more than they make it.
+# Common verbs, qualities and abstractions, which qualify a statement rather than make it.
 COMMON = _band("common")
 
-# What every terminal, file and tool answer is full of.
+# Words that are frequent in terminals, files and the output of tools.
 PROGRAMMING = _band("programming")
 
-# Chinese, Japanese and Korean write without spaces: two neighbouring characters are the smallest thing that means.
+# Chinese and Japanese write without spaces, so two neighbouring CJK characters make a term.
 CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
 _WORD = re.compile(r"[^\W_]+")
 _CJK_RUN = re.compile(f"[{CJK}]+")
 HAS_CJK = re.compile(f"[{CJK}]")
 
-# A "word" longer than this is data; its beginning is enough to tell it from another.
+# A longer "word" is data; its beginning is enough to distinguish it.
 _LONGEST_WORD = 48
 
-# What meeting a word is worth. Only the ratios matter, and not delicately: anything between 1:2:4 and 1:1.5:2 does. The
-# steps are smaller than those of idf, because what people ask for later is often an everyday thing.
+# The worth of a word. Only the ratios matter, and results are alike between 1:2:4 and 1:1.5:2. The steps are smaller
+# than those of idf, because what people search for later is often an everyday thing.
 SMALL_TALK_WORTH = 1.5
 _COMMON_WORTH = 3.0
 _TELLING_WORTH = 4.0
 
-# A name cannot be paraphrased, so it is worth more than a telling word, beside the words in it. Much more would keep
-# lines for their names' sake only, at the cost of other content.
+# A name cannot be paraphrased, so it is worth more than a telling word, in addition to the words in it. Much more would
+# keep lines only for their names, at the cost of other content.
 _NAME_WORTH = 6.0
 
 
 def stem(word: str) -> str:
-    """A lower-case word without the endings that do not change what it is about."""
+    """Strip endings of inflection from a lower-case English word."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -84,7 +84,7 @@ _COMMON_STEMS = _stems(PLAIN | COMMON | PROGRAMMING) | _EVERYDAY_STEMS
 
 
 def term_of(word: str) -> str:
-    """The term of one word, or "" if the word only holds a sentence together."""
+    """Return the term of one word, or "" if it is a function word."""
     return _term_of(word[:_LONGEST_WORD])
 
 
@@ -95,7 +95,7 @@ def _term_of(word: str) -> str:
 
 
 def worth(term: str) -> float:
-    """How much this term says in general, in any text."""
+    """Return the worth of a term in general, in any text."""
     if term in _SMALL_TALK_STEMS:
         return SMALL_TALK_WORTH
     if term in _COMMON_STEMS or term.endswith("ly") or (len(term) < 2 and term.isascii()):
@@ -109,7 +109,7 @@ def is_telling(term: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text; of CJK runs, overlapping pairs of characters."""
+    """Return the words of a text; of CJK runs, overlapping pairs of characters."""
     if text.isascii() or not HAS_CJK.search(text):
         return [text] if text.isalpha() else _WORD.findall(text)
     words = _WORD.findall(_CJK_RUN.sub(" ", text))
@@ -128,7 +128,7 @@ def terms_of(text: str) -> set[str]:
 class Vocabulary:
     """The terms of a text, numbered in order of appearance.
 
-    Lists run by term number; `spelling` is how the term was first written.
+    The lists are indexed by these numbers; `spelling` is how the term was first written.
     """
 
     def __init__(self) -> None:
@@ -137,13 +137,13 @@ class Vocabulary:
         self.worth: list[float] = []
         self.is_name: list[bool] = []
         self._numbers: dict[str, int] = {}
-        # Text repeats its words: what one means is worked out once, and is then one look-up.
+        # Caches the terms of each piece, as text repeats its words.
         self._pieces: dict[str, tuple[int, ...]] = {}
 
     def terms(self, text: str) -> tuple[int, ...]:
-        """The distinct terms of a text, in the order of their first mention."""
+        """Return the distinct terms of a text in order of appearance, adding new ones."""
         found: dict[int, None] = {}
-        # The end of a tag is no path.
+        # A closing tag such as "</p>" is no path.
         for piece in PIECE.findall(text.replace("</", "<")):
             numbers = self._pieces.get(piece)
             found.update(dict.fromkeys(self._read(piece) if numbers is None else numbers))
@@ -154,7 +154,7 @@ class Vocabulary:
         return [number for number in self.terms(text) if self.is_name[number]] if text else []
 
     def known(self, text: str) -> tuple[int, ...]:
-        """The distinct terms of a text, as far as they were met before."""
+        """Return the distinct terms of a text that are in the vocabulary already."""
         found: dict[int, None] = {}
         for piece in PIECE.findall(text):
             numbers = self._pieces.get(piece)
@@ -168,7 +168,7 @@ class Vocabulary:
         """The numbers of the terms in a piece of text; new terms are added."""
         terms = ((term_of(word), word) for word in words_of(piece))
         numbers = [self._number(term, word, worth(term)) for term, word in terms if term]
-        # The mark keeps a name apart from the word that is spelt like it.
+        # The prefix distinguishes a name from the word that is spelt like it.
         numbers += [self._number(f"name:{name}", name, _NAME_WORTH, is_name=True) for name in names_of(piece)]
         self._pieces[piece] = tuple(numbers)
         return self._pieces[piece]

@@ -1,4 +1,4 @@
-"""Name what was left out: names, and phrases of dropped sentences."""
+"""Choose names and phrases that show what a summary left out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from compaction.summarizing.extractive.coverage import Candidate, Coverage
 from compaction.summarizing.extractive.material import Material
 from compaction.summarizing.extractive.terms import CJK, is_telling, term_of, worth
 
-# Small talk ("good", "know") is in no phrase: it would not show what to expand for.
+# The least worth of a word in a phrase: small talk ("good", "know") would not show what to expand for.
 _LEAST_WORTH = 2.0
 _LONGEST_PHRASE = 3
 
-# The sentences and names looked at, best first. A closing line has room for a few dozen phrases, an index for as many
-# names; what is beyond these would only be looked at to be refused.
+# The most sentences and names that are considered, best first: there is room for a few dozen phrases or names.
 _SENTENCES = 100
 _NAMES = 400
 _CHEAPEST_NAME = 3
 
-# A long name says more than a short one of the same use: it is rather the user's own than the language's.
+# An exponent below 1 favours long names: they are more likely the user's own than a language's keywords.
 _NAME_COST_POWER = 0.5
 
 _REMEMBERED = 1 << 12
@@ -32,7 +31,7 @@ _CJK_WORDS = re.compile(f"[{CJK}]{{2,6}}")
 
 
 def names_left_out(material: Material) -> list[int]:
-    """The names, those first that are most likely needed again per token."""
+    """Return the names of the material, those most likely needed again first."""
     spelling, uses = material.vocabulary.spelling, material.uses
     ranked = sorted(uses, key=lambda name: (-uses[name] / estimate_tokens(spelling[name]) ** _NAME_COST_POWER, name))
     return ranked[:_NAMES]
@@ -41,13 +40,13 @@ def names_left_out(material: Material) -> list[int]:
 def index_of_names(
     names: list[int], *, material: Material, shown: str, budget: int, count_tokens: Callable[[str], int]
 ) -> list[int]:
-    """As many names as fit the budget, without those that are shown already."""
+    """Choose as many names as fit the budget, without those in the text `shown`."""
     picked: list[int] = []
     for name in names:
         if budget < _CHEAPEST_NAME:
             break
         spelling = material.vocabulary.spelling[name]
-        # As a part of a longer name, a name is there to be read and to be searched for.
+        # A name that is part of a longer one shown can be read and searched for there.
         if spelling in shown:
             continue
         cost = count_tokens(f" {spelling},")
@@ -61,7 +60,7 @@ def index_of_names(
 def topics_left_out(
     material: Material, *, covered: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
 ) -> list[str]:
-    """Phrases from the sentences that were not kept, chosen like sentences."""
+    """Choose phrases from the sentences that were not kept, by their new terms."""
     phrases: list[str] = []
     candidates: list[Candidate] = []
     seen: set[str] = set()
@@ -86,7 +85,7 @@ def topics_left_out(
 
 
 def phrases_of(text: str) -> Iterator[str]:
-    """Runs of up to three words of which at least one names something."""
+    """Yield runs of up to three words of which at least one names something."""
     if not text.isascii():
         yield from _CJK_WORDS.findall(text)
     for run in _RUN.findall(text):
@@ -111,6 +110,6 @@ def _suits(word: str) -> tuple[bool, bool]:
 
 
 def _sentences(material: Material, covered: set[int], kept: set[int]) -> list[int]:
-    """The sentences that were not kept and would have added most, in their order."""
+    """Return the dropped sentences that would have added most, in their order."""
     left = [index for index, (_, unit, _, _) in enumerate(material.statements) if unit.is_prose and index not in kept]
     return sorted(sorted(left, key=lambda index: (-material.gain(index, covered), index))[:_SENTENCES])
