@@ -1,4 +1,4 @@
-"""What a caller may say to the compaction engine. Defaults are the engine's own."""
+"""Params of the operations of compaction; defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from conversations.params import ConversationParams
 
 
 class EvaluateParams(ConversationParams):
-    """The conversation whose pressure is compared."""
+    """The conversation to evaluate."""
 
 
 class CompactParams(ConversationParams):
-    background: Flag = optional("Leave the work to a worker and answer at once with the job.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class ActivityParams(Params):
-    hours: Annotated[int, Field(ge=1, le=168), WHOLE] = optional("How far back runs are counted.")
+    hours: Annotated[int, Field(ge=1, le=168), WHOLE] = optional("The hours over which runs are counted, up to now.")
 
 
 class ListRunsParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    outcome: Annotated[Outcome, OneOf] = optional("Only runs that ended so, such as failed.")
+    outcome: Annotated[Outcome, OneOf] = optional("Only runs with this outcome, such as failed.")
     reason: Annotated[Reason, OneOf] = optional("Only runs for this reason.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
@@ -54,21 +54,21 @@ class ListJobsParams(Params):
 
 
 class RedoParams(ConversationParams):
-    background: Flag = optional("Leave it to a worker and answer at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class SummarizeSessionParams(ConversationParams):
-    background: Flag = optional("Leave it to a worker and answer at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class RedoSessionParams(Params):
     summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
-    background: Flag = optional("Leave it to a worker and answer at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class ListHistoryJobsParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    project: Name = optional("The project, by its name: jobs of its sessions, too.")
+    project: Name = optional("Only jobs of this project, including those of its sessions.")
     state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
@@ -89,19 +89,19 @@ class RunParams(Params):
 # The most keys that a host can check at once.
 MOST_KEYS = 1000
 
-_REFERENCE = "The host's own name for this compaction of its context."
-_METADATA = "Anything of the host's."
+_REFERENCE = "The host's own id for this compaction of its context."
+_METADATA = "Any metadata of the host, as a JSON object."
 
 
 class FlushParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
     metadata: JsonObject | None = optional(_METADATA)
-    background: Flag = optional("Record the boundary at once and leave the summaries to a worker.")
+    background: Flag = optional("Record the boundary at once and queue the summaries for a worker.")
 
 
 class BoundaryParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
-    last_seq: WholeNumber | None = optional("The last message that the host has cut off; the newest if not said.")
+    last_seq: WholeNumber | None = optional("The last message that the host has removed; the newest if not given.")
     metadata: JsonObject | None = optional(_METADATA)
 
 
@@ -111,14 +111,14 @@ class ListBoundariesParams(ConversationParams):
 
 
 class CoverageParams(ConversationParams):
-    host_reference: Name | None = optional("The boundary up to which to look; the whole conversation if not said.")
+    host_reference: Name | None = optional("The boundary up to which to check; the whole conversation if not given.")
     idempotency_keys: Annotated[list[Name], Field(max_length=MOST_KEYS)] = optional(
-        "The host's own keys of messages that it believes to be archived."
+        "Idempotency keys of messages that the host believes to be stored; those that are not are returned."
     )
 
 
 class ListEndpointsParams(Params):
-    """There is nothing to say."""
+    """No params."""
 
 
 class ResetEndpointParams(Params):
@@ -139,4 +139,4 @@ class PlanIdParams(Params):
 
 
 class ExecutePlanParams(PlanIdParams):
-    background: Flag = optional("Leave the work to a worker and answer at once with the plan.")
+    background: Flag = optional("Queue the work for a worker and return the plan at once.")

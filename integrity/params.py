@@ -1,4 +1,4 @@
-"""Parameters of checks, repairs, retention, erasures and the audit log."""
+"""Params of checks, repairs, retention, erasures and the audit log."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ MOST_ACTS = 1_000
 class CheckParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     extent: Annotated[ScanMode, OneOf] = optional(
-        "full: everything. incremental: what has changed since it was last found clean, with samples."
+        "full: everything. incremental: what has changed since it was last found clean, and samples of the rest."
     )
     with_plan: Flag = optional("Plan repairs, if anything is found.")
-    background: Flag = optional("Leave the check to a worker and answer at once with the scan.")
+    background: Flag = optional("Queue the check for a worker and return the scan at once.")
 
 
 class NoParams(Params):
-    """Nothing: it is about all that the caller sees."""
+    """No params: the operation covers everything that the caller may see."""
 
 
 class ScanParams(Params):
@@ -67,7 +67,7 @@ class ReportParams(Params):
 class PlanRepairsParams(Params):
     report_id: Identifier = Field(description="The report.")
     ledger_file_id: Identifier | None = optional(
-        "The stored file with a ledger from which to put back what was damaged or lost."
+        "A stored file with a ledger, from which to restore what was damaged or lost."
     )
 
 
@@ -84,21 +84,21 @@ class ListRepairsParams(Params):
 
 class ApproveRepairsParams(RepairParams):
     ordinals: Annotated[list[Positive], Field(max_length=50_000)] = Field(
-        description="The steps that may be carried out."
+        description="The numbers of the steps to approve."
     )
-    refused: Annotated[list[Positive], Field(max_length=50_000)] = optional("The steps that must not be carried out.")
+    refused: Annotated[list[Positive], Field(max_length=50_000)] = optional("The numbers of the steps to refuse.")
 
 
 class ListQuarantinesParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    released: Flag = optional("Also what is no longer withheld.")
+    released: Flag = optional("Whether to include released quarantines.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 
 class QuarantineParams(Params):
     id: Identifier = Field(description="The message, summary, part or file.")
-    reason: Annotated[Text, Field(max_length=500)] = Field(description="Why, for those who come later.")
+    reason: Annotated[Text, Field(max_length=500)] = Field(description="The reason, kept for later readers.")
 
 
 class ReadQuarantinedParams(Params):
@@ -111,7 +111,7 @@ class ReleaseParams(Params):
 
 class SetRetentionParams(Params):
     cold_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS), WHOLE] | None = optional(
-        "Days without use after which texts go cold; left out, the site's default holds."
+        "Days without use after which texts go cold; the site's default if not given."
     )
 
 
@@ -119,23 +119,23 @@ class PreviewErasureParams(ConversationParams):
     from_seq: Positive | None = optional("The first message of a range.")
     to_seq: Positive | None = optional("The last message of the range.")
     message_ids: Annotated[list[MessageId], Field(max_length=MOST_MESSAGES)] = optional(
-        "Messages by their ids, beside the range."
+        "Messages by their ids, in addition to the range."
     )
     file_ids: Annotated[list[Identifier], Field(max_length=MOST_FILES)] = optional(
-        "Files by their ids, whether or not messages need them."
+        "Files by their ids, even if messages refer to them."
     )
 
 
 class EraseParams(Params):
     erasure_id: Identifier = Field(description="The previewed erasure (era_...).")
     confirmation: Annotated[Text, Field(max_length=500)] = Field(
-        description="What the preview asks to be typed, letter by letter."
+        description="The confirmation phrase shown by the preview, typed exactly."
     )
 
 
 class ListActsParams(Params):
-    conversation_id: ConversationId | None = optional("Only what was done to this one.")
+    conversation_id: ConversationId | None = optional("Only acts on this conversation.")
     act: Annotated[Act, OneOf] | None = optional("Only acts of this kind.")
-    target: Identifier | None = optional("Only what was done to this: msg_12, repair_..., key 7.")
+    target: Identifier | None = optional("Only acts on this target, such as msg_12, repair_... or key 7.")
     cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=MOST_ACTS), WHOLE] = optional("The most acts to list.")
