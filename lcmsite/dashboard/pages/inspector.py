@@ -83,7 +83,7 @@ def _assembled(visit: Visit, conversation_id: int, fields: dict[str, str], **opt
 
 
 def _explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
-    """The context with the decisions of its receipt; for an invalid form, the problem."""
+    """The context with the decisions of its receipt; the problem for an invalid form."""
     try:
         # The decisions are the same in every format; the exact text is loaded on request.
         context = _assembled(visit, conversation_id, fields)
