@@ -389,7 +389,7 @@ def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
 
 
 def _unusable(variable: Variable, wrong: ValueError) -> Error:
-    otherwise = f", which means {variable.default}" if variable.default not in ("", None) else ""
+    otherwise = f" (default: {variable.default})" if variable.default not in ("", None) else ""
     return Error(
         f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],

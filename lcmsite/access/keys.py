@@ -57,8 +57,8 @@ class Caller:
         """Raise Forbidden unless the caller is an operator of the site."""
         if not self.is_operator:
             raise Forbidden(
-                "This belongs to the whole site, not to a workspace: only its operator may ask it, at the command line "
-                "or as a superuser on the pages."
+                "This belongs to the whole site, not to a workspace: only its operator may call it, at the command "
+                "line or as a superuser on the pages."
             )
 
     def may(self, needed: KeyScope) -> bool:
@@ -205,7 +205,7 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
     if len(found) > 1:
         named = ", ".join(f"{row.api_key_id} ({row.prefix}…, {row.name!r})" for row in found[:MOST_NAMED])
         more = ", and more" if len(found) > MOST_NAMED else ""
-        raise Invalid(f"Several keys begin so: {named}{more}. Say which by its id.", code="ambiguous_key")
+        raise Invalid(f"Several keys have this prefix: {named}{more}. Give the id of one.", code="ambiguous_key")
     row = found[0]
     if row.revoked_at is None:
         with transaction.atomic():

@@ -21,7 +21,7 @@ from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
 
-# Paths beside the catalogue's.
+# Paths of streams, which are not in the catalogue.
 DOWNLOAD = "files/{file_id}/download/"
 LEDGER = "conversations/{conversation_id}/ledger/"
 

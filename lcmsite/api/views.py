@@ -244,7 +244,7 @@ def _body(request: Request) -> Any:
 @csrf_exempt
 def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The response to every unknown path under /api/."""
-    hint = f"Those there are: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
+    hint = f"All paths: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
     return problem_response(NotFound(f"There is nothing at this path. {hint}", code="no_such_path"))
 
 

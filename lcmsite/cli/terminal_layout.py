@@ -119,7 +119,7 @@ def _words(name: str) -> str:
 
 
 def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
-    """A value as one line of at most `longest` characters."""
+    """A value as text; a string becomes one line of at most `longest` characters."""
     match value:
         case None:
             return "-"

@@ -198,6 +198,6 @@ def map_progress(visit: Visit, map_run_id: str) -> HttpResponse:
 def steer_map_run(visit: Visit, map_run_id: str, act: str) -> HttpResponse:
     """Pause, resume or cancel a map run, or retry its failed items."""
     if act not in ACTS:
-        raise NotFound(f"There is nothing like {act[:80]!r} to do to a map run.")
+        raise NotFound(f"Map runs have no action {act[:80]!r}.")
     visit.ask(f"lcm_map_{act.replace('-', '_')}", run_id=map_run_id)
     return visit.redirect("map-run", done=ACTS[act], map_run_id=map_run_id)
