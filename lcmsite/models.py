@@ -88,8 +88,8 @@ class Membership(models.Model):
 class GatewayExchange(models.Model):
     """One request of an agent through the gateway, and its outcome.
 
-    The texts are messages of the conversation. This row finds them again: by the hashes of all messages up to the
-    end of the request and of the answer, and by the vendor's id of the answer.
+    The texts are messages of the conversation. This row finds them again: by the values of the hash chain over the
+    messages after the request and after the answer, and by the vendor's id of the answer.
     """
 
     exchange_id = models.BigAutoField(primary_key=True)
