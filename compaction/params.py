@@ -1,4 +1,4 @@
-"""The params of the operations of compaction; defaults are those of the services."""
+"""Params of the operations of compaction; defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from conversations.params import ConversationParams
 
 
 class EvaluateParams(ConversationParams):
-    """The conversation whose pressure is reported."""
+    """The conversation to evaluate."""
 
 
 class CompactParams(ConversationParams):
-    background: Flag = optional("Compact in the background, and return the job at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class ActivityParams(Params):
-    hours: Annotated[int, Field(ge=1, le=168), WHOLE] = optional("How many hours back runs are counted.")
+    hours: Annotated[int, Field(ge=1, le=168), WHOLE] = optional("The hours over which runs are counted, up to now.")
 
 
 class ListRunsParams(Params):
@@ -54,21 +54,21 @@ class ListJobsParams(Params):
 
 
 class RedoParams(ConversationParams):
-    background: Flag = optional("Redo in the background, and return the job at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class SummarizeSessionParams(ConversationParams):
-    background: Flag = optional("Summarize in the background, and return the job at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class RedoSessionParams(Params):
     summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
-    background: Flag = optional("Redo in the background, and return the job at once.")
+    background: Flag = optional("Queue the work for a worker and return the job at once.")
 
 
 class ListHistoryJobsParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    project: Name = optional("The name of a project; jobs of its sessions are included.")
+    project: Name = optional("Only jobs of this project, including those of its sessions.")
     state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
@@ -89,19 +89,19 @@ class RunParams(Params):
 # The most keys that a host can check at once.
 MOST_KEYS = 1000
 
-_REFERENCE = "The host's own name for this compaction of its context."
-_METADATA = "Any JSON object; it is stored with the boundary."
+_REFERENCE = "The host's own id for this compaction of its context."
+_METADATA = "Any metadata of the host, as a JSON object."
 
 
 class FlushParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
     metadata: JsonObject | None = optional(_METADATA)
-    background: Flag = optional("Record the boundary at once, and summarize in the background.")
+    background: Flag = optional("Record the boundary at once and queue the summaries for a worker.")
 
 
 class BoundaryParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
-    last_seq: WholeNumber | None = optional("The last message that the host has cut off; by default the newest.")
+    last_seq: WholeNumber | None = optional("The last message that the host has removed; the newest if not given.")
     metadata: JsonObject | None = optional(_METADATA)
 
 
@@ -111,14 +111,14 @@ class ListBoundariesParams(ConversationParams):
 
 
 class CoverageParams(ConversationParams):
-    host_reference: Name | None = optional("The boundary up to which to check; by default the whole conversation.")
+    host_reference: Name | None = optional("The boundary up to which to check; the whole conversation if not given.")
     idempotency_keys: Annotated[list[Name], Field(max_length=MOST_KEYS)] = optional(
-        "Idempotency keys of messages that the host believes to be stored."
+        "Idempotency keys of messages that the host believes to be stored; those that are not are returned."
     )
 
 
 class ListEndpointsParams(Params):
-    """There are no params."""
+    """No params."""
 
 
 class ResetEndpointParams(Params):
@@ -139,4 +139,4 @@ class PlanIdParams(Params):
 
 
 class ExecutePlanParams(PlanIdParams):
-    background: Flag = optional("Execute the plan in the background, and return the plan at once.")
+    background: Flag = optional("Queue the work for a worker and return the plan at once.")

@@ -1,7 +1,7 @@
-"""The types of params: what each accepts, from JSON and from text.
+"""Types of params, and how each is validated, from JSON or from text.
 
-In JSON a number is a number and a flag is a flag. A query, a path or a command line has text alone: values whose names
-are in the validation context came from there, and are read as what their type says (`Params.accepted`).
+A value in JSON must have the JSON type of its param. Values from a query, a path or a command line are text: they are
+the ones named in the validation context, and are parsed as the param's type (`Params.accepted`).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from conversations.policy import conversation_knobs
 # The largest number that a bigint column holds.
 MOST = 2**63 - 1
 MOST_DIGITS = 1000
-# By which faces know the id of a conversation, to take the name of its session for it.
+# The JSON Schema format that marks a conversation's id; the command line and MCP also accept its session there.
 CONVERSATION_ID = "conversation-id"
-NEXT = "Where to go on: the next_cursor of the page before."
-# Enough of what is wrong in one request.
+NEXT = "Where to continue: the next_cursor of the previous page."
+# The most errors reported of one request.
 MOST_ERRORS = 100
 
-# One way to write each number: 1.0, +1, 01 and 1_0 would be other names for what has one.
+# Each number has one spelling: 1.0, +1, 01 and 1_0 are refused.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _FLAGS = {"true": True, "false": False}
@@ -50,16 +50,16 @@ _FLAGS = {"true": True, "false": False}
 class Params(BaseModel):
     """The arguments of one service method; an unknown name is refused.
 
-    A field that may be left out is `optional`: the service's own default holds then.
+    Fields that may be left out are declared with `optional`; the service's own default applies then.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @classmethod
     def accepted(cls, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> dict[str, Any]:
-        """Validate arguments, of which those named `in_text` came as text.
+        """Validate arguments, parsing those named `in_text` from text.
 
-        Raises Invalid, with `errors` by field.
+        Returns the given ones by name. Raises Invalid, with `errors` by field.
         """
         try:
             params = cls.model_validate(given, context=in_text)
@@ -74,14 +74,14 @@ class Params(BaseModel):
 
     @classmethod
     def refusal(cls, wrong: ValidationError, given: Mapping[str, Any]) -> Invalid:
-        """The validation error as every face shows it."""
+        """Turn the validation error into Invalid, with `errors` by field."""
         errors = cls.errors_of(wrong, given)
         detail = " ".join(f"{name}: {' '.join(sentences)}" for name, sentences in list(errors.items())[:3])
         return Invalid(detail, code="invalid_params", errors=errors)
 
     @classmethod
     def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
-        """What is wrong with each field, and what it takes."""
+        """The errors of each field, as sentences that say what it accepts."""
         errors: dict[str, list[str]] = {}
         for error in wrong.errors(include_url=False)[:MOST_ERRORS]:
             sentence = sentence_of(error)
@@ -92,22 +92,22 @@ class Params(BaseModel):
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
-        """The names that are known where an unknown one was given."""
+        """The known field names at the place where an unknown one was given."""
         return cls.model_fields
 
 
 def optional(description: str, **options: Any) -> Any:
-    """An optional field: without it the service's default holds; null is refused."""
+    """Declare an optional field: the service's default applies; null is refused."""
     return Field(None, description=description, **options)
 
 
 def path_of(error: ErrorDetails) -> str:
-    """Where the error is, as `messages[0].parts[1].tool_name`."""
+    """The path of the error's field, such as `messages[0].parts[1].tool_name`."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in error["loc"])
     return path.removeprefix(".")
 
 
-# What a field takes, by the type of pydantic's error; the braces are filled from its context and what was given.
+# Sentences by the type of pydantic's error; the braces are filled from its context and the given value.
 _SENTENCES = {
     "missing": "This is required.",
     **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "This must be a whole number{instead}."),
@@ -129,7 +129,7 @@ _SENTENCES = {
 
 
 def sentence_of(error: ErrorDetails) -> str:
-    """The sentence of one of pydantic's errors, with what was given where that helps."""
+    """The sentence for one of pydantic's errors, with the given value where it helps."""
     given, context = error["input"], error.get("ctx", {})
     if context.get("pattern") == NO_NUL:
         return "This must not hold NUL characters."
@@ -156,7 +156,7 @@ def _is_text(value: Any, info: ValidationInfo) -> bool:
 
 
 def _whole_number(value: Any, info: ValidationInfo) -> Any:
-    # Longer ones take Python longer and longer, until it refuses in words of its own.
+    # Limited: int() is quadratic in the digits, and refuses too many with an error of its own.
     if _is_text(value, info):
         return int(value) if len(value) <= MOST_DIGITS and _WHOLE.fullmatch(value) else value
     return whole_number(value)
@@ -188,7 +188,7 @@ def _conversation_id(value: Any, info: ValidationInfo) -> Any:
 
 
 def _message_id(value: Any, info: ValidationInfo) -> Any:
-    # A text in JSON, too: the kind of an id is known by its prefix.
+    # `msg_12` may be given in JSON, too: ids of other kinds are texts with a prefix.
     if isinstance(value, str) and value.startswith("msg_") and _WHOLE.fullmatch(value[4 : 4 + MOST_DIGITS]):
         return int(value[4 : 4 + MOST_DIGITS])
     return _whole_number(value, info)
@@ -265,18 +265,18 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, patte
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
 """An id that is a text, such as run_9f86d081884c7d65."""
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=NO_NUL)]
-"""Where to go on in a list: the next_cursor of the page before."""
+"""Where to continue in a list: the next_cursor of the previous page."""
 Sha256 = Annotated[str, StringConstraints(pattern="^[0-9A-Fa-f]{64}$")]
 
 WHOLE = BeforeValidator(_whole_number)
-"""Reads a whole number. The bounds go before it: Annotated[int, Field(ge=1), WHOLE]."""
+"""Parses a whole number. The bounds go before it: Annotated[int, Field(ge=1), WHOLE]."""
 NUMBER = BeforeValidator(_number)
 WholeNumber = Annotated[int, Field(ge=0, le=MOST), WHOLE]
 Positive = Annotated[int, Field(ge=1, le=MOST), WHOLE]
 Limit = Annotated[int, Field(ge=1, le=1000), WHOLE]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 
-# One that no row could have is not refused by its type: it is as unknown as any other.
+# Without an upper bound: an id too large for any row gets NotFound, like every unknown id.
 ConversationId = Annotated[
     int, Field(ge=0, json_schema_extra={"format": CONVERSATION_ID}), BeforeValidator(_conversation_id)
 ]
@@ -294,10 +294,10 @@ Moment = Annotated[
     BeforeValidator(_moment),
     WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}),
 ]
-"""A time in ISO 8601; without a zone it is UTC, a date is its beginning."""
+"""A time in ISO 8601; without a zone it is UTC, and a date alone is its midnight."""
 JsonObject = dict[str, Any]
 JsonText = Annotated[dict[str, Any], BeforeValidator(_json_text), WithJsonSchema({"type": "string"})]
-"""A JSON object as text, for what stands in a query."""
+"""A JSON object as text, so that a query can hold it."""
 Overrides = Annotated[dict[str, Any], AfterValidator(_overrides), _OverridesSchema()]
 """Settings of a conversation, by their names."""
 Bytes = Annotated[
@@ -311,6 +311,6 @@ Bytes = Annotated[
         }
     ),
 ]
-"""Bytes as base64; as they are where something else than JSON brings them."""
+"""Bytes: base64 in JSON, unchanged from any other source."""
 OneOf = Field(strict=False)
-"""An enum's member, by its value: Annotated[Role, OneOf]."""
+"""Accepts the value of an enum's member: Annotated[Role, OneOf]."""

@@ -1,4 +1,4 @@
-"""The params of the store's operations. Defaults are the services' own."""
+"""Params of the store's operations; defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -38,28 +38,30 @@ from conversations.param_fields import (
 from conversations.types import NewMessage, ParentLink
 
 _KEY = "idempotency_key"
-# Whose contents may be lists that look the same.
+# Formats whose contents may be lists that look the same.
 _OF_BLOCKS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
-# A larger file is read piece by piece.
+# The most bytes of one read.
 MOST_BYTES_READ = 8 * 1024**2
-# One answer, not a file.
+# The most lines of one read.
 MOST_LINES_READ = 10_000
 MOST_ITEMS = 10_000
 
-_OF_A_NEW_ONE = "A conversation that exists keeps its own, as the answer shows."
+_OF_A_NEW_ONE = "An existing conversation keeps its own, as the answer shows."
 
 
 class OpenConversationParams(Params):
     session_id: Name = Field(description="Your own name for the conversation, unique in the workspace.")
-    title: Name | None = optional(f"What people see. {_OF_A_NEW_ONE}")
-    metadata: JsonObject | None = optional(f"Anything of yours. {_OF_A_NEW_ONE}")
-    overrides: Overrides | None = optional(f"Settings of its own, such as fresh_tail_count. {_OF_A_NEW_ONE}")
-    project: Name | None = optional(
-        "The project that the conversation belongs to; created by its first use. It cannot be changed later."
+    title: Name | None = optional(f"The title that people see. {_OF_A_NEW_ONE}")
+    metadata: JsonObject | None = optional(f"Your own metadata, as a JSON object. {_OF_A_NEW_ONE}")
+    overrides: Overrides | None = optional(
+        f"Settings for this conversation alone, such as fresh_tail_count. {_OF_A_NEW_ONE}"
     )
-    parent_session_id: Name | None = optional("The conversation that this one was opened from.")
+    project: Name | None = optional(
+        "The project that the conversation belongs to; created at its first use. It cannot be changed later."
+    )
+    parent_session_id: Name | None = optional("The session of the conversation that this one was opened from.")
     parent_link: Annotated[ParentLink, OneOf] | None = optional(
-        "What it is to its parent: a subagent, which is the default, or a fork."
+        "Its relation to the parent: subagent, which is the default, or fork."
     )
 
 
@@ -73,31 +75,31 @@ class FindConversationParams(Params):
 
 class ListConversationsParams(Params):
     project: Name = optional("Only conversations of this project.")
-    session_prefix: Name = optional("Only conversations whose session begins so.")
+    session_prefix: Name = optional("Only conversations whose session begins with this.")
     has_metadata: JsonText = optional("Only conversations whose metadata has these values: a JSON object, as text.")
     updated_since: Moment = optional("Only conversations changed or appended to at this time or later.")
-    newest_first: Flag = optional("The conversation opened last comes first.")
+    newest_first: Flag = optional("Whether to list the conversations opened last first.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
 class ChangeConversationParams(ConversationParams):
-    title: Name = optional("What people see from now on.")
-    metadata: JsonObject = optional("Anything of yours, in place of what was there.")
+    title: Name = optional("The new title that people see.")
+    metadata: JsonObject = optional("Your own metadata; replaces all previous metadata.")
 
 
 class ConfigureConversationParams(ConversationParams):
     overrides: Overrides = Field(
-        description="The settings of its own, in place of those it had, such as fresh_tail_count."
+        description="Settings for this conversation alone, such as fresh_tail_count; they replace all previous ones."
     )
 
 
 def _read(row: Any, info: ValidationInfo) -> Any:
-    """What pydantic makes a `NewMessage` of; for a foreign form, the message itself."""
+    """The fields to validate as a `NewMessage`; a foreign format is parsed into one."""
     form = info.data.get("format") or Format.LCM
     if form is Format.LCM or not isinstance(row, dict):
         return as_fields(row)
-    # A foreign form has no word for the key that keeps a message from being stored twice.
+    # Foreign formats have no field for the idempotency key.
     key = row.get(_KEY)
     if key is not None and not isinstance(key, str):
         raise ValueError(f"{_KEY} must be a text, not {noun_of(key)}.")
@@ -109,15 +111,15 @@ IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]
 
 
 class AppendMessagesParams(ConversationParams):
-    # Before the messages, which are read by it.
+    # Declared before `messages`, whose validator needs it.
     format: Annotated[Format, OneOf] = optional(
-        "What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
+        "The format of the messages: LCM's own form, the neutral form, OpenAI chat completions, items of "
         "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
-        # The service takes messages of one form only.
+        # Not passed on: the service gets parsed messages.
         exclude=True,
     )
     messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
-    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
+    expected_seq: WholeNumber = optional("Refuse unless the head is at this seq; 0 if nothing has been appended yet.")
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
@@ -131,7 +133,7 @@ class AppendMessagesParams(ConversationParams):
 
     @classmethod
     def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The sentences by field; the first suggests the form a message may have."""
+        """The errors by field; that of a message suggests the format it seems to have."""
         errors = super().errors_of(wrong, given)
         found = wrong.errors(include_url=False)[0]
         if found["loc"][0] == "messages" and len(found["loc"]) > 1 and not given.get("format"):
@@ -140,7 +142,7 @@ class AppendMessagesParams(ConversationParams):
 
 
 def _hint(row: Any) -> str:
-    """A hint for a message that looks like one in another form."""
+    """A sentence that names the format a message seems to have; "" if unknown."""
     try:
         form = detect(row)
     except ValueError:
@@ -151,15 +153,15 @@ def _hint(row: Any) -> str:
     elif isinstance(parts, list) and any(isinstance(part, dict) and "type" in part for part in parts):
         forms = (Format.NEUTRAL,)
     else:
-        # A list of contents without anything that only one of them has.
+        # A list as content occurs in both formats, and nothing else tells them apart.
         forms = _OF_BLOCKS if isinstance(row.get("content"), list) else ()
     named = " or ".join(f'"{each}"' for each in forms)
     return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
 
 
 class MoveHeadParams(ConversationParams):
-    head_seq: WholeNumber = Field(description="The message that the next one is to follow; 0 to begin anew.")
-    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
+    head_seq: WholeNumber = Field(description="The seq that the next message is to follow; 0 to start over.")
+    expected_seq: WholeNumber = optional("Refuse unless the head is at this seq; 0 if nothing has been appended yet.")
     reason: Name = optional("Why, in a word or two, such as edit, regenerate or clear.")
 
 
@@ -170,17 +172,17 @@ class ListBranchesParams(ConversationParams):
 
 class ForkParams(ConversationParams):
     session_id: Name = Field(description="Your own name for the new conversation, unique in the workspace.")
-    at_seq: WholeNumber = optional("The last message that it shares; the head if not given.")
-    title: Name = optional("What people see of the new conversation.")
+    at_seq: WholeNumber = optional("The last message that both conversations share; the head if not given.")
+    title: Name = optional("The title of the new conversation.")
 
 
 class AppendEntriesParams(ConversationParams):
-    entries: list[JsonObject] = Field(description="1 to 1000 entries as the host has them, oldest first.")
-    subpath: Name = optional("The host's file that they are of, beside that of the session, such as a subagent's.")
+    entries: list[JsonObject] = Field(description="1 to 1000 raw entries of the host's transcript, oldest first.")
+    subpath: Name = optional("The transcript file they are from, such as a subagent's; the session's if not given.")
 
 
 class ListEntriesParams(ConversationParams):
-    subpath: Name = optional("The host's file, beside that of the session.")
+    subpath: Name = optional("The transcript file, such as a subagent's; the session's if not given.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
@@ -206,13 +208,13 @@ class MessageParams(Params):
 
 
 class GetMessageParams(MessageParams):
-    whole: Flag = optional("Put back what was too long for the message and became a file.")
+    whole: Flag = optional("Restore the texts that were too long for the message and were stored as files.")
 
 
 class StoreFileParams(ConversationParams):
     content: Bytes = Field(description="The file's bytes, as base64.")
-    file_name: Text | None = optional("What the file is called.")
-    mime_type: Text | None = optional("What kind of file it is, such as text/csv; guessed if not given.")
+    file_name: Text | None = optional("The name of the file.")
+    mime_type: Text | None = optional("The MIME type of the file, such as text/csv; guessed if not given.")
 
 
 class FileParams(Params):
@@ -226,7 +228,7 @@ class ListFilesParams(Params):
 
 
 class ReadFileParams(FileParams):
-    offset: WholeNumber = optional("How many bytes to pass over.")
+    offset: WholeNumber = optional("The number of bytes to skip.")
     length: Annotated[int, Field(ge=1, le=MOST_BYTES_READ), WHOLE] = Field(
         MOST_BYTES_READ, description="The most bytes to give."
     )
@@ -238,10 +240,10 @@ class ReadFileLinesParams(FileParams):
 
 
 class BeginUploadParams(ConversationParams):
-    byte_size: WholeNumber = Field(description="How many bytes the whole file has.")
-    file_name: Text | None = optional("What the file is called.")
-    mime_type: Text | None = optional("What kind of file it is, such as text/csv; guessed if not given.")
-    sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, to be checked.")
+    byte_size: WholeNumber = Field(description="The size of the whole file in bytes.")
+    file_name: Text | None = optional("The name of the file.")
+    mime_type: Text | None = optional("The MIME type of the file, such as text/csv; guessed if not given.")
+    sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, checked when the upload is finished.")
 
 
 class ListUploadsParams(ConversationParams):

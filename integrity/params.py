@@ -1,4 +1,4 @@
-"""Parameters of checks, repairs, retention, erasures and the audit log."""
+"""Params of checks, repairs, retention, erasures and the audit log."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ MOST_ACTS = 1_000
 class CheckParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     extent: Annotated[ScanMode, OneOf] = optional(
-        "full: everything. incremental: what has changed since it was last found clean, with samples."
+        "full: everything. incremental: what has changed since it was last found clean, and samples of the rest."
     )
     with_plan: Flag = optional("Plan repairs, if anything is found.")
-    background: Flag = optional("Check in the background, and return the scan at once.")
+    background: Flag = optional("Queue the check for a worker and return the scan at once.")
 
 
 class NoParams(Params):
-    """There are no params: the operation covers all that the caller may see."""
+    """No params: the operation covers everything that the caller may see."""
 
 
 class ScanParams(Params):
@@ -67,7 +67,7 @@ class ReportParams(Params):
 class PlanRepairsParams(Params):
     report_id: Identifier = Field(description="The report.")
     ledger_file_id: Identifier | None = optional(
-        "A stored file with a ledger, from which damaged and lost texts are restored."
+        "A stored file with a ledger, from which to restore what was damaged or lost."
     )
 
 
@@ -86,19 +86,19 @@ class ApproveRepairsParams(RepairParams):
     ordinals: Annotated[list[Positive], Field(max_length=50_000)] = Field(
         description="The numbers of the steps to approve."
     )
-    refused: Annotated[list[Positive], Field(max_length=50_000)] = optional("The numbers of the steps to reject.")
+    refused: Annotated[list[Positive], Field(max_length=50_000)] = optional("The numbers of the steps to refuse.")
 
 
 class ListQuarantinesParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    released: Flag = optional("Also list released quarantines.")
+    released: Flag = optional("Whether to include released quarantines.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 
 class QuarantineParams(Params):
     id: Identifier = Field(description="The message, summary, part or file.")
-    reason: Annotated[Text, Field(max_length=500)] = Field(description="The reason, shown with the quarantine.")
+    reason: Annotated[Text, Field(max_length=500)] = Field(description="The reason, kept for later readers.")
 
 
 class ReadQuarantinedParams(Params):
@@ -111,7 +111,7 @@ class ReleaseParams(Params):
 
 class SetRetentionParams(Params):
     cold_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS), WHOLE] | None = optional(
-        "Days without use after which texts go cold; without a value, the site's default applies."
+        "Days without use after which texts go cold; the site's default if not given."
     )
 
 
@@ -119,10 +119,10 @@ class PreviewErasureParams(ConversationParams):
     from_seq: Positive | None = optional("The first message of a range.")
     to_seq: Positive | None = optional("The last message of the range.")
     message_ids: Annotated[list[MessageId], Field(max_length=MOST_MESSAGES)] = optional(
-        "Ids of messages, in addition to the range."
+        "Messages by their ids, in addition to the range."
     )
     file_ids: Annotated[list[Identifier], Field(max_length=MOST_FILES)] = optional(
-        "Ids of files, whether or not messages need them."
+        "Files by their ids, even if messages refer to them."
     )
 
 

@@ -61,7 +61,7 @@ class MembershipAdmin(ModelAdmin):
     list_per_page = 50
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # Another user or workspace would be another membership.
+        # A membership keeps its user and workspace: another pair is another membership.
         return () if obj is None else ("user", "workspace")
 
     def has_change_permission(self, request: HttpRequest, obj: Membership | None = None) -> bool:
@@ -85,7 +85,7 @@ class MembershipAdmin(ModelAdmin):
 
 
 def _is_own(request: HttpRequest, obj: Membership | None) -> bool:
-    """Whether it is the person's own, which they may not change or remove."""
+    """Whether the membership is the user's own, which they may not change or remove."""
     return obj is not None and obj.user_id == request.user.pk
 
 
@@ -105,14 +105,14 @@ admin.site.register(
 
 
 class AttemptsAdmin(RowsAdmin):
-    """Failed logins, and who is locked out by them. What was typed is not shown."""
+    """Failed logins and the resulting lockouts; submitted form data is not shown."""
 
     list_display = ("username", "ip_address", "failures_since_start", "attempt_time", "locked_until")
     search_fields = ("username", "ip_address")
     ordering = ("-attempt_time", "-pk")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AccessAttempt]:
-        # A name is counted for each address, whatever the browser, and each browser has a row.
+        # A lockout counts failures per username and address; axes stores a row for each user agent.
         together = Window(Sum("failures_since_start"), partition_by=["username", "ip_address"])
         return super().get_queryset(request).annotate(failures=together)
 
@@ -127,7 +127,7 @@ class AttemptsAdmin(RowsAdmin):
 
 def _lift(request: HttpRequest, row: AccessAttempt) -> None:
     reset(ip=row.ip_address, username=row.username)
-    # It belongs to no workspace, whose audit log could have it.
+    # A lockout belongs to no workspace, so no workspace's audit log can record this.
     admin.site.get_model_admin(AccessAttempt).log_change(request, row, "Lockout lifted.")
 
 

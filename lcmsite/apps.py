@@ -11,5 +11,5 @@ class SiteConfig(AppConfig):
     def ready(self) -> None:
         from lcmsite.ops import checks  # noqa: F401  (registers the system checks)
 
-        # When each series began: several processes cannot say, and no alert asks.
+        # The `_created` series: meaningless across several processes, and used by no alert.
         disable_created_metrics()

@@ -1,6 +1,6 @@
-"""What runs by the clock, and what waits in the queues.
+"""List the periodic tasks and the contents of the task queues.
 
-The list is read from where the tasks are registered: the `tasks` modules of the installed apps.
+Periodic tasks are found where they are registered: in the `tasks` modules of the installed apps.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lcmsite.queues import QUEUES
 
 MINUTE = timedelta(minutes=1)
 MINUTES_OF_DAY = 24 * 60
-# How far ahead the next run is looked for.
+# How many days ahead the next run is searched.
 MOST_DAYS = 31
-# Tasks of a queue that are named.
+# The most tasks listed for a queue.
 MOST_NAMED = 50
 
 
 @dataclass(frozen=True)
 class ClockTask:
-    """A task that runs by the clock (UTC), and its next run within a month."""
+    """A periodic task (in UTC), with its next run if that is within a month."""
 
     name: str
     room: str
@@ -40,9 +40,10 @@ class ClockTask:
 
 @dataclass(frozen=True)
 class TaskQueue:
-    """The tasks that wait for a worker: now, or until their time comes.
+    """The tasks of a queue: `waiting` for a worker, or `scheduled` for later.
 
-    `tasks` names the first of them. Every task only starts a worker on rows, so a lost one is found by the clock.
+    `tasks` names the first of them. A task only tells a worker to process the pending rows, so a periodic task makes
+    up for a lost one.
     """
 
     name: str
@@ -53,7 +54,7 @@ class TaskQueue:
 
 @dataclass(frozen=True)
 class Clock:
-    """What runs by the clock, and what waits in the queues."""
+    """The periodic tasks, and the contents of the queues."""
 
     tasks: tuple[ClockTask, ...]
     queues: tuple[TaskQueue, ...]
@@ -90,13 +91,13 @@ def _registered() -> Iterator[TaskWrapper]:
 
 
 def _due_minutes(task: TaskWrapper) -> list[int]:
-    """The minutes of a day at which it runs."""
+    """The minutes of the day at which the task runs, from 0 to 1439."""
     runs_at, midnight = task.task_class().validate_datetime, datetime(2024, 1, 1)
     return [minute for minute in range(MINUTES_OF_DAY) if runs_at(midnight + minute * MINUTE)]
 
 
 def _schedule(minutes: list[int]) -> str:
-    """The minutes of a day in words."""
+    """Describe a schedule in words, such as "every day at 03:30"."""
     gaps = {later - earlier for earlier, later in pairwise([*minutes, *(m + MINUTES_OF_DAY for m in minutes[:1])])}
     if len(gaps) != 1:
         return f"{len(minutes)} times a day" if minutes else "not every day"

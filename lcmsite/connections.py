@@ -17,7 +17,7 @@ from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
 T = TypeVar("T")
-# Whoever starts LCM wants an answer now, also when a server swallows every packet.
+# Short, so that startup fails at once even if a firewall drops every packet.
 SECONDS_FOR_AN_ANSWER = 3
 
 SHARED_SESSIONS = (
@@ -25,28 +25,31 @@ SHARED_SESSIONS = (
     " statement); LCM needs sessions of its own: use pool_mode=session, or the server's direct address"
 )
 
-# The server's own word on why it refuses; what the client library says around it repeats the whole address.
+# The server's own message; the text that the client library adds repeats the whole address.
 _REFUSAL = re.compile(r"FATAL:\s+(.*)")
 
 
 def own_database() -> EmbeddedPostgres:
-    """The server that LCM runs itself where it is given none."""
+    """The embedded PostgreSQL server, for sites without LCM_DATABASE_URL."""
     return EmbeddedPostgres(**connections["default"].settings_dict["EMBEDDED"])
 
 
 def connect(**more: Any) -> psycopg.Connection[Any]:
-    """A plain psycopg connection with the site's parameters and the caller's."""
+    """Open a plain psycopg connection with the site's parameters and the caller's."""
     if settings.EMBEDDED_DATABASE:
         own_database().hold()
     parameters = connections["default"].get_connection_params() | more
-    # Django's own ways to read rows; everybody else expects psycopg's.
+    # Django's own cursor and type adapters; callers expect psycopg's.
     for name in ("cursor_factory", "context"):
         parameters.pop(name)
     return psycopg.connect(**parameters)
 
 
 def require_servers(*, with_our_own: bool = False) -> None:
-    """Unavailable, with setting and host, for a server that does not answer."""
+    """Raise Unavailable or Invalid if the database or Redis cannot be used.
+
+    The error names the setting and the host. The embedded database is checked only `with_our_own`.
+    """
     is_checked = with_our_own or not settings.EMBEDDED_DATABASE
     for refusal in (_of_database() if is_checked else None, _of_redis()):
         if refusal is not None:
@@ -76,9 +79,9 @@ def _of_database() -> LcmError | None:
 def shares_sessions(first: psycopg.Connection[Any]) -> bool:
     """Whether a pooler gives each transaction another session of the server.
 
-    With a session of its own a connection has the same process at the server for good, and no other connection has it.
-    Behind a pooler the two of them meet the same one, or one of them meets several: in whichever order it hands out
-    those that are free, as the connections are asked in turn, and twice in a row.
+    A direct connection keeps one server process, which no other connection uses. Behind a pooler, both connections
+    get the same process, or one gets several. Both run queries in turn and twice in a row, so that this shows in
+    whichever order the pooler hands out free processes.
     """
     with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as second:
         met: dict[Any, set[int]] = {first: set(), second: set()}
@@ -111,14 +114,14 @@ def _of_redis() -> LcmError | None:
 
 
 def _place(url: str) -> str:
-    """Where a server is, without who comes in and by which password."""
+    """The host and port in a URL, or its path; never the credentials."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return unquote(f"{parts.hostname}{port}" if parts.hostname else parts.path)
 
 
 def without_connections(work: Callable[[], T]) -> T:
-    """Do work in a thread that serves no request, and close its connections."""
+    """Return `work()`, and close this thread's connections even if it raises."""
     try:
         return work()
     finally:

@@ -26,7 +26,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting in force; of a secret, only whether it is set."""
+    """One setting in force; for a secret, only whether it is set."""
 
     name: str
     help: str
@@ -43,7 +43,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one room, or `of_the_site` those of its operator."""
+    """The settings of one room; `of_the_site` if only operators may see them."""
 
     title: str
     settings: tuple[Setting, ...]
@@ -57,12 +57,12 @@ class EffectiveSettings:
     groups: tuple[SettingGroup, ...]
 
 
-# Addresses, processes, models, their prices and limits: what only whoever runs the site needs to know.
+# For the site's operator alone: addresses, processes, models, their prices and limits.
 _OF_THE_SITE = frozenset({ModelsPolicy, EmbedderPolicy, Deployment})
 
 
 def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[SettingGroup, ...]:
-    """Every setting, by room; with a conversation's own values where it has some."""
+    """Every setting, by room; `overrides` are a conversation's own values."""
     known = list(declared())
     return tuple(
         SettingGroup(

@@ -1,8 +1,8 @@
-"""Read every `LCM_*` name once; what is wrong becomes a problem, not an error.
+"""Read every `LCM_*` variable once, collecting problems instead of raising.
 
-The names of the domain's settings are derived from the apps' policies; those of a deployment are declared here, with
-the same knobs. Where a value cannot be used its default stands in, for as long as it takes to show every problem: with
-one of them left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.cli`).
+The names of the domain's settings are derived from the rooms' policies; those of a deployment are declared here, with
+the same `knob` function. An unusable value is replaced by its default only so that all problems can be reported
+together: while one is left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.cli`).
 """
 
 import difflib
@@ -39,26 +39,26 @@ SECRET_KEY_FILE = "secret_key"
 
 
 def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
-    """A text that is one of a few."""
+    """Declare a text setting whose value must be one of `among`."""
     return field(default=default, metadata={"help": help, "low": None, "high": None, "choices": among})
 
 
 def url(help: str, *, schemes: tuple[str, ...], unusable: Callable[[str], str] | None = None) -> Any:
-    """A server's address, "" if there is none; `unusable` explains a bad one."""
-    # It may hold a password.
+    """Declare a server's address, "" by default; `unusable` explains a bad one."""
+    # Secret: the address may hold a password.
     made = knob("", help, schemes=schemes, secret=True)
     return field(default="", repr=False, metadata={**made.metadata, "unusable": unusable})
 
 
 def checked_text(default: str, help: str, *, problem_with: Callable[[str], str]) -> Any:
-    """A text with a form of its own; `problem_with` explains a bad one."""
+    """Declare a text setting with its own syntax; `problem_with` explains errors."""
     made = knob(default, help)
     return field(default=default, metadata={**made.metadata, "unusable": problem_with})
 
 
 def _unusable_to_redis(address: str) -> str:
-    """What the Redis client cannot use in this address, without its values."""
-    # Not imported above: only who has a Redis waits for it.
+    """Explain why the Redis client rejects this address, without values; "" if not."""
+    # Imported here: only sites with Redis need to load its client.
     import redis
 
     def is_understood(query: str) -> bool:
@@ -68,7 +68,7 @@ def _unusable_to_redis(address: str) -> str:
             return False
         return True
 
-    # Not put together anew from its parts: that would lose the slashes of unix://.
+    # Split by hand: urlsplit and urlunsplit would lose the slashes of unix://.
     bare, _, options = address.partition("?")
     if not is_understood(""):
         return "the Redis client cannot read this address"
@@ -78,7 +78,7 @@ def _unusable_to_redis(address: str) -> str:
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where and how this site runs; nothing of the domain."""
+    """Settings of the deployment: addresses, processes, limits, secrets."""
 
     database_url: str = url(
         "PostgreSQL 16 or newer, as postgres://user:password@host:port/name; without it LCM runs a server of its own.",
@@ -93,15 +93,15 @@ class Deployment:
     secret_key: str = knob(
         "", "Django's secret key; when not given, one is made and kept in the data directory.", secret=True
     )
-    allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names answered to, separated by commas.")
-    https: bool = knob(False, "Reached through a proxy that ends TLS: cookies, redirects and HSTS are then strict.")
-    # After so many hours a person logs in again.
+    allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names that requests may use, separated by commas.")
+    https: bool = knob(False, "A proxy terminates TLS for this site: secure cookies, redirects to HTTPS and HSTS.")
+    # How long a login lasts.
     session_hours: int = 12
-    log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
+    log_level: str = choice("INFO", "The lowest level that is logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",
-        "json: one object a line, and nothing else, on standard error. console: readable lines there. auto: `lcm up` "
-        "logs into lcm.log in the data directory.",
+        "json: one JSON object a line on standard error, and nothing else there. console: readable lines on standard "
+        "error. auto: `lcm up` logs to lcm.log in the data directory.",
         among=("auto", "json", "console"),
     )
     host: str = knob("127.0.0.1", "The address `lcm up` listens on.")
@@ -110,31 +110,31 @@ class Deployment:
         8001, "The port `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
     )
     gateway_port: int = knob(
-        8002, "The port `lcm up` listens on for calls of models through LCM; 0 for none.", low=0, high=65535
+        8002, "The port of the gateway, which forwards agents' model calls; 0 for none.", low=0, high=65535
     )
     gateway_upstreams: str = checked_text(
         DEFAULT_UPSTREAMS,
-        "The vendors that the gateway forwards to, and no others: names and addresses, separated by commas.",
+        "The only model vendors that the gateway forwards to: NAME=ADDRESS, separated by commas.",
         problem_with=problem_with_upstreams,
     )
     gateway_modes: str = checked_text(
         "record",
         "What the gateway does: off, record, dry-run or assemble; after a comma for one upstream, API or key, as in"
-        " `record,anthropic=assemble,key:7=off`. With `+fail_closed` behind it, what cannot be recorded is"
-        " refused; with `+lookups`, the gateway answers calls of LCM's tools.",
+        " `record,anthropic=assemble,key:7=off`. `+fail_closed` after a mode refuses requests that cannot be"
+        " recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
         problem_with=problem_with_modes,
     )
     gateway_spool_bytes: int = knob(
         1024**3,
-        "The most bytes of exchanges that the gateway keeps on disk while the database does not take them.",
+        "The most bytes of exchanges that the gateway spools on disk while the database is unavailable.",
         low=1024**2,
         high=1024**4,
     )
     web_workers: int = knob(2, "Web processes.", low=1, high=64)
     web_threads: int = knob(
         6,
-        "Operations each web process runs at once; searches, expansions, exports and checks take half of them at "
-        "most, those of one caller all but one.",
+        "Operations each web process runs at once. At most half of them may be searches, expansions, exports or "
+        "checks; one caller may use all but one.",
         low=1,
         high=128,
     )
@@ -149,8 +149,8 @@ class Deployment:
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
     min_free_bytes: int = knob(
         256 * 1024**2,
-        "With less room on the disk of the server that LCM runs itself, nothing new is stored (503, disk_full) and"
-        " reading goes on; 0 for no bound.",
+        "With less free space on the disk of the PostgreSQL that LCM runs itself, writes are refused (503, disk_full)"
+        " while reads go on; 0 for no limit.",
         low=0,
         high=1024**4,
     )
@@ -158,17 +158,15 @@ class Deployment:
     max_anonymous_bytes: int = 64 * 1024
     request_timeout_seconds: float = knob(
         20.0,
-        "A client has so long to send the headers, to send the body (and a second more for each 4 KB of it), and to "
-        "take each 64 KB of the answer.",
+        "How long a client may take to send the headers, to send the body (plus a second for each 4 KB), and to "
+        "receive each 64 KB of the response, in seconds.",
         low=0.5,
         high=600.0,
     )
-    idle_timeout_seconds: int = knob(
-        75, "A connection without a request is closed after so many seconds.", low=1, high=3600
-    )
+    idle_timeout_seconds: int = knob(75, "The seconds after which an idle connection is closed.", low=1, high=3600)
     max_connections: int = knob(
         2000,
-        "The most open connections of each web process. More, and those that have waited longest for a request are "
+        "The most open connections of each web process. Above it, the connections that have been idle longest are "
         "closed.",
         low=16,
         high=100_000,
@@ -181,10 +179,10 @@ class Deployment:
         "A bucket for files, in place of the data directory; needs the package django-storages[s3]. boto3 finds the"
         " credentials.",
     )
-    s3_endpoint: str = url("A server that speaks S3 and is not Amazon's.", schemes=("http", "https"))
+    s3_endpoint: str = url("The address of an S3-compatible server other than Amazon's.", schemes=("http", "https"))
     anchor_dir: str = knob(
         "",
-        "Where anchors are kept, such as a store that is written once; anchors/ in the data directory when not given.",
+        "The directory for anchors, such as write-once storage; anchors/ in the data directory when not given.",
     )
     anchor_key_file: str = knob(
         "",
@@ -192,7 +190,7 @@ class Deployment:
         "data directory.",
     )
     metrics_token: str = knob(
-        "", "The token that `/metrics` asks for; without it, only programs on this machine are told.", secret=True
+        "", "The bearer token that `/metrics` requires; without one, only this machine may read it.", secret=True
     )
     rate_limit: int = knob(
         30_000,
@@ -202,7 +200,7 @@ class Deployment:
     )
     conversation_defaults: str = knob(
         "",
-        "Defaults of the site for settings of conversations, as a JSON object such as "
+        "Site-wide defaults of conversation settings, as a JSON object such as "
         '{"leaf_chunk_tokens": 10000}; `lcm configure` sets them for one conversation.',
     )
     api_key: str = knob("", "The API key the command line sends.", secret=True)
@@ -213,7 +211,7 @@ class Deployment:
 class Environment:
     """The environment as read: deployment, policy overrides and problems.
 
-    `given` are the names that were told and could be used.
+    `given` are the names of the variables that were set to usable values.
     """
 
     deployment: Deployment
@@ -252,7 +250,7 @@ class Environment:
 
 
 def _conversation_defaults(text: str) -> dict[str, Any]:
-    """The settings in LCM_CONVERSATION_DEFAULTS; ValueError for what is none."""
+    """Parse LCM_CONVERSATION_DEFAULTS; ValueError if a setting is unknown or bad."""
     if not text:
         return {}
     try:
@@ -269,7 +267,7 @@ def _conversation_defaults(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Variable:
-    """One name of the environment: the knob it turns, and whose that is."""
+    """One setting: its field (`knob`), its type, and the class that declares it."""
 
     owner: type
     knob: Field[Any]
@@ -277,7 +275,7 @@ class Variable:
 
     @property
     def in_environment(self) -> bool:
-        """Whether it is an environment name, or a setting of conversations alone."""
+        """Whether it can be set in the environment, not only per conversation."""
         return bool(self.knob.metadata.get("in_environment", True))
 
     @property
@@ -289,14 +287,14 @@ class Variable:
         return None if self.knob.default is MISSING else self.knob.default
 
     def parse(self, text: str) -> Any:
-        """The text as a value; ValueError says what would be accepted."""
+        """Parse the text; the ValueError of a bad one says what would be accepted."""
         value = checked(self.knob, self.kind, text)
         choices = self.knob.metadata.get("choices")
         if choices and value not in choices:
             raise ValueError(f"{value!r} is none of {', '.join(choices)}")
         schemes = self.knob.metadata.get("schemes")
         if schemes and not _is_url(value, schemes):
-            # Not repeated: it may hold a password.
+            # The value is left out: it may hold a password.
             raise ValueError(f"not an address that starts with {' or '.join(f'{each}://' for each in schemes)}")
         unusable = self.knob.metadata.get("unusable")
         if unusable and (why := unusable(value)):
@@ -315,7 +313,7 @@ def secrets_in(deployment: Deployment, *, secret_key: str) -> dict[str, Secret]:
 
 
 def kept_secret_key(data_dir: Path) -> str:
-    """The secret key kept in this directory; OSError if it cannot be kept."""
+    """Return this directory's secret key, created if missing; may raise OSError."""
     kept = data_dir / SECRET_KEY_FILE
     if not kept.exists():
         _offer_secret_key(kept)
@@ -346,11 +344,11 @@ def _password_in(address: str) -> str:
 
 
 def variables() -> dict[str, Variable]:
-    """Every known name of the environment with its variable."""
+    """Every known environment variable by its name."""
     return {variable.name: variable for variable in declared() if variable.in_environment}
 
 
-# Whose settings there are, with the heading that documents and pages give them.
+# The classes that declare settings, each with its heading in documents and on pages.
 TITLES: Mapping[type, str] = {
     StorePolicy: "What is stored",
     FilePolicy: "Files",
@@ -366,7 +364,7 @@ TITLES: Mapping[type, str] = {
 
 
 def declared() -> Iterator[Variable]:
-    """Every setting, by room, those of conversations too."""
+    """Every setting by room, including those that are only set per conversation."""
     for owner in TITLES:
         kinds = get_type_hints(owner)
         for knob_field in fields(owner):
@@ -378,7 +376,7 @@ def declared() -> Iterator[Variable]:
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(text)
-        # Read for its refusal of a port that is no number, which dj-database-url and redis would turn into a traceback.
+        # `port` raises ValueError for a bad port, which dj-database-url and redis would turn into a traceback.
         return parts.scheme in schemes and parts.port != 0
     except ValueError:
         return False
@@ -391,7 +389,7 @@ def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
 
 
 def _unusable(variable: Variable, wrong: ValueError) -> Error:
-    otherwise = f", which means {variable.default}" if variable.default not in ("", None) else ""
+    otherwise = f" (default: {variable.default})" if variable.default not in ("", None) else ""
     return Error(
         f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],

@@ -1,4 +1,4 @@
-"""Middleware of the site."""
+"""Middleware: request ids and log, body limits, metrics, content security."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lcmsite.api.responses import problem_response
 logger = structlog.get_logger(__name__)
 
 
-REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
+REFUSALS = {400: "The request's Content-Length is invalid.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
 
 
 class RequestLog:
-    """Logs each request by path, without the query, and gives it an id.
+    """Log each request by path, without the query, and give it an id.
 
-    Whatever else is logged on the way carries the request's id, which the answer gives to the caller. It also says how
-    long it took, as a browser's tools show it.
+    Everything logged meanwhile carries the id, which the response returns in X-Request-ID. Its Server-Timing header
+    gives the duration.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -60,9 +60,9 @@ class RequestLog:
 
 
 class RequestSize:
-    """Refuses bodies over LCM_MAX_REQUEST_BYTES on every path, forms too.
+    """Refuse bodies over LCM_MAX_REQUEST_BYTES on every path, forms included.
 
-    A body that does not say how long it is counts as none: no view reads beyond what was declared.
+    A body without Content-Length counts as empty: no view reads beyond the declared length.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -75,7 +75,7 @@ class RequestSize:
             return self.get_response(request)
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
         if not request.path_info.startswith(settings.MACHINE_PATHS):
-            # Before anybody knows who asks, there is no page to show it in.
+            # Plain text: pages need a user, who is not known yet.
             refusal = HttpResponse(REFUSALS[refusal.status_code], status=refusal.status_code, content_type="text/plain")
         return refusal
 
@@ -95,7 +95,7 @@ class ContentSecurity(CSPMiddleware):
     """The content security policy: strict, and loosened for the admin."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        # django-csp has a setting for this, and renders the policy before it looks there.
+        # django-csp has a setting for this, but renders the policy before it checks the setting.
         if request.path_info.startswith(settings.MACHINE_PATHS):
             return response
         return super().process_response(request, response)

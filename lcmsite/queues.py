@@ -1,6 +1,6 @@
 """The two background queues, stored in the database or in Redis.
 
-A task may get lost with a killed worker. The job's own row is what counts; a task only wakes somebody up to look at it.
+A killed worker may lose a task. The job's own row is authoritative; a task only tells a worker to look at it.
 """
 
 from typing import Any
@@ -9,12 +9,12 @@ import psycopg
 
 QUEUES = ("compaction", "maintenance")
 
-# How long a worker that is told to stop may go on with the task at hand.
+# How long a stopping worker may take to finish its current task.
 SECONDS_TO_FINISH = 30
 
 
 def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
-    """`DJANGO_HUEY`: pure, as settings are made from it."""
+    """Build the `DJANGO_HUEY` setting. Pure, as the settings module calls it."""
     if redis_url:
         storage: dict[str, Any] = {"huey_class": "huey.PriorityRedisHuey", "url": redis_url}
     else:
@@ -31,14 +31,14 @@ def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
             queue: {
                 **storage,
                 "name": f"lcm-{queue}",
-                # Said aloud, as django-huey would otherwise run tasks in the request whenever DEBUG is on.
+                # Explicit: otherwise django-huey runs tasks inside the request if DEBUG is on.
                 "immediate": False,
-                # What a task did stands in our own tables; a result nobody fetches would stay in the queue's for ever.
+                # Outcomes are in LCM's own tables; results that are never fetched would pile up in the queue's.
                 "results": False,
                 "consumer": {
                     "workers": threads,
                     "worker_type": "thread",
-                    # Declared for this queue alone, so that nothing is due twice.
+                    # One queue alone schedules periodic tasks, so that none is enqueued twice.
                     "periodic": queue == "maintenance",
                     "graceful_signal": "TERM",
                     "shutdown_timeout": SECONDS_TO_FINISH,
@@ -50,7 +50,7 @@ def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
 
 
 def _connect() -> "psycopg.Connection[Any]":
-    # Not imported above: settings are made from this module, and connections from settings.
+    # Imported here: the settings import this module, and `connections` needs the settings.
     from lcmsite.connections import connect
 
     return connect()

@@ -18,10 +18,10 @@ from lcmsite.queues import queue_settings
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
 
-# `lcmsite.ops.checks` shows these; none of them keeps the settings from being read.
+# Reported by `lcmsite.ops.checks`; the settings load in spite of them.
 CONFIGURATION_PROBLEMS = [*ENVIRONMENT.problems]
 
-# What an operator changed of the apps' policies; the defaults live in the policies themselves.
+# The operator's overrides of the rooms' policies, which hold the defaults.
 LCM = dict(ENVIRONMENT.overrides)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -33,17 +33,17 @@ ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if
 try:
     SECRET_KEY = DEPLOYMENT.secret_key or kept_secret_key(DATA_DIR)
 except OSError as refusal:
-    # Good for this process alone, which then shows the problem instead of a traceback.
+    # For this process alone, so that it reports the problem instead of a traceback.
     SECRET_KEY = secrets.token_urlsafe(64)
     CONFIGURATION_PROBLEMS.append(
         Error(
-            f"No secret key can be kept in {DATA_DIR}: {refusal.strerror}.",
-            hint="Set LCM_DATA_DIR to a directory that LCM may write to, or give it LCM_SECRET_KEY.",
+            f"No secret key can be stored in {DATA_DIR}: {refusal.strerror}.",
+            hint="Set LCM_DATA_DIR to a directory that LCM may write to, or set LCM_SECRET_KEY.",
             id="lcm.E003",
         )
     )
 
-# No answer of a language model that holds one of these is kept. A model's own key is added where it is asked.
+# A model's answer that contains one of these is discarded. The model's own API key is added where it is called.
 SECRETS = secrets_in(DEPLOYMENT, secret_key=SECRET_KEY)
 
 INSTALLED_APPS = [
@@ -64,7 +64,7 @@ INSTALLED_APPS = [
     "django_prometheus",
     "axes",
     "unfold",
-    # Its pages are loaded with the site's paths, see `urls`: a worker shows none.
+    # Without autodiscovery: `urls` loads the admin's pages, as workers do not need them.
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -121,7 +121,7 @@ LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_AGE = DEPLOYMENT.session_hours * 3600
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
-# A name tried too often from one address has to wait; counted in the database, by all processes together.
+# Failed logins lock out a username at an address for a while; counted in the database, for all processes together.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -129,7 +129,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
 # `lcmsite.admin` shows its attempts, and lifts lockouts.
 AXES_ENABLE_ADMIN = False
-# Nobody reads these, and each would keep an address and a browser for ever.
+# The access log is not used, and would keep addresses and user agents for ever.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 
@@ -148,7 +148,7 @@ UNFOLD: dict[str, Any] = {
     },
 }  # fmt: skip
 
-# Nothing from another origin, and no script or style inside a page.
+# Nothing from other origins, and no inline scripts or styles.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
     "DIRECTIVES": {
         "default-src": ["'none'"],
@@ -162,15 +162,14 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "base-uri": ["'none'"],
     },
 }
-# What the admin's own scripts, Alpine's above all, cannot do without: it reads what elements are to do from their
-# attributes, as code, and colours stand in the page. So this holds under /admin/, for staff alone, and nowhere else;
-# what comes from elsewhere is refused there, too.
+# Exceptions for the admin's own pages: Alpine evaluates attributes as code, and colours are inline styles. They hold
+# only under /admin/, for staff alone, and allow nothing from other origins.
 ADMIN_PATH = "/admin/"
 ADMIN_CONTENT_SECURITY_POLICY: dict[str, Any] = {"script-src": ["'unsafe-eval'"], "style-src": ["'unsafe-inline'"]}
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 if DEPLOYMENT.https:
-    # Behind a proxy that ends TLS and says so in this header; it must take the header away from what comes in.
+    # The proxy that terminates TLS sets this header, and must remove it from incoming requests.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = True
     SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
@@ -181,7 +180,7 @@ if DEPLOYMENT.https:
     CSRF_COOKIE_SECURE = True
 
 
-# Without a database of somebody else's, LCM runs its own.
+# Without LCM_DATABASE_URL, LCM runs a PostgreSQL of its own.
 EMBEDDED_DATABASE = not DEPLOYMENT.database_url
 
 
@@ -203,8 +202,8 @@ def _database() -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": database.get("OPTIONS", {})
         | {
-            # Without a minimum, a command with one query opens one connection. Without `max_waiting`: the threads of a
-            # process are bounded.
+            # A minimum of 0, so that a command with one query opens one connection. No `max_waiting`, as the number of
+            # threads in a process is limited.
             "pool": {
                 "min_size": 0,
                 "max_size": DEPLOYMENT.pool_size,
@@ -218,7 +217,7 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
-# For what processes share for a while: the counts of rate limits.
+# Shared between processes: the request counts of rate limits.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -238,7 +237,7 @@ DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.
 
 set_up_loggers()
 LOGGING = logging_settings(level=DEPLOYMENT.log_level, format=DEPLOYMENT.log_format)
-# Asked for by name, JSON is all that is written to standard error.
+# With LCM_LOG_FORMAT=json, nothing but JSON is written to standard error.
 LOGS_ONLY_JSON = DEPLOYMENT.log_format == "json"
 if LOGS_ONLY_JSON:
     log_what_python_prints()
@@ -249,10 +248,10 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "static/"
-# Served from where the packages keep them: one step less between a fresh machine and a running site.
+# Static files are served from their packages, so that a new site needs no collectstatic.
 WHITENOISE_USE_FINDERS = True
 
-# Large files: kept by LargeFileService under their hashes, never served as they are.
+# Large files: stored by LargeFileService under their hashes, never served by path.
 MEDIA_ROOT = DATA_DIR / "files"
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "conversations.files.storage.WholeFileStorage"},
@@ -265,7 +264,7 @@ if DEPLOYMENT.s3_bucket:
         "OPTIONS": {
             "bucket_name": DEPLOYMENT.s3_bucket,
             "endpoint_url": DEPLOYMENT.s3_endpoint or None,
-            # A name tells the content, so that what is there under it already is the same.
+            # Names are content hashes: an existing object of the same name has the same bytes.
             "file_overwrite": True,
             "default_acl": None,
         },
@@ -278,14 +277,14 @@ if DEPLOYMENT.s3_bucket:
                 id="lcm.E008",
             )
         )
-# Anchors, and the key that signs them. A key that the operator names is never made here.
+# Anchors, and the key that signs them. LCM never creates a key file that the operator has configured.
 ANCHOR_DIR = Path(DEPLOYMENT.anchor_dir).expanduser().absolute() if DEPLOYMENT.anchor_dir else DATA_DIR / "anchors"
 ANCHOR_KEY_IS_OURS = not DEPLOYMENT.anchor_key_file
 ANCHOR_KEY_FILE = (
     DATA_DIR / "anchor_key.pem" if ANCHOR_KEY_IS_OURS else Path(DEPLOYMENT.anchor_key_file).expanduser().absolute()
 )
 
-# Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
+# Summarizes a plain text file when it is explored. Given by name, as `conversations` may not import `compaction`.
 FILE_GIST = "compaction.summarizing.extractive.extractive_summarizer.gist"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
@@ -299,7 +298,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "LCM",
     "DESCRIPTION": "Lossless Context Management: a memory for LLM agents that never loses a word.",
     "VERSION": "0.1.0",
-    # Whose schemas are plain JSON Schema.
+    # From 3.1 on, schemas are plain JSON Schema.
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,

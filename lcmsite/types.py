@@ -1,4 +1,4 @@
-"""The records of the site: keys and people, and what they may do."""
+"""Records of the site: workspaces, members, API keys, and their rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KeyScope(StrEnum):
 
 
 class Role(StrEnum):
-    """What a person is in a workspace; each may do what the ones above it may."""
+    """A person's role in a workspace; each includes the rights of those above it."""
 
     READER = "reader"
     OPERATOR = "operator"
@@ -26,7 +26,7 @@ class Role(StrEnum):
 
     @property
     def scope(self) -> KeyScope:
-        """What a key would need to do the same."""
+        """The API key scope with the same rights."""
         return {Role.READER: KeyScope.READ, Role.OPERATOR: KeyScope.WRITE, Role.ADMIN: KeyScope.ADMIN}[self]
 
 
@@ -50,7 +50,7 @@ class MemberRecord:
 
 @dataclass(frozen=True)
 class NewPassword:
-    """A person's new password, which is shown this once."""
+    """A person's new password, which is shown only once."""
 
     username: str
     password: str
@@ -58,7 +58,7 @@ class NewPassword:
 
 @dataclass(frozen=True)
 class ApiKeyRecord:
-    """What may be shown of a key: not the key."""
+    """An API key without its secret text."""
 
     api_key_id: int
     workspace: str
@@ -79,7 +79,7 @@ class ApiKeyRecord:
 
 @dataclass(frozen=True)
 class IssuedKey:
-    """A new key, with its text, which is shown this once."""
+    """A new API key with its secret text, which is shown only once."""
 
     key: str
     record: ApiKeyRecord

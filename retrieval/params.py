@@ -1,4 +1,4 @@
-"""What a caller may say to the four ways to read. Defaults are the services' own."""
+"""Params of search, reading and assembly; defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from retrieval.describing.lineage import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import BranchChoice, GrepScope, GrepSort
 
-# What the policy may allow at most; what it does allow, the services say.
+# The most that the policy can be set to; services check the length that it allows.
 LONGEST_QUERY = 100_000
-# As many as anybody lists by hand; a whole workspace is searched by naming none.
+# The most values in a list of filters; to search the whole workspace, name no conversations.
 MOST_NAMED = 100
 MOST_MATCHES = RetrievalPolicy.max_grep_results
 MOST_TOKENS = 100_000_000
@@ -53,32 +53,32 @@ class GrepParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     query: Query = Field(description="What to look for.")
     mode: Literal["full_text", "regex", "semantic", "hybrid"] = optional(
-        "Words in websearch syntax, or a regular expression; where the operator has set up an embedder, semantic finds "
-        "messages by what they mean, and hybrid by words and meaning."
+        "full_text: words in websearch syntax. regex: a regular expression. semantic: messages by meaning, hybrid: by "
+        "words and meaning; both need an embedder set up by the operator."
     )
     scope: Annotated[GrepScope, OneOf] = optional("Where to look; both is messages and summaries.")
     conversation_ids: Annotated[list[ConversationId], FEW] = optional("Several conversations instead of one.")
-    since: Moment = optional("Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")
-    until: Moment = optional("Only what is of before this moment.")
+    since: Moment = optional("Only matches from this time or later, such as 2026-01-31T09:00:00Z.")
+    until: Moment = optional("Only matches from before this time.")
     roles: Annotated[list[Annotated[Role, OneOf]], FEW] = optional("Only messages of these roles.")
     part_types: Annotated[list[Annotated[PartType, OneOf]], FEW] = optional("Only messages with a part of these types.")
     tool_names: Annotated[list[Annotated[Text, Field(max_length=500)]], FEW] = optional(
         "Only calls of these tools and their results."
     )
-    from_seq: WholeNumber = optional("Only messages from this seq on, and summaries that reach there.")
-    to_seq: WholeNumber = optional("Only messages up to this seq, and summaries that begin there.")
+    from_seq: WholeNumber = optional("Only messages from this seq on, and summaries that end there or later.")
+    to_seq: WholeNumber = optional("Only messages up to this seq, and summaries that begin there or earlier.")
     depth: WholeNumber = optional("Only summaries of this depth; 0 for those made from messages.")
-    under: Identifier = optional("Only what this summary was made from, all the way down.")
+    under: Identifier = optional("Only sources of this summary, at any depth.")
     sort: Annotated[GrepSort, OneOf] = optional(
-        "By relevance unless given, a regular expression by recency; hybrid weighs what is newer higher.",
+        "Default: relevance, or recency for a regular expression. hybrid is relevance that favours newer matches.",
     )
     limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
     max_tokens: Tokens | None = optional("The most tokens to give.")
     cursor: Cursor | None = optional(NEXT)
     branch: Annotated[BranchChoice, OneOf] = optional(
-        "Only what is on the active path of its conversation, or all branches, also those that were left."
+        "active: only the active path of each conversation. all: every branch, abandoned ones too."
     )
-    cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
+    cold: Flag = optional("Whether to search only the messages in the cold tier.")
 
 
 Phrase = Annotated[Text, Field(max_length=500)]
@@ -87,8 +87,8 @@ Phrase = Annotated[Text, Field(max_length=500)]
 class AboutParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     entity: Phrase = Field(description="A name or an identifier: a person, a path, a function, a number.")
-    aspect: Phrase = optional("What about it: words that it must be spoken of with.")
-    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = optional("What is to be found out; it ranks.")
+    aspect: Phrase = optional("Only texts that also have these words, if there are any.")
+    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = optional("The question to rank the results by.")
     max_tokens: Tokens = optional("The most tokens to give.")
 
 
@@ -116,7 +116,7 @@ class ImpactParams(Params):
     )
     direction: Annotated[Direction, OneOf] = optional("Upstream for what derives from it; downstream for its sources.")
     max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("How many steps away to look at most.")
-    min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("How sure a link must be to be followed.")
+    min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("The lowest confidence of links to follow.")
     limit: MostListed = optional("The most things to list.")
 
 
@@ -131,12 +131,12 @@ Levels = Annotated[int, Field(ge=-1, le=1000, json_schema_extra={"not": {"const"
 
 
 class Opening(Params):
-    """How far to open, and how much of it to give."""
+    """How far to open, and how much to return."""
 
-    depth: Levels = optional("How many levels down, from 1 up; -1 for all.")
+    depth: Levels = optional("How many levels to open, at least 1; -1 for all.")
     include_messages: Flag = optional("Whether to give the messages themselves.")
     token_cap: Tokens = optional("The most tokens to give.")
-    keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item.")
+    keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item, after a gap.")
     cursor: Cursor | None = optional(NEXT)
 
 
@@ -145,17 +145,17 @@ class ExpandParams(Opening):
 
 
 class ExpandRangeParams(Opening, RangeParams):
-    only_messages: Flag = optional("Whether to give nothing but the messages, every one of them.")
+    only_messages: Flag = optional("Whether to return all messages of the range, and no summaries.")
 
 
 class ExpandQueryParams(Params):
-    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="What is to be found out.")
+    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="The question to answer.")
     ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to look into.")
-    query: Query | None = optional("What to search for instead; without ids, the question.")
+    query: Query | None = optional("What to search for instead of naming ids. Default: the question.")
     conversation_id: ConversationId | None = optional("The conversation to search; all of the workspace without one.")
-    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels down may be read.")
+    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels below these items may be read.")
     token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to read.")
-    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask again by it.")
+    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question with it.")
 
 
 class ListGrantsParams(Params):
@@ -174,23 +174,23 @@ class LineageParams(ConversationParams):
 class BrowseParams(Params):
     """Which of the conversations, and in which order."""
 
-    query: Identifier = optional("A piece of a title or of a session's name.")
+    query: Identifier = optional("A text that the title or the session contains.")
     sort: Annotated[BrowseSort, OneOf] = optional(
         "The newest use first, the largest or the coldest first, or by title."
     )
     cursor: Cursor = optional(NEXT)
-    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional("How many on a page.")
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional("The most conversations on a page.")
 
 
 class LineageWindowParams(ConversationParams):
-    """From which seq to which, and when."""
+    """The range of the window, and the time it shows."""
 
     from_seq: Positive = optional("The first seq of the window; 1 when not given.")
     to_seq: Positive = optional("The last seq; the newest message's when not given.")
-    with_messages: Flag = optional("Whether single messages are told where they are few. Default: yes.")
-    as_of_run: Identifier = optional("A run: the window shows what there was when it was through.")
+    with_messages: Flag = optional("Whether to include single messages where they are few. Default: yes.")
+    as_of_run: Identifier = optional("A compaction run: the window shows the lineage as it was when the run ended.")
     resolution: Annotated[int, Field(ge=1, le=10_000), WHOLE] = optional(
-        "So many parts of it can be told apart; narrower summaries that no model sees come in bundles.",
+        "How many parts of the window a picture can resolve; narrower summaries outside the context are bundled.",
     )
 
 
@@ -213,7 +213,7 @@ AsOf = Annotated[
         }
     ),
 ]
-"""A past moment: a seq, a time or a run; which, and whether there is such, the service says."""
+"""A past moment: a seq, a time or a run; the service parses it, and refuses unknown ones."""
 Share = Annotated[float, Field(gt=0, le=1), NUMBER]
 
 
@@ -221,7 +221,7 @@ class AssembleParams(ConversationParams):
     budget: Tokens | None = optional("The most tokens to give.")
     query: Query | None = optional("What the next turn is about.")
     format: Annotated[MessageFormat, OneOf] | None = optional(
-        "Whose messages to give it as; without one, it comes as LCM's own items."
+        "The format of the messages, such as a vendor's; LCM's own items if not given."
     )
     reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
         "Tokens of the budget to leave for the model's answer."
@@ -229,22 +229,22 @@ class AssembleParams(ConversationParams):
     as_of: AsOf | None = optional(
         "A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
     )
-    keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
+    keep_receipt: Flag = optional("Whether to store the receipt, so that it can be compared with others later.")
 
 
 class TurnParams(AppendMessagesParams):
     messages: list[IncomingMessage] = Field(description="What is new: 0 to 1000 messages, oldest first.")
-    idempotency_key: Name = optional("One for the whole turn: with the same key again, nothing is stored twice.")
-    head_seq: WholeNumber = optional("The message that the first new one follows: where the head is to be moved first.")
+    idempotency_key: Name = optional("A key for the whole turn: sent again with it, nothing is stored twice.")
+    head_seq: WholeNumber = optional("Move the head to this seq first, so that the new messages follow it.")
     budget: Tokens | None = optional("The most tokens to give.")
     query: Query | None = optional("What the next turn is about.")
     context_format: Annotated[MessageFormat, OneOf] | None = optional(
-        "Whose messages to give the context as; without one, it comes as LCM's own items."
+        "The format of the context's messages, such as a vendor's; LCM's own items if not given."
     )
     reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
         "Tokens of the budget to leave for the model's answer."
     )
-    keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
+    keep_receipt: Flag = optional("Whether to store the receipt, so that it can be compared with others later.")
 
 
 class ListReceiptsParams(ConversationParams):
@@ -257,13 +257,13 @@ class ReceiptParams(Params):
 
 
 class CompareReceiptsParams(ReceiptParams):
-    other: Identifier = Field(description="The receipt to compare it with, as a rule a later one.")
+    other: Identifier = Field(description="The receipt to compare it with, usually a later one.")
 
 
 class RecallParams(Params):
-    conversation_id: ConversationId = optional("The conversation; with a project alone, its earlier sessions.")
-    project: Name = optional("The project whose earlier sessions to recall; the conversation's own without one.")
+    conversation_id: ConversationId = optional("The conversation to recall for; its own past is recalled, too.")
+    project: Name = optional("The project whose earlier sessions to recall; the conversation's if not given.")
     query: Query | None = optional("What the session is about: earlier sessions that answer it come first.")
-    budget: Tokens | None = optional("The tokens of the whole prompt; its model's without one.")
-    share: Share = optional("How much of the budget the section may take, above 0.")
-    marked: Flag = optional("Whether to mark the text, so that it is not stored when it comes back in an append.")
+    budget: Tokens | None = optional("The tokens of the whole prompt; the budget of its model if not given.")
+    share: Share = optional("The share of the budget that the section may take, above 0 and at most 1.")
+    marked: Flag = optional("Whether to mark the text, so that later appends that contain it do not store it.")

@@ -1,4 +1,4 @@
-"""API keys: issued, authenticated and revoked.
+"""Issue, authenticate and revoke API keys.
 
 A program sends its key with every request as `Authorization: Bearer lcm_...`. It acts in the key's workspace, within
 the key's scopes. There are no sessions and no cookies that could be forged.
@@ -37,10 +37,10 @@ USE_IS_RECORDED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: in which workspace, and what they may do there.
+    """Who is calling: their workspace, and their rights in it.
 
     `is_operator` is true for the operator at the command line and for superusers. An API key belongs to a workspace, so
-    its holder is never one.
+    its holder is never an operator.
     """
 
     scope: Scope
@@ -49,16 +49,16 @@ class Caller:
     is_operator: bool = False
 
     def require(self, needed: KeyScope) -> None:
-        """Forbidden unless the caller has this scope or one that includes it."""
+        """Raise Forbidden unless the caller has this scope or one that includes it."""
         if not self.may(needed):
             raise Forbidden(f"This needs a key with the scope {needed}.")
 
     def require_operator(self) -> None:
-        """Forbidden unless the caller runs the site."""
+        """Raise Forbidden unless the caller is an operator of the site."""
         if not self.is_operator:
             raise Forbidden(
-                "This belongs to the whole site, not to a workspace: only its operator may ask it, at the command line "
-                "or as a superuser on the pages."
+                "This belongs to the whole site, not to a workspace: only its operator may call it, at the command "
+                "line or as a superuser on the pages."
             )
 
     def may(self, needed: KeyScope) -> bool:
@@ -70,14 +70,14 @@ class Caller:
 _RUNG = {scope: rung for rung, scope in enumerate(KeyScope)}
 
 
-# A revoked key is valid for so long in the processes that did not revoke it.
+# How long a revoked key stays valid in the processes that did not revoke it.
 SECONDS_CACHED = 1
 _callers: TTLCache[bytes, Caller] = TTLCache(maxsize=10_000, ttl=SECONDS_CACHED)
 _callers_lock = threading.Lock()
 
 
 def forget_callers() -> None:
-    """Empty the cache of this process."""
+    """Empty this process's cache of authenticated callers."""
     with _callers_lock:
         _callers.clear()
 
@@ -90,7 +90,7 @@ class BearerKey(BaseAuthentication):
 
 
 def caller_by(authorization: str) -> Caller:
-    """The holder of the key in this header; Unauthenticated if it holds no valid one."""
+    """Return the holder of this header's key; Unauthenticated if it is not valid."""
     scheme, _, key = authorization.partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         raise Unauthenticated("Send your API key as `Authorization: Bearer lcm_...`.")
@@ -98,10 +98,10 @@ def caller_by(authorization: str) -> Caller:
 
 
 def caller_of(key: str) -> Caller:
-    """The holder of this key; Unauthenticated if it is unknown, revoked or expired.
+    """Return the holder of a key; Unauthenticated if unknown, revoked or expired.
 
-    One query for each key and second, so that every process refuses a revoked key within a second. Once a minute,
-    another query records the use.
+    Each key is looked up once a second at most, so that every process refuses a revoked key within a second. Its use is
+    recorded once a minute.
     """
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
         raise Unauthenticated("This is not a valid API key.")
@@ -109,7 +109,7 @@ def caller_of(key: str) -> Caller:
 
 
 def caller_of_hash(key_hash: bytes) -> Caller:
-    """The holder of the key with this hash; Unauthenticated as `caller_of`."""
+    """Return the holder of the key with this hash; raises as `caller_of` does."""
     with _callers_lock:
         cached = _callers.get(key_hash)
     if cached is not None:
@@ -135,10 +135,10 @@ def caller_of_hash(key_hash: bytes) -> Caller:
 
 
 def _record_use(row: ApiKey, now: datetime) -> None:
-    """Note that the key is used now, unless that was noted within the last minute."""
+    """Record that the key is in use, unless it was recorded within the last minute."""
     before = now - USE_IS_RECORDED_EVERY
     if row.last_used_at is None or row.last_used_at < before:
-        # A database that is read-only, as on a full disk, lets callers read nevertheless.
+        # Callers may still read from a database that is read-only, as on a full disk.
         with suppress(InternalError):
             unrecorded = Q(last_used_at=None) | Q(last_used_at__lt=before)
             ApiKey.objects.filter(unrecorded, pk=row.pk).update(last_used_at=now)
@@ -154,7 +154,7 @@ def issue(
 ) -> IssuedKey:
     """Issue a key. Its text is not stored, so it can be shown only once.
 
-    `by` is who makes it, as the audit log names them.
+    `by` is the issuer, for the audit log. Raises Invalid for unusable scopes, names and expiry times.
     """
     try:
         held = sorted({KeyScope(scope) for scope in scopes}, key=list(KeyScope).index)
@@ -184,7 +184,7 @@ def issue(
 
 
 def list_keys(scope: Scope) -> list[ApiKeyRecord]:
-    """All keys of the workspace, those taken back too."""
+    """All keys of the workspace, revoked ones included."""
     return [row.as_record() for row in _keys_of(scope)]
 
 
@@ -194,9 +194,10 @@ def _keys_of(scope: Scope) -> QuerySet[ApiKey]:
 
 
 def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
-    """Revoke the key with this id or beginning, for good.
+    """Permanently revoke the key with this id or prefix.
 
-    Within a second, every process refuses it. NotFound if there is none; Invalid, naming them, if several begin so.
+    Every process refuses it within a second. Raises NotFound if no key matches, and Invalid, listing them, if several
+    have this prefix.
     """
     found = list(_keys_of(scope).filter(_named(key))[: MOST_NAMED + 1])
     if not found:
@@ -204,7 +205,7 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
     if len(found) > 1:
         named = ", ".join(f"{row.api_key_id} ({row.prefix}…, {row.name!r})" for row in found[:MOST_NAMED])
         more = ", and more" if len(found) > MOST_NAMED else ""
-        raise Invalid(f"Several keys begin so: {named}{more}. Say which by its id.", code="ambiguous_key")
+        raise Invalid(f"Several keys have this prefix: {named}{more}. Give the id of one.", code="ambiguous_key")
     row = found[0]
     if row.revoked_at is None:
         with transaction.atomic():
@@ -216,7 +217,7 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
 
 
 def _named(key: str) -> Q:
-    """The keys that somebody may mean by an id, a beginning, or a whole key."""
+    """The filter for keys with this id, this prefix, or this full text."""
     if key.isascii() and key.isdigit():
         return Q(api_key_id=int(key[:19]))
     if not (key.isascii() and key.isprintable() and key.startswith(PREFIX) and key != PREFIX):
@@ -225,7 +226,7 @@ def _named(key: str) -> Q:
 
 
 def hash_of_key(key: str) -> bytes:
-    """What is stored of a key."""
-    # A fast hash is right here: a slow one makes a guess dear, and 256 random bits cannot be guessed at all. Having no
-    # salt, it also lets the key be found by its hash, in one look-up.
+    """The hash under which a key is stored."""
+    # A fast hash suffices: slow ones make guessing expensive, and 256 random bits cannot be guessed at all. Without a
+    # salt, a key is found by its hash in one query.
     return hashlib.sha256(key.encode("ascii")).digest()

@@ -29,13 +29,13 @@ class PeopleBackend(ModelBackend):
         if not rows:
             return super().get_user(user_id)
         user = rows[0].user
-        # For this request: the next one finds the person, and what they are, anew.
+        # Cached for this request alone: the next one loads the user and their roles again.
         user.found_memberships = rows  # type: ignore[attr-defined]
         return user if self.user_can_authenticate(user) else None
 
 
 def workspaces_of(user: Any) -> list[tuple[Workspace, Role]]:
-    """The workspaces a person is in, by name, with what they are there."""
+    """The workspaces a user may enter, by name, with the user's role in each."""
     if not user.is_active:
         return []
     if user.is_superuser:
@@ -51,7 +51,7 @@ def _memberships(user_id: Any) -> QuerySet[Membership]:
 
 
 def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
-    """The caller that a user is in a workspace, as for API keys."""
+    """A `Caller` with the rights that a user's role gives in the workspace."""
     return Caller(
         scope=Scope(workspace.pk, actor=_actor(user)),
         key_scopes=frozenset({KeyScope(role.scope)}),
@@ -63,7 +63,7 @@ def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
 def add(scope: Scope, *, username: str, role: Role, password: str | None = None) -> NewPassword:
     """Add a user to the workspace, with a generated password unless given.
 
-    Raises Conflict if the name is taken, Invalid for one that cannot be.
+    Raises Conflict if the name is taken, Invalid if it is unusable.
     """
     if not username.isprintable() or not 1 <= len(username) <= 150 or " " in username:
         raise Invalid("A user's name is 1 to 150 printable characters without blanks.")
@@ -79,7 +79,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
 def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
     """Set the role of an existing user in the workspace.
 
-    Raises NotFound for a stranger, Conflict for the last admin who would no longer be one.
+    Raises NotFound for an unknown user, Conflict if the only admin gives up that role.
     """
     user = _user(username)
     if role is not Role.ADMIN:
@@ -89,7 +89,7 @@ def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
 
 @transaction.atomic
 def remove(scope: Scope, *, username: str) -> None:
-    """Remove a user from the workspace; Conflict for its last admin."""
+    """Remove a user from the workspace; Conflict if its only admin would leave."""
     user = _user(username)
     _require_another_admin(scope, user)
     gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
@@ -100,9 +100,9 @@ def remove(scope: Scope, *, username: str) -> None:
 
 @transaction.atomic
 def reset_password(scope: Scope, *, username: str) -> NewPassword:
-    """A new password for a person, shown this once; their sessions end.
+    """Set and return a generated password for a user, and end their sessions.
 
-    For the operator at the machine: the person may be in other workspaces, whose admins have a say in it, too.
+    For the site's operator, not for admins: the user may belong to workspaces of other admins, too.
     """
     user = _user(username)
     password = secrets.token_urlsafe(PASSWORD_BYTES)
@@ -113,13 +113,13 @@ def reset_password(scope: Scope, *, username: str) -> NewPassword:
 
 
 def members(scope: Scope) -> list[MemberRecord]:
-    """The people of the workspace, by name."""
+    """The members of the workspace, by name."""
     rows = Membership.objects.filter(workspace_id=_workspace(scope)).select_related("user", "workspace")
     return [row.as_record() for row in rows.order_by("user__username")]
 
 
 def require_member(scope: Scope, *, username: str) -> None:
-    """NotFound for one who is not in the workspace."""
+    """Raise NotFound unless the user is a member of the workspace."""
     if not Membership.objects.filter(user=_user(username), workspace_id=_workspace(scope)).exists():
         raise _stranger(username)
 
@@ -129,10 +129,10 @@ def _stranger(username: str) -> NotFound:
 
 
 def _require_another_admin(scope: Scope, user: User) -> None:
-    """Conflict if the only admin of a workspace acts on themselves."""
+    """Raise Conflict if the only admin of a workspace acts on themselves."""
     if scope.actor != _actor(user):
         return
-    # Held until the act is through, so that two who leave at once do not each count on the other.
+    # Locked until the commit, so that of two admins leaving at once each cannot rely on the other.
     admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
     holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
     if holders == {user.pk}:
@@ -140,14 +140,14 @@ def _require_another_admin(scope: Scope, user: User) -> None:
 
 
 def _workspace(scope: Scope) -> int:
-    """The workspace's id; Invalid without one."""
+    """The id of the scope's workspace; raises Invalid without one."""
     if scope.workspace_id is None:
         raise Invalid("A person belongs to a workspace; say to which.")
     return scope.workspace_id
 
 
 def _actor(user: Any) -> str:
-    """What the audit log calls a person."""
+    """The name of a user in the audit log."""
     return f"user {user.get_username()}"
 
 

@@ -1,4 +1,4 @@
-"""Workspaces: which there are, and how one is made."""
+"""List and create workspaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def create(scope: Scope, *, name: str) -> WorkspaceRecord:
     """Create a workspace; Conflict if the name is taken, Invalid if it is unusable."""
     checked_workspace(name)
     if "/" in name or name in (".", ".."):
-        # Pages name their workspace in their path.
+        # The name is a segment of the paths of pages.
         raise Invalid("A workspace's name has no slash in it, and is more than dots.")
     row, is_new = Workspace.objects.get_or_create(name=name)
     if not is_new:
@@ -28,12 +28,12 @@ def create(scope: Scope, *, name: str) -> WorkspaceRecord:
 
 
 def everywhere() -> list[WorkspaceRecord]:
-    """All of them, the oldest first."""
+    """All workspaces, oldest first."""
     return [_record(row) for row in Workspace.objects.order_by("workspace_id")]
 
 
 def checked_workspace(name: str) -> str:
-    """The name, if a workspace can have it."""
+    """Return the name; raise Invalid if a workspace cannot have it."""
     require_names(**{"A workspace's name": name})
     return name
 

@@ -1,5 +1,5 @@
-"""Answers as text for a model: short, without what is empty, hashed or repeated.
+"""Render answers as short text for a model, without empty fields or hashes.
 
-Texts that were stored are given as they are; everything around them is cut to what a reader needs to go on. Records
-without a form of their own get a line for each field.
+Stored texts are rendered verbatim; around them is only what a reader needs to go on. Records without a renderer of
+their own get a line for each field.
 """

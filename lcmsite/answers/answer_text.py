@@ -13,17 +13,17 @@ from lcmsite.catalogue.paging import Page
 
 
 def span(item: Any) -> str:
-    """The range of messages that something covers."""
+    """The range of seqs that a record covers, such as "3-9", or "3" for one."""
     return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"
 
 
 def minute(moment: datetime) -> str:
-    """A moment of UTC, to the minute."""
+    """The time in UTC, to the minute."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def period(first: datetime, last: datetime) -> str:
-    """From one moment to another; the day is written once."""
+    """The range between two times; a day that both share is written once."""
     begin, end = minute(first), minute(last)
     if begin == end:
         return begin
@@ -31,22 +31,22 @@ def period(first: datetime, last: datetime) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text with each run of blanks as one blank."""
+    """The text with each run of whitespace as one space."""
     return " ".join(text.split())
 
 
 def joined(pieces: Iterable[str | None]) -> str:
-    """The pieces that are not empty, with commas."""
+    """The non-empty pieces, separated by commas."""
     return ", ".join(each for each in pieces if each)
 
 
 def lines(pieces: Iterable[str | None]) -> str:
-    """The pieces that are not empty, each on a line of its own."""
+    """The non-empty pieces, one per line."""
     return "\n".join(each for each in pieces if each)
 
 
 def going_on(cursor: str | None) -> str:
-    """How to get the next page, if there is one."""
+    """A line with the cursor of the next page; "" without a next page."""
     return f"More: the same with cursor {cursor}" if cursor else ""
 
 
@@ -63,7 +63,7 @@ def _(page: list) -> str:
 
 
 def as_fields(record: Any, *, without: Collection[str] = ()) -> str:
-    """A line for each field of a record that is not empty, but for hashes."""
+    """A line for each non-empty field of a record, except hashes and `without`."""
     found = []
     for name, value in _filled(record, without).items():
         if _is_many(value):

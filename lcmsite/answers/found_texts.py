@@ -1,4 +1,4 @@
-"""What searches and readings found, as text for a model."""
+"""Render the results of searches and reads as text for a model."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from retrieval.types import (
     SummaryOutline,
 )
 
-# A shorter message that comes whole is named by its place alone, as an id would make it much dearer.
+# A complete message below this is labelled by its seq alone: an id would add too many tokens to it.
 SHORT_TOKENS = 200
-# A model that wants more of them opens one; structured content has all that LCM gives.
+# The most outlines rendered; the structured content of the answer has all of them.
 MOST_OUTLINES = 8
-# Of a summary of summaries, so many of the names listed at its end; its sources list them, too.
+# The most names rendered of the list at the end of a condensed summary; its sources list them, too.
 MOST_NAMES = 12
-# Of a page of more matches than this, each snippet is narrowed to so many characters.
+# On a page of more than MANY_MATCHES, each snippet is cut to NARROW characters.
 MANY_MATCHES, NARROW = 10, 170
-# Shown in a form of their own, or no help to who reads.
+# Rendered separately, or of no use to a model.
 _OF_A_DESCRIPTION = frozenset({
     "id", "kind", "conversation_id", "created_at", "token_count", "active", "first_seq", "last_seq", "earliest_at",
     "latest_at", "summary_kind", "depth", "level", "confidence", "confidence_reason", "opening_tokens", "source_tokens",
@@ -48,7 +48,7 @@ _OF_A_DESCRIPTION = frozenset({
 
 
 def withheld(item: Any) -> str | None:
-    """What is shown in place of a text that is quarantined or erased."""
+    """The placeholder for a quarantined or erased text; None for any other text."""
     if item.quarantined:
         return QUARANTINED
     is_erased = getattr(item, "erased", False) or getattr(item, "erased_by_id", None) is not None
@@ -81,7 +81,7 @@ def _match(match: Match, *, is_placed: bool, width: int) -> str:
 
 
 def _narrowed(snippet: Snippet, width: int) -> str:
-    """At most `width` characters of a snippet, with what matches in their middle."""
+    """At most `width` characters of a snippet, centred on its highlights."""
     begin = snippet.highlights[0][0] if snippet.highlights else 0
     end = snippet.highlights[-1][1] if snippet.highlights else 0
     start = max(0, min((begin + end - width) // 2, begin, len(snippet.text) - width))
@@ -137,7 +137,7 @@ def _(described: Description) -> str:
 
 
 def _some_names(described: Description) -> str | None:
-    """The content, of a summary of summaries with only the first names of its list."""
+    """The content; that of a condensed summary with only the first names listed."""
     if not described.depth or not described.content:
         return described.content
     return with_few_names(described.content, most=MOST_NAMES, hint="lcm_expand shows them")
@@ -169,7 +169,7 @@ def _(outline: SummaryOutline) -> str:
 
 
 def _below(outline: SummaryOutline) -> str:
-    """A summary that may be opened next."""
+    """A line for a summary that can be expanded next."""
     return f"- {outline.summary_id} [{span(outline)}] opens for {outline.opening_tokens:,}{_state(outline)}"
 
 
@@ -211,7 +211,7 @@ def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
 
 
 def _items(items: Sequence[ExpandedItem], gap: MessageSpan | None) -> str:
-    """Items of a page, each day named where it begins; a gap is before the last."""
+    """The items of a page under their days; `gap` is written before the last item."""
     shown: list[str] = []
     day = ""
     for place, item in enumerate(items, start=1):

@@ -1,7 +1,7 @@
-"""Limits on what runs at once, fair to callers; cancels work without a client.
+"""Limit concurrent operations, fairly to callers; cancel those without a client.
 
-The server has more threads than operations run at once; the other operations wait, for a short time, and are then
-refused. Each process counts for itself, because the threads that must stay free for others are its own.
+The server has more threads than operations may run at once; other operations wait for a short time, and are then
+refused. Each process has its own limits, because they keep threads of that process free.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ DISCONNECTED = "lcm.disconnected"
 
 
 class TooManyAtOnce(LcmError):
-    """Too much runs at once, of this caller or of heavy operations."""
+    """Too many operations run at once: in all, of this caller, or heavy ones."""
 
     code = "too_many_at_once"
     retryable = True
 
 
 class QueueFull(Exception):
-    """No more may wait, in all or of this caller."""
+    """The queue has no room, in all or for this caller."""
 
 
 @dataclass(eq=False)
 class Place:
-    """Something that runs or waits; `admit` is called when its wait ends."""
+    """One running or waiting entry; `admit` is called when its wait ends."""
 
     caller: str
     admit: Callable[[], object]
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Share:
-    """The most places in all, and of one caller."""
+    """The most places, in all and for one caller."""
 
     in_all: int
     of_one_caller: int
@@ -82,7 +82,7 @@ class Limits:
 
     @classmethod
     def of_operations(cls, at_once: int, *, waiting: int = MOST_WAITING) -> Self:
-        """Limits that leave a place to an append and to a second caller."""
+        """Limits that keep places free of heavy operations, and for a second caller."""
         heavy = max(1, at_once // 2)
         return cls(
             running=Share(at_once, max(1, at_once - 1)),
@@ -93,7 +93,7 @@ class Limits:
 
     @property
     def threads(self) -> int:
-        """How many threads a process needs, so that what waits takes none from what runs."""
+        """The number of threads a process needs: one for each running or waiting entry."""
         return self.running.in_all + self.waiting.in_all
 
 
@@ -107,9 +107,9 @@ class FairQueue:
     _waiting: list[Place] = field(default_factory=list, init=False)
 
     def enter(self, place: Place) -> bool:
-        """True if it runs now, False if it waits; QueueFull if it may do neither."""
+        """Return True to run now, False to wait; QueueFull if neither is possible."""
         with self._lock:
-            # What waits has no room: it was admitted when room became free.
+            # Waiting entries need not go first: had there been room for one, `leave` would have admitted it.
             if self._may_run(place):
                 self._running.append(place)
                 return True
@@ -127,13 +127,13 @@ class FairQueue:
             return True
 
     def leave(self, place: Place) -> None:
-        """Give the place back, once."""
+        """Release a running place and admit waiting ones; once released, do nothing."""
         with self._lock:
             if place not in self._running:
                 return
             self._running.remove(place)
             while ready := [each for each in self._waiting if self._may_run(each)]:
-                # `min` gives the first of equals, which came first.
+                # Of equals, `min` returns the first, which arrived first.
                 admitted = min(ready, key=lambda each: sum(other.caller == each.caller for other in self._running))
                 self._waiting.remove(admitted)
                 self._running.append(admitted)
@@ -185,7 +185,7 @@ def gate() -> Gate:
 
 
 class Disconnected:
-    """An event that is set when the client goes; safe to use from any thread."""
+    """An event set when the client disconnects; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -196,7 +196,7 @@ class Disconnected:
         return self._is_set
 
     def add_callback(self, callback: Callable[[], object]) -> None:
-        """Call this once when the client goes; at once if it has gone.
+        """Call `callback` once when the client disconnects, or now if it already has.
 
         It runs on the server's event loop, so it must not block.
         """
@@ -220,12 +220,15 @@ class Disconnected:
 
 
 CLIENT: ContextVar[Disconnected | None] = ContextVar("client", default=None)
-"""The signal of the request that this thread answers, if its server gives one."""
+"""The `Disconnected` of the request that this thread serves, if its server provides one."""
 
 
 @contextmanager
 def cancelled_with_client() -> Iterator[None]:
-    """Cancel the block's statements if the client disconnects meanwhile."""
+    """Cancel the block's SQL statements if the client disconnects meanwhile.
+
+    Raises Unavailable, without running the block, if the client has disconnected already.
+    """
     client = CLIENT.get()
     if client is None:
         yield
@@ -235,7 +238,7 @@ def cancelled_with_client() -> Iterator[None]:
         raise Unavailable("The client has disconnected.", code="client_disconnected")
     connection: Any = connections[DEFAULT_DB_ALIAS]
     over = threading.Event()
-    # Held during a cancel: once the work is over, the connection belongs to another request.
+    # Held during a cancel: after the block, the connection may serve another request.
     lock = threading.Lock()
 
     def cancel_until_over() -> None:

@@ -21,15 +21,15 @@ from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
 
-# Paths beside the catalogue's.
+# Paths of streams, which are not in the catalogue.
 DOWNLOAD = "files/{file_id}/download/"
 LEDGER = "conversations/{conversation_id}/ledger/"
 
-# Refused by the web server, which knows nothing of LCM's problems.
+# Refused by the web server itself, without LCM's problem in JSON.
 _TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
-_INSTEAD = "The operator asks it at the command line, a superuser on the pages."
+_INSTEAD = "The operator calls it at the command line, a superuser on the pages."
 _REQUEST_ID_HEADER = {
-    "description": "The name of this request in LCM's log.",
+    "description": "The id of this request in LCM's log.",
     "required": True,
     "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
 }
@@ -37,7 +37,7 @@ _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 
 
 class BearerKeyScheme(OpenApiAuthenticationExtension):
-    """How the document names our keys."""
+    """Documents API keys as an HTTP bearer scheme."""
 
     target_class = "lcmsite.access.keys.BearerKey"
     name = "ApiKey"
@@ -47,12 +47,12 @@ class BearerKeyScheme(OpenApiAuthenticationExtension):
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "lcm_...",
-            "description": "An API key, which says for which workspace one asks and what one may do there.",
+            "description": "An API key, which determines the workspace and the caller's rights in it.",
         }
 
 
 class CompletedSchema(AutoSchema):
-    """Adds our headers and examples, and refers each refusal to its component."""
+    """Adds headers and examples, and makes each refusal a reference to a component."""
 
     examples: Mapping[str, Any] = EXAMPLES
 
@@ -124,12 +124,12 @@ class OperationSchema(CompletedSchema):
         answers, _ = _answers()
         found = {operation.status: OpenApiResponse(answers[operation.tool], description="Done.")}
         if operation.background:
-            found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Left to a worker.")
+            found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Queued for a worker.")
         return found | _problems({409, 411, 413, 415} if operation.has_body else set())
 
 
 def stream_responses(media_type: str, meanings: Mapping[int, str], *, besides: Set[int] = frozenset()) -> Any:
-    """The answers of a stream: bytes, which mean this, or refusals."""
+    """The responses of a stream: bytes, described in `meanings`, or problems."""
     streams: dict[Any, Any] = {
         (status, media_type): OpenApiResponse({"type": "string", "format": "binary"}, description=meaning)
         for status, meaning in meanings.items()
@@ -142,7 +142,7 @@ def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[Open
         if name in in_path:
             yield path_parameter(operation.params, name)
         elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
-            # Where one conversation stands in the path, there cannot be several.
+            # A path with one conversation takes no list of several.
             yield OpenApiParameter(
                 name,
                 type=_undescribed(schema),
@@ -171,7 +171,7 @@ def _undescribed(schema: Schema) -> Schema:
 
 @cache
 def _answers() -> tuple[dict[str, Schema], dict[str, Schema]]:
-    """The schema of each method's answer, and the components they are made of."""
+    """The response schema of each tool, and the components that these refer to."""
     from lcmsite.catalogue.operations import CATALOGUE
 
     hints = {each.tool: json_schema.envelope(each.returns, paged=each.paging is not None) for each in CATALOGUE}
@@ -181,12 +181,12 @@ def _answers() -> tuple[dict[str, Schema], dict[str, Schema]]:
 
 
 def _problems(besides: Set[int]) -> dict[int, Any]:
-    """The refusals of an operation, which `CompletedSchema` refers to components."""
+    """The refusals of an operation; `CompletedSchema` replaces them by references."""
     return dict.fromkeys({400, 401, 403, 404, 414, 429, 503} | besides, OpenApiResponse(description=""))
 
 
 def _shared_responses() -> dict[str, Any]:
-    """Each refusal, once, by the phrase of its status."""
+    """The refusals as shared components, named after their status phrases."""
     meanings = {str(kind.status): kind.meaning[:1].upper() + kind.meaning[1:] + "." for kind in KINDS}
     content = {"schema": {"$ref": f"{json_schema.COMPONENTS}Problem"}}
     shared = {
@@ -222,13 +222,13 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     shared.setdefault("schemas", {}).update(sorted(components.items()))
     shared["responses"] = _shared_responses()
     shared["headers"] = {"X-Request-ID": _REQUEST_ID_HEADER}
-    # In the order of the reference, which begins where a newcomer does; otherwise they come by their paths.
+    # In the catalogue's order, which begins where a newcomer does; by default the paths decide.
     result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
     return result
 
 
 def _links(operation: Operation) -> dict[str, Any]:
-    """The links of an answer by the operations they lead to; none of a list."""
+    """Links from an answer to operations that take its ids; none for lists."""
     from lcmsite.catalogue.operations import CATALOGUE
 
     found = {name: f"$response.body#/{name}" for name in _ids(operation.returns)}

@@ -1,4 +1,4 @@
-"""Refusals of the API: every error as a problem in JSON."""
+"""Turn every error of the API into a response with a problem in JSON."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ JSON = "application/json"
 
 
 def problem_response(error: BaseException, request: HttpRequest | Request | None = None) -> HttpResponse:
-    """The error as every caller of the API gets it."""
+    """The response to an error: its problem in JSON, with status and headers."""
     problem = problem_of(error)
     if problem is INTERNAL and request is not None:
-        # As Django itself does for errors that no view handles: its receivers write the log.
+        # As Django does for unhandled errors: the signal's receivers write the log.
         got_request_exception.send(sender=problem_response, request=request)
     content = as_bytes(problem.as_json())
     return HttpResponse(content, status=problem.status, content_type=JSON, headers=problem.headers)
@@ -39,7 +39,7 @@ def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path.startswith(API):
         return problem_response(exception)
     if isinstance(exception, DisallowedHost):
-        # The first thing that a browser shows where a new host name is not configured yet.
+        # Readable in a browser: this is what people see if a new host name is not configured yet.
         return HttpResponseBadRequest(problem_of(exception).detail, content_type="text/plain")
     return defaults.bad_request(request, exception)
 

@@ -1,4 +1,4 @@
-"""Streams: a file as it is, and a ledger as it is read. REST alone has these."""
+"""Stream a file's bytes, or a ledger while it is read. Only REST has these."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
             "Range",
             type=str,
             location=OpenApiParameter.HEADER,
-            description="One range, as bytes=FIRST-LAST or bytes=FIRST-. Any other form is passed over.",
+            description="One range, as bytes=FIRST-LAST or bytes=FIRST-. Any other form is ignored.",
         ),
     ],
     responses=stream_responses(
@@ -48,13 +48,13 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
     ),
 )
 def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
-    """A file's bytes as they are, or those of one requested Range."""
+    """The bytes of a file, or those of one requested range."""
     caller: Any = request.user
     return download_response(request, caller, file_id)
 
 
 def download_response(request: HttpRequest | Request, caller: Caller, file_id: str) -> HttpResponseBase:
-    """The file, for a caller from anywhere."""
+    """The response with a file's bytes, for the API and the pages."""
     caller.require(KeyScope.READ)
     wanted = _wanted(request)
     offset, length = wanted or (0, None)
@@ -67,7 +67,7 @@ def download_response(request: HttpRequest | Request, caller: Caller, file_id: s
     response = FileResponse(found.reader(), status=206 if wanted else 200, content_type=OCTETS)
     response["Content-Length"] = str(found.length)
     response["Accept-Ranges"] = "bytes"
-    # Whatever the file is, no browser shows it as a page of this site.
+    # Browsers must save the file, never show it as a page of this site.
     response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(_name(found), safe='')}"
     response["X-Content-Type-Options"] = "nosniff"
     if found.record.content_hash:
@@ -96,7 +96,10 @@ def _name(found: FileBytes) -> str:
 
 @dataclass(frozen=True)
 class Held:
-    """Lines, and what is held until they are closed, even if never begun."""
+    """Lines with resources (`held`) that are released when the lines are closed.
+
+    A generator's own `finally` would not run if it is closed before its first line.
+    """
 
     lines: Generator[bytes, None, None]
     held: ExitStack
@@ -105,7 +108,7 @@ class Held:
         return self.lines
 
     def close(self) -> None:
-        # First the lines: they read in a transaction, which has to end before the connection is given back.
+        # The lines first: their transaction has to end before the resources are released.
         with self.held:
             self.lines.close()
 
@@ -129,9 +132,9 @@ def ledger(self: object, request: Request, **in_path: str) -> StreamingHttpRespo
 
 
 def ledger_response(caller: Caller, conversation_id: int) -> StreamingHttpResponse:
-    """The ledger, for a caller from anywhere."""
+    """The response that streams a ledger, for the API and the pages."""
     caller.require(KeyScope.READ)
-    # Before the first line, so that a refusal is one.
+    # Checked before the first line is sent, so that a refusal can still set the status.
     conversation = caller.scope.conversation(conversation_id)
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
     held = ExitStack()

@@ -1,7 +1,7 @@
 """The rate limit of a key (LCM_RATE_LIMIT), in requests a minute.
 
 The count is kept in Django's cache: in Redis where LCM_REDIS_URL names one, else in a table of the database. A process
-takes requests from it in blocks, so that most requests ask no cache. The processes never let through more than the
+reserves requests in blocks, so that most requests need no cache access. The processes never let through more than the
 limit; a key that spreads its requests over several of them may be refused up to one block a process too early.
 """
 
@@ -26,9 +26,9 @@ from conversations.errors import LcmError
 from lcmsite.access.keys import Caller, caller_by
 
 WINDOW_SECONDS = 60
-# The part of a limit that a process takes at once.
+# The share of the limit that a process reserves at once.
 BLOCK = 1 / 100
-# The windows of more keys than this are dropped, and then taken anew.
+# Above this number all windows are dropped, and begin again with a new block.
 MOST_WINDOWS = 10_000
 RATE_LIMITED = Counter("lcm_rate_limited_total", "Requests refused because their key had made too many.")
 
@@ -49,7 +49,7 @@ class TooManyRequests(LcmError):
 
 @dataclass(frozen=True)
 class Allowance:
-    """The requests left to a key, and the seconds until the limit starts anew."""
+    """A key's limit, its remaining requests, and the seconds until they reset."""
 
     limit: int
     remaining: int
@@ -71,13 +71,13 @@ class Window:
     """The requests of one key in one minute, as far as this process knows."""
 
     limit: int
-    # Requests taken from the shared count and not made yet, and those that nobody has taken.
+    # `taken`: reserved by this process and not made yet; `untaken`: reserved by no process.
     taken: int = 0
     untaken: int = 1
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, name: str) -> bool:
-        """Whether one more request may be made."""
+        """Count one request; False if the limit is reached."""
         with self.lock:
             if not self.taken and self.untaken:
                 self._take(name)
@@ -97,7 +97,7 @@ class KeyThrottle(BaseThrottle):
     """Limits the requests of the caller that `BearerKey` has found."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        """True, or TooManyRequests; the rest goes to `request.allowance`."""
+        """Return True or raise TooManyRequests; sets `request.allowance`."""
         caller: Any = request.user
         request.allowance = spend_one(caller.api_key_id)  # type: ignore[attr-defined]
         return True
@@ -107,7 +107,7 @@ _windows: dict[tuple[int, int, int], Window] = {}
 
 
 def spend_one(api_key_id: int) -> Allowance | None:
-    """Count one request of this key; None without a limit, TooManyRequests past it."""
+    """Count one request of a key; None without a limit, TooManyRequests above it."""
     limit = settings.DEPLOYMENT.rate_limit
     if not limit:
         return None
@@ -126,7 +126,7 @@ def spend_one(api_key_id: int) -> Allowance | None:
 
 
 def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
-    """The caller of this header within their limit, with the limit's headers."""
+    """Authenticate and count one request; return the caller and rate limit headers."""
     caller = caller_by(authorization)
     assert caller.api_key_id is not None
     allowance = spend_one(caller.api_key_id)
@@ -134,8 +134,8 @@ def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
 
 
 def _add(name: str, requests: int) -> int:
-    """Add to the shared count; how many there were before."""
-    # Redis adds atomically. Django's database cache reads and writes, one process after the other here.
+    """Add to the shared count, and return the count before."""
+    # Redis adds atomically. Django's database cache reads, then writes, so it needs a lock.
     with nullcontext() if settings.DEPLOYMENT.redis_url else pglock.advisory(f"lcm.{name}"):
         cache.add(name, 0, timeout=2 * WINDOW_SECONDS)
         try:

@@ -42,7 +42,7 @@ from lcmsite.catalogue.problems import LengthRequired, UnsupportedMediaType
 
 
 class StrictJsonParser(BaseParser):
-    """Reads a JSON object, which RequestSize keeps within LCM_MAX_REQUEST_BYTES."""
+    """Parses a JSON object; the RequestSize middleware has limited its length."""
 
     media_type = JSON
 
@@ -54,7 +54,7 @@ class StrictJsonParser(BaseParser):
 
 
 class BytesParser(BaseParser):
-    """Reads a file's bytes as they are."""
+    """Returns the body's bytes unchanged, for file uploads."""
 
     media_type = OCTETS
 
@@ -63,7 +63,7 @@ class BytesParser(BaseParser):
 
 
 class ResultRenderer(BaseRenderer):
-    """Writes what a service gave as JSON, with orjson."""
+    """Serializes the result of a service as JSON, with orjson."""
 
     media_type = JSON
     format = "json"
@@ -84,7 +84,7 @@ class AlwaysJson(DefaultContentNegotiation):
 
 
 class MayPerform(BasePermission):
-    """Refuses what the caller's key may not do, before the body is read."""
+    """Raises Forbidden before the body is read if the key's scope is too small."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if view.operation is not None:
@@ -132,7 +132,7 @@ class CatalogueView(ViewSet):
 
 
 class StreamView(CatalogueView):
-    """A path whose answer is sent piece by piece."""
+    """A path whose response is streamed."""
 
     schema = CompletedSchema()
     download = download
@@ -147,18 +147,18 @@ def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseB
     )
     if any(each.immutable for each in operations):
         view = conditional_page(view)
-    # Callers send a key and no cookies, so what they can make another caller send reveals nothing (BREACH).
+    # Compression is safe from BREACH: without cookies, no third party can make a caller send requests.
     compressed: Callable[..., HttpResponseBase] = gzip_page(view)
     return compressed
 
 
 def _views() -> dict[str, Callable[..., HttpResponseBase]]:
-    """The view of each path, as the catalogue writes it."""
+    """The view of each path; paths have the catalogue's placeholders."""
     by_path: dict[str, list[Operation]] = defaultdict(list)
     for operation in CATALOGUE:
         for each in operation.paths:
             by_path[each].append(operation)
-    # Django tries one after the other: a name goes before a placeholder that would match it.
+    # Django takes the first match: literal segments go before placeholders.
     views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
     return views | {
         DOWNLOAD: StreamView.as_view({"get": "download"}),
@@ -192,12 +192,12 @@ def params_of(
 
 
 def bytes_field(operation: Operation) -> str | None:
-    """The param that is a file, if there is one."""
+    """The name of the param that takes a file's bytes, if there is one."""
     return next((name for name, schema in fields_of(operation.params).items() if is_bytes(schema)), None)
 
 
 def _raw_field(operation: Operation, request: Request) -> str | None:
-    """The param that the body is, where a file is sent as it is."""
+    """The name of the param that the raw body fills; None if the body is JSON."""
     media_type = request.content_type.partition(";")[0].strip().lower()
     field = None if media_type == JSON else bytes_field(operation)
     if field and media_type not in ("", OCTETS):
@@ -224,13 +224,13 @@ def _query(request: Request) -> dict[str, list[str]]:
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         return parse_qs(sent, keep_blank_values=True, errors="strict", max_num_fields=most)
     except UnicodeDecodeError:
-        raise Invalid("The query is not UTF-8 behind its percent signs.", code="invalid_params") from None
+        raise Invalid("The percent-encoded bytes of the query are not UTF-8.", code="invalid_params") from None
     except ValueError:
         raise TooManyFieldsSent from None
 
 
 def _body(request: Request) -> Any:
-    """The parsed body, {} without one; refuses unknown lengths and compression."""
+    """The parsed body, {} without one; refuses unknown length or Content-Encoding."""
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise LengthRequired("The request must say in Content-Length how long its body is.")
     if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):
@@ -243,8 +243,8 @@ def _body(request: Request) -> Any:
 
 @csrf_exempt
 def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """The answer of every unknown path under /api/."""
-    hint = f"Those there are: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
+    """The response to every unknown path under /api/."""
+    hint = f"All paths: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
     return problem_response(NotFound(f"There is nothing at this path. {hint}", code="no_such_path"))
 
 

@@ -1,4 +1,4 @@
-"""What this LCM can do, in one answer: operations by level, limits, settings."""
+"""Describe this LCM in one answer: operations by level, limits, settings."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from retrieval.map.record.event_export import MapRecord
 
 DISCOVER, STORE, SUMMARIZE, DELEGATE = range(4)
 PURPOSES: Mapping[int, str] = {
-    DISCOVER: "Find out what there is.",
-    STORE: "Store originals, and list them.",
-    SUMMARIZE: "Make summaries, read by them, and verify both.",
-    DELEGATE: "Let other models and agents do work over many items.",
+    DISCOVER: "Describe the operations and settings.",
+    STORE: "Store conversations and files, and list them.",
+    SUMMARIZE: "Make summaries, search and read through them, and verify everything.",
+    DELEGATE: "Let other models and agents work on many items.",
 }
-# Level 2 is of all services that are not named here.
+# Services that are not listed here are of level SUMMARIZE.
 _LEVELS: Mapping[type, int] = {
     ConversationStore: STORE,
     LargeFileService: STORE,
@@ -47,18 +47,18 @@ _LIMITS = ("max_request_bytes", "request_timeout_seconds", "rate_limit")
 
 
 class CapabilityParams(Params):
-    """Which level, and how much of each operation."""
+    """Which level to describe, and in what detail."""
 
     level: Annotated[int, Field(ge=DISCOVER, le=DELEGATE), WHOLE] = optional("Only the operations of this level.")
-    full: Flag = optional("Whether to give the whole schema of each operation's params, not only its name.")
+    full: Flag = optional("Whether to return the JSON Schema of each operation's params, not only its name.")
 
 
 @dataclass(frozen=True)
 class CapableOperation:
     """An operation: its name on each face, who may call it, and what it takes.
 
-    `path` is that of the REST API, `everywhere` its second path for all of the workspace, `tool` its name for agents
-    over MCP, if it is one of their tools. `needs` is the scope of an API key, or `operator`: no key, but the operator.
+    `path` is that of the REST API, `everywhere` a second path for the whole workspace, `tool` its name over MCP if it
+    is offered to agents. `needs` is the scope that an API key must have, or `operator` if no key may call it.
     """
 
     name: str
@@ -75,7 +75,7 @@ class CapableOperation:
 
 @dataclass(frozen=True)
 class CapabilityLevel:
-    """One level of what LCM can do, from discovery to work over many items."""
+    """One level of operations, from discovery to delegated work."""
 
     level: int
     purpose: str
@@ -95,12 +95,12 @@ class CapabilitySummary:
 
 @dataclass(frozen=True)
 class CapabilityList(Scoped, ABC):
-    """Discovery: what this LCM can do. The list of operations comes from a subclass."""
+    """Discovery: what this LCM can do. A subclass provides the operations."""
 
     @property
     @abstractmethod
     def operations(self) -> Sequence[Operation]:
-        """All operations that there are."""
+        """All operations of the catalogue."""
 
     def schema(self, *, level: int | None = None, full: bool = False) -> CapabilitySummary:
         """Describe what this LCM can do: operations by level, limits and settings.

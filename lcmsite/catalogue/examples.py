@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # The programs that test a running site read these examples without Django.
+    # Programs that test a running site import this module without Django.
     from lcmsite.catalogue.operation import Operation
 
 _DATA: Mapping[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
@@ -18,12 +18,12 @@ PROBLEM_HEADERS: Mapping[str, Mapping[str, Any]] = _DATA["problem_headers"]
 
 
 def examples_of(operation: Operation) -> dict[str, Any]:
-    """An example of each param of the operation, by its name."""
+    """Examples of the operation's params, by name, where there are any."""
     known = {**EXAMPLES, **_DATA["params_of_one_tool"].get(operation.tool, {})}
     return {name: known[name] for name in operation.params.model_fields if name in known}
 
 
 def example_body(operation: Operation, *, without: Sequence[str]) -> dict[str, Any]:
-    """An example body that can be sent as it is."""
+    """An example of a valid request body, without the params in `without`."""
     left_out = (*without, *_DATA["left_out_of_bodies"].get(operation.tool, ()))
     return {name: value for name, value in examples_of(operation).items() if name not in left_out}

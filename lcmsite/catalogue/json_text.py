@@ -1,6 +1,6 @@
-"""JSON on every face: parsed strictly, rendered from frozen records.
+"""Parse JSON strictly, and render frozen records as JSON, for every interface.
 
-Results hold only finite numbers and moments of UTC, so the encoder does not look for others.
+The encoder does not check for infinite numbers and other time zones, as results contain neither.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lcmsite.catalogue.paging import Page
 
 
 def parse(text: str | bytes) -> Any:
-    """The value that the text holds; Invalid for text that is not UTF-8 or not JSON.
+    """Parse JSON in UTF-8; raises Invalid for anything else.
 
-    NaN, infinities and numbers that a double takes for one are none: they could not be given back as JSON. Nor is an
-    object that names a key twice: one of its values would be lost.
+    Refuses NaN, infinities and numbers that overflow a double, because they could not be returned as JSON, and objects
+    with a repeated key, because one of its values would be lost.
     """
     try:
         return _STRICT.decode(text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode())
@@ -37,7 +37,7 @@ def parse(text: str | bytes) -> Any:
     except (json.JSONDecodeError, _NotJson) as wrong:
         raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
     except ValueError:
-        # Python's own int() is the only one left to refuse: it bounds the digits, as reading very many takes very long.
+        # Only int() is left to raise this: Python limits the digits of an int, as parsing is quadratic in them.
         most = sys.get_int_max_str_digits()
         raise Invalid(f"A whole number in this JSON has more than {most} digits.", code="malformed_json") from None
     except RecursionError:
@@ -45,7 +45,7 @@ def parse(text: str | bytes) -> Any:
 
 
 class _NotJson(ValueError):
-    """What Python's reader would take and JSON has not."""
+    """Text that Python's decoder accepts, although it is not valid JSON."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -72,7 +72,10 @@ _STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite, ob
 
 
 def as_bytes(result: Any) -> bytes:
-    """The result as a JSON object; a list is its `items`, bytes their `content`."""
+    """Serialize a result as a JSON object: a list as `items`, bytes as `content`.
+
+    A page of more than MOST_PAGE_BYTES is cut, and continued by its cursor.
+    """
     written = _written(_as_object(result))
     if isinstance(result, Page) and len(written) > MOST_PAGE_BYTES and len(result) > 1:
         return _written(_as_object(_beginning(result)))
@@ -83,12 +86,12 @@ def _written(answer: Any) -> bytes:
     try:
         return orjson.dumps(answer, _plain, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_UTC_Z)
     except TypeError:
-        # A lone surrogate, which comes out as the escape it came in as, or a number of more than 64 bits.
+        # orjson refuses lone surrogates, which are escaped here, and integers of more than 64 bits.
         return _ASCII.encode(answer).encode()
 
 
 def _beginning(result: Page[Any]) -> Page[Any]:
-    """As many items as a page of MOST_PAGE_BYTES holds, one at least."""
+    """The first items of a page that fit into MOST_PAGE_BYTES; at least one."""
     room = MOST_PAGE_BYTES
     for place, each in enumerate(result):
         room -= len(_written(each)) + 1
@@ -98,7 +101,7 @@ def _beginning(result: Page[Any]) -> Page[Any]:
 
 
 def as_json(result: Any) -> str:
-    """The same in ASCII, for terminals that show nothing else."""
+    """Serialize a result as `as_bytes` does, but in ASCII and uncut, for terminals."""
     return _ASCII.encode(_as_object(result))
 
 
@@ -113,7 +116,7 @@ def _as_object(result: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """One step towards JSON, for a value that the encoder does not know."""
+    """Convert a value that the encoder does not know by one level."""
     if hasattr(value, "__dataclass_fields__"):
         kind: Any = type(value)
         names = _names(kind)
@@ -123,7 +126,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):
-        # A text, for a JSON number would lose digits in many a reader.
+        # As text: many parsers would lose digits of a JSON number.
         return format(value, "f")
     if isinstance(value, Mapping):
         return dict(value)
@@ -136,7 +139,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _names(record: type) -> dict[str, str]:
-    """Fields with another name in JSON; "" for those left out."""
+    """Fields whose JSON name differs, with that name; "" for fields left out."""
     found = {}
     for name, hint in get_type_hints(record, include_extras=True).items():
         for each in getattr(hint, "__metadata__", ()):
@@ -145,5 +148,5 @@ def _names(record: type) -> dict[str, str]:
     return found
 
 
-# Results are trees, so nobody looks for circles: that took a sixteenth of the time of a large answer.
+# Results are trees, so the check for circular references is off.
 _ASCII = json.JSONEncoder(default=_plain, allow_nan=False, check_circular=False, separators=(",", ":"))

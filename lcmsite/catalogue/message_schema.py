@@ -1,6 +1,6 @@
-"""pydantic models of foreign messages, for the OpenAPI document.
+"""pydantic models of foreign message formats, only to document them in OpenAPI.
 
-`conversations/formats` reads them, and keeps fields that are not named here. LCM's own form is `NewMessage`.
+`conversations/formats` parses them, and keeps fields that are not named here. LCM's own format is `NewMessage`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from conversations.types import Role
 from lcmsite.catalogue.json_schema import COMPONENTS, Schema, components_of
 
 IdempotencyKey = Annotated[
-    Name | None, Field(description="Your own, unique in the conversation: what has it is stored once.")
+    Name | None, Field(description="Your own key, unique in the conversation: a message with it is stored once.")
 ]
 Text = str | None
 
 
 def _type_other_than(pattern: str) -> Any:
-    """A `type` that does not match: generated clients compile no look-aheads."""
+    """A `type` that does not match; a negated pattern, as clients lack look-aheads."""
     return Field(json_schema_extra={"not": {"pattern": pattern}})
 
 
@@ -37,7 +37,7 @@ class NeutralPart(Foreign):
 
 
 class NeutralMessage(Foreign):
-    """A message in the neutral form, as `lcm import` reads it and exports write it."""
+    """A message in LCM's neutral format, which imports read and exports write."""
 
     role: Role
     content: Text = None
@@ -57,9 +57,9 @@ class ChatMessage(Foreign):
     content: str | list[dict[str, Any]] | None = None
     name: Text = None
     idempotency_key: IdempotencyKey = None
-    # Each is read for one role only, and kept as it is for any other.
-    tool_call_id: Any = Field(None, description="Of a tool's message: the call that it answers, as a text.")
-    tool_calls: Any = Field(None, description="Of an assistant's message: its calls, as a list of objects.")
+    # Each is parsed for one role only, and kept unchanged for any other.
+    tool_call_id: Any = Field(None, description="In a tool's message, the id of the call it answers.")
+    tool_calls: Any = Field(None, description="In an assistant's message, its calls, as a list of objects.")
 
 
 class AnthropicText(Foreign):
@@ -163,12 +163,12 @@ _FORMS: Mapping[Format, type[BaseModel]] = {
 
 
 def foreign_messages() -> dict[str, Schema]:
-    """The schemas of the foreign forms and what they are made of, by name."""
+    """The schemas of the foreign formats and their components, by name."""
     return components_of(list(_FORMS.values()), with_models=True)
 
 
 def by_form(body: Schema) -> Schema:
-    """The body of an append in each format; LCM's own is the default."""
+    """The request body of an append as one schema per format; LCM's is the default."""
     names = {Format.LCM: "NewMessage"} | {form: model.__name__ for form, model in _FORMS.items()}
     return {"oneOf": [_of_form(body, form, name) for form, name in names.items()]}
 

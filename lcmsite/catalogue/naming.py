@@ -1,4 +1,4 @@
-"""Names that people and agents have for things, where a service wants a number."""
+"""Resolve the names that people and agents give to conversations to ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SESSION = "session:"
 def conversation_named(given: str, *, scope: Scope) -> int | str:
     """The id of a conversation given by id or session; `session:7` is a session.
 
-    NotFound for a session that is not in the scope.
+    Raises NotFound for a session that is not in the scope. Ids are not looked up.
     """
     if given.isascii() and given.isdigit():
         return given

@@ -1,4 +1,4 @@
-"""An operation: how each face names it, and the service method it calls."""
+"""An operation: its name on each interface, and the service method it calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lcmsite.api.concurrency import cancelled_with_client, gate
 from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
 
-# Before every path of the REST API.
+# The prefix of every path of the REST API.
 PREFIX = "/api/v1/"
-# First words of verbs that have a second one.
+# First words of two-word commands, such as `map status`.
 _FAMILIES = frozenset({"map"})
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _OF_ONE = "conversations/{conversation_id}/"
@@ -26,7 +26,7 @@ _WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 class Answer(NamedTuple):
-    """What a service gave, and the HTTP status that says of what sort it is."""
+    """The result of a service, with the HTTP status for it."""
 
     result: Any
     status: int
@@ -34,15 +34,16 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """A service's method, its params, and its name on each face.
+    """A service's method, its params, and its name on each interface.
 
-    `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
-    whole workspace has a second path, `everywhere`; one `of_the_site` is for the site's operator. One whose params have
-    `background` calls the method of that name instead when it is true, and answers 202 with the job. One `for_agents`
-    is a tool of theirs, called like `tool` or as it says. Of the `heavy` ones few run at once (`concurrency`), and
-    those that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation
-    heavy where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it. A list has
-    `paging`.
+    - `path`: names its params in braces; `everywhere` is a second path, for the whole workspace
+    - `background`: the method called instead if the param `background` is true; it returns a job, with status 202
+    - `of_the_site`: only for the site's operator
+    - `for_agents`: offered to agents over MCP, named like `tool`, or as given here
+    - `heavy`: few of these run at once, and a GET is cancelled if its client disconnects (`api/concurrency.py`);
+      `heavy_with` names a param that makes the operation heavy if given
+    - `immutable`: sent with an ETag, and with 304 if the client has it
+    - `paging`: how a list continues
     """
 
     service: type
@@ -68,19 +69,19 @@ class Operation:
 
     @property
     def command(self) -> str:
-        """The verb on the command line: one word, or two in a family of verbs."""
+        """The name on the command line: one word, or two such as `map status`."""
         name = self.tool.removeprefix("lcm_").replace("_", "-")
         family, _, rest = name.partition("-")
         return f"{family} {rest}" if family in _FAMILIES and rest else name
 
     @property
     def agent_tool(self) -> str:
-        """Its name among the tools of agents; "" if it is none of them."""
+        """The name of its tool over MCP; "" if agents do not have it."""
         return self.for_agents if isinstance(self.for_agents, str) else self.tool if self.for_agents else ""
 
     @property
     def chapter(self) -> str:
-        """Its heading in documents: CompactionEngine is the Compaction engine."""
+        """Its heading in documents: "Compaction engine" for CompactionEngine."""
         return _WITHIN.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
 
     @property
@@ -93,7 +94,7 @@ class Operation:
 
     @property
     def description(self) -> str:
-        """What it does, in its service's own words."""
+        """The docstring of its service's method."""
         return inspect.getdoc(getattr(self.service, self.method)) or ""
 
     @property
@@ -102,7 +103,7 @@ class Operation:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The service's own values for what a caller leaves out."""
+        """The default values of the service method's parameters, by name."""
         parameters = inspect.signature(getattr(self.service, self.method)).parameters.values()
         return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
 
@@ -116,19 +117,20 @@ class Operation:
         return get_type_hints(getattr(self.service, self.background))["return"]
 
     def may(self, caller: Caller) -> bool:
-        """Whether this caller may ask it."""
+        """Whether this caller may call it."""
         return caller.may(self.scope) and (caller.is_operator or not self.of_the_site)
 
     def require(self, caller: Caller) -> None:
-        """Raise Forbidden unless this caller may ask it."""
+        """Raise Forbidden unless this caller may call it."""
         caller.require(self.scope)
         if self.of_the_site:
             caller.require_operator()
 
     def perform(self, caller: Caller, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> Answer:
-        """Call the service: the one place where every face is authorized.
+        """Authorize the caller, validate the params, and call the service.
 
-        Params named `in_text` came as text. Raises Forbidden, Invalid, TooManyAtOnce, and what the service raises.
+        The only way to a service for every interface. Params named `in_text` are parsed from text. Raises Forbidden,
+        Invalid, TooManyAtOnce, and the errors of the service.
         """
         self.require(caller)
         values = self.params.accepted(given, in_text=in_text)
@@ -149,12 +151,12 @@ class Operation:
 
 
 def placeholders(path: str) -> tuple[str, ...]:
-    """The params that stand in a path."""
+    """The names of the params in a path's braces."""
     return tuple(_PLACEHOLDER.findall(path))
 
 
 def metric_name(operation: Operation, path: str) -> str:
-    """The name by which requests are counted."""
+    """The operation's name in metrics, which differs for its second path."""
     return operation.tool.removeprefix("lcm_") + ("" if path == operation.path else "_everywhere")
 
 

@@ -1,6 +1,6 @@
-"""Everything that LCM does for a caller: one entry for each operation.
+"""The catalogue: one entry for each operation that LCM offers.
 
-REST, OpenAPI, the command line and the tools of agents are generated from this list.
+REST, OpenAPI, the command line and the MCP tools of agents are generated from this list.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MAP_ITEM = "map-items/{item_id}/"
 
 
 class Capabilities(CapabilityList):
-    """What this LCM can do, level by level."""
+    """Discovery: what this LCM can do, level by level."""
 
     @property
     def operations(self) -> Sequence[Operation]:

@@ -13,7 +13,7 @@ _REFUSAL = "This is not a cursor of this list, or it was changed"
 
 
 class Page(list[T]):
-    """The rows of one page; `cursor_of` makes the cursor that continues behind a row."""
+    """The rows of one page; `cursor_of` makes the cursor that continues after a row."""
 
     def __init__(self, rows: Iterable[T], *, cursor_of: Callable[[T], str], more: bool) -> None:
         super().__init__(rows)
@@ -25,7 +25,7 @@ class Page(list[T]):
         return self.cursor_of(self[-1]) if self.more and self else None
 
     def first(self, count: int) -> Page[T]:
-        """The page, ended after so many rows."""
+        """The page cut after `count` rows; its cursor continues there."""
         return Page(self[:count], cursor_of=self.cursor_of, more=self.more or count < len(self))
 
 
@@ -33,20 +33,21 @@ class Page(list[T]):
 class Paging:
     """How a list continues: the method takes the last row's `key` as `argument`.
 
-    Where a record holds the list, `key` is the record's, and None at the end; the record has a `next_cursor`, too.
+    If the method returns a record that holds the list (`is_of_record`), `key` is a field of the record, None on the
+    last page, and the record's `next_cursor` is set.
     """
 
     argument: str
     key: str
     is_of_record: bool = False
-    # Set by the operation: a cursor of one list is refused by the others.
+    # Set by the operation, so that other lists refuse its cursors.
     salt: str = field(default="", kw_only=True)
 
     def cursor(self, value: Any) -> str:
         return write_cursor(value if isinstance(value, list) else [value], of=self.salt)
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values, with the cursor as the service's argument; Invalid for a bad one."""
+        """Replace the cursor by the service's argument; Invalid if it is not valid."""
         arguments = dict(values)
         cursor = arguments.pop("cursor", None)
         if cursor is not None:
@@ -55,13 +56,13 @@ class Paging:
         return arguments
 
     def page(self, method: Callable[..., Any], values: Mapping[str, Any], *, limit: int) -> Any:
-        """What the method gives, as one page."""
+        """Call the method and return one page: a `Page`, or a record with its cursor."""
         arguments = self.arguments(values)
         if self.is_of_record:
             record = method(**arguments, limit=limit)
             position = getattr(record, self.key)
             return replace(record, next_cursor=None if position is None else self.cursor(position))
-        # One more tells whether the list goes on; some lists end a page early by its bytes.
+        # One more row shows whether the list goes on; some lists end a page early to limit its bytes.
         found = method(**arguments, limit=limit + 1)
         more = len(found) > limit or getattr(found, "more", False)
         return Page(found[:limit], cursor_of=lambda row: self.cursor(getattr(row, self.key)), more=more)

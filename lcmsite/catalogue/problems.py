@@ -1,4 +1,4 @@
-"""Errors as problems: one table gives each its status and exit code."""
+"""Turn errors into problems, with HTTP status and exit code from one table."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class HeadersTooLarge(Invalid):
 
 
 class Busy(Unavailable):
-    """The server has as much to do as it accepts."""
+    """Too many requests wait for the server already."""
 
     code = "busy"
 
 
 class NoSuchRange(Invalid):
-    """A range beyond the end of a file; a resumed download needs its size."""
+    """The range begins after the end of the file; carries the size, to resume."""
 
     code = "no_such_range"
 
@@ -73,7 +73,7 @@ class NoSuchRange(Invalid):
 
 
 class Contention(Conflict):
-    """Two writers got in each other's way, and the database let one of them go first."""
+    """The database aborted this transaction: a deadlock, or a serialization failure."""
 
     code = "contention"
     retryable = True
@@ -95,17 +95,17 @@ KINDS = (
     Kind(Unauthenticated, 401, 5, "no key, or a wrong, expired or revoked one"),
     Kind(Forbidden, 403, 5, "the key may not do this"),
     Kind(NotFound, 404, 3, "there is no such thing, or none that you may see"),
-    Kind(MethodNotAllowed, 405, 2, "not a verb of this path"),
+    Kind(MethodNotAllowed, 405, 2, "the path has no operation for this HTTP method"),
     Kind(RequestTimeout, 408, 6, "the request came too slowly"),
-    Kind(Conflict, 409, 4, "it contradicts what is stored, or somebody else is at work on it"),
-    Kind(LengthRequired, 411, 2, "the request does not say how long it is"),
+    Kind(Conflict, 409, 4, "it contradicts what is stored, or another process is working on it"),
+    Kind(LengthRequired, 411, 2, "the request has no Content-Length"),
     Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
     Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
-    Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
+    Kind(TooManyRequests, 429, 6, "the key has reached its rate limit (LCM_RATE_LIMIT)"),
     Kind(HeadersTooLarge, 431, 2, "the headers of the request are too large"),
     Kind(Busy, 503, 6, "too many requests wait already"),
-    Kind(TooManyAtOnce, 429, 6, "too much runs at once, of this caller or of heavy operations"),
+    Kind(TooManyAtOnce, 429, 6, "too many operations run at once: in all, of this caller, or heavy ones"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )
 _BY_ERROR = {kind.error: kind for kind in KINDS}
@@ -128,7 +128,7 @@ EXIT_CODES: Mapping[int, str] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """The one shape of every refusal."""
+    """A refusal as every interface reports it."""
 
     code: str
     detail: str
@@ -195,9 +195,9 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
         case RequestDataTooBig():
             return RequestTooLarge("The request body is larger than LCM_MAX_REQUEST_BYTES allows.")
         case DisallowedHost():
-            return Invalid("LCM was asked for by a host name that is not in LCM_ALLOWED_HOSTS.", code="unknown_host")
+            return Invalid("The host name of the request is not in LCM_ALLOWED_HOSTS.", code="unknown_host")
         case SuspiciousOperation() | rest.APIException():
-            return Invalid("The request is not one that LCM understands.")
+            return Invalid("LCM cannot parse this request.")
         case RecursionError():
             return Invalid("The JSON is nested too deeply.", code="nested_too_deeply")
         case _:
@@ -207,7 +207,7 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
 def _of_read_only() -> LcmError:
     if settings.EMBEDDED_DATABASE:
         return Unavailable(
-            "The disk is nearly full (LCM_MIN_FREE_BYTES): nothing new is stored until there is room; nothing was"
+            "The disk is nearly full (LCM_MIN_FREE_BYTES): writes are refused until there is room; nothing was"
             " changed.",
             code="disk_full",
         )
@@ -215,7 +215,7 @@ def _of_read_only() -> LcmError:
 
 
 def _of_database(error: BaseException) -> LcmError | None:
-    # Django's error wraps the driver's, which alone knows what PostgreSQL said.
+    # Django's error wraps the driver's, whose class gives PostgreSQL's error code.
     match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return Contention("Another writer was at work on the same rows; nothing was changed.")
@@ -231,7 +231,7 @@ def _of_database(error: BaseException) -> LcmError | None:
                 "or name the one you mean (LCM_DATA_DIR, LCM_DATABASE_URL)."
             )
         case psycopg.errors.InsufficientPrivilege() | MigrationSchemaMissing():
-            return Unavailable("The database user that LCM was given may not do this; it must own LCM's tables.")
+            return Unavailable("LCM's database user lacks a privilege for this; it must own LCM's tables.")
     match error:
         case DataError() | psycopg.DataError():
             return Invalid("The database cannot hold one of these values.")

@@ -1,6 +1,6 @@
-"""The catalogue as a page: each operation's path, params and names.
+"""Generate docs/reference.md: each operation's paths, params and names.
 
-Written from the same lines, params and schemas as the faces themselves, so it says what they do.
+The page is generated from the same entries, params and schemas as the interfaces themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lcmsite.catalogue.problems import EXIT_CODES, KINDS
 from lcmsite.cli.program import MANAGEMENT, verbs
 
 _STREAMS = (
-    (DOWNLOAD, "A file's bytes, or those of the one `Range` that is asked for."),
+    (DOWNLOAD, "A file's bytes, or those of one requested `Range`."),
     (LEDGER, "A conversation as JSON Lines that anybody can verify, in the format of [ledger.md](ledger.md)."),
 )
 _FORMATS = {"date-time": "a time (ISO 8601)", "date": "a date"}
@@ -31,7 +31,7 @@ _PATTERNS = {
     "^msg_(0|[1-9][0-9]{0,18})$": "`msg_...`",
     "^[0-9A-Fa-f]{64}$": "64 hexadecimal digits",
 }
-# Beyond this a bound is the database's, and tells nobody anything.
+# Larger bounds are limits of the database, and not worth showing.
 _FAR = 2**31
 
 
@@ -61,7 +61,7 @@ def _lines() -> Iterator[str]:
     ours = {name: verb.sentence for name, verb in verbs().items() if name not in of_catalogue}
     rows = ((f"`lcm {name}`", text) for name, text in {**MANAGEMENT, **ours}.items())
     yield from _table(("verb", "what it does"), rows)
-    yield "\n## Only over REST\n\nStreams, which no JSON answer could hold. Both need the scope `read`.\n"
+    yield "\n## Only over REST\n\nStreams of any length, in place of JSON answers. Both need the scope `read`.\n"
     yield from _table(("path", "what it answers with"), ((f"`GET {PREFIX}{path}`", text) for path, text in _STREAMS))
     yield ""
 
@@ -80,7 +80,7 @@ def _operation(operation: Operation) -> Iterator[str]:
         statuses.append("202, at once, when `background` is true")
     facts = [f"scope `{operation.scope}`", f"answers {', or '.join(statuses)}"]
     if operation.of_the_site:
-        facts = ["of the whole site: for its operator at the command line and superusers; every API key gets 403"]
+        facts = ["for the site's operator at the command line and superusers alone; every API key gets 403"]
     facts += [f"tool `{operation.agent_tool}`"] if operation.for_agents else []
     yield f"- {'; '.join(facts)}"
     yield f"- {_answer(operation.returns)}\n"
@@ -104,7 +104,7 @@ def _param(operation: Operation, name: str, schema: Schema) -> tuple[str, str, s
 
 
 def _words(schema: Schema) -> str:
-    """A schema, to be read by people."""
+    """Describe a schema in words."""
     if is_conversation(schema):
         return "number of a conversation"
     if "enum" in schema:
@@ -147,7 +147,7 @@ def _bounds(low: float | None, high: float | None) -> str:
 
 
 def _answer(hint: Any) -> str:
-    """What comes back, by the names of its fields."""
+    """Describe the result by the names of its fields."""
     if hint is bytes:
         return "gives `content`, in base64"
     if get_origin(hint) in (list, tuple):
@@ -168,7 +168,7 @@ def _json(value: Any) -> str:
 
 
 def _prose(text: str) -> str:
-    """A docstring's paragraphs, each in one line."""
+    """The docstring with each paragraph on one line."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 

@@ -16,12 +16,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Set up Django, run one command line and return its exit status."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == ["hook"] and len(words) > 1:
-        # Agents wait for it: without Django.
+        # Agents wait for their hooks, which therefore run without Django.
         from lcmsite.hosts.hook import answered
 
         if answered(words[1:]):
             return 0
-    # Not above: hooks do without.
+    # Imported here: hooks do not need it.
     from lcmsite.ops.processes import loading
 
     at_ctrl_c = signal.getsignal(signal.SIGINT)
@@ -34,10 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             import django
 
             django.setup()
-            # Not before: it imports models.
+            # Imported after the setup, as it imports models.
             from lcmsite.cli.program import run
     except ModuleNotFoundError as missing:
-        # After an upgrade of the code alone.
+        # The code was upgraded without its packages.
         sys.stderr.write(
             f"lcm: The package {missing.name!r}, which this version needs, is not installed: `make run` installs it, "
             "and docs/upgrade.md says how without make. [misconfigured]\n"

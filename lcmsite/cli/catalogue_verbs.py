@@ -1,4 +1,4 @@
-"""The verbs of the catalogue: an operation's params become arguments of argparse."""
+"""Turn operations into verbs: their params become arguments of argparse."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def from_operation(operation: Operation) -> Verb:
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
         if fields.keys() >= {"file_name", "content"} and arguments.content != STDIO:
             given.setdefault("file_name", Path(arguments.content).name)
-        # Discovering and opening are how people begin, and what is of the site has no workspace: none has to exist yet.
+        # People begin with discovering and opening, and operations of the site need no workspace: none need exist yet.
         is_founding = operation.tool in ("lcm_schema", "lcm_open") or operation.of_the_site
         caller = session.founding_caller if is_founding else session.caller
         with waiting(f"{operation.command} ..."):
@@ -52,7 +52,7 @@ def from_operation(operation: Operation) -> Verb:
 
 
 def _is_json(field: Schema) -> bool:
-    """Whether it holds objects or any values, which cannot be written with commas."""
+    """Whether the param takes objects or any JSON, which commas cannot separate."""
     inner = field["items"] if field.get("type") == "array" else field
     return bool(inner.get("type") == "object") or is_any(inner)
 
@@ -109,13 +109,13 @@ def _value(field: Schema, given: Any, session: Session) -> Any:
 
 
 def _several(given: str | bytes) -> list[Any]:
-    """The values of a list: in JSON, or between commas."""
+    """The values of a list, given in JSON or separated by commas."""
     text = given if isinstance(given, str) else given.decode("utf-8", "replace")
     return json_text.parse(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
 
 
 def text_of(given: str) -> str | bytes:
-    """The text itself, or that of the file or the standard input that it names."""
+    """The text itself; for @FILE or -, the contents of the file or standard input."""
     if given == STDIO:
         return _bytes_of(given)
     return _bytes_of(given[1:]) if given.startswith("@") else given

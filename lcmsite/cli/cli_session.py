@@ -44,7 +44,7 @@ class Session:
     def founding_caller(self) -> Caller:
         """The caller; the default workspace is created if it does not exist yet.
 
-        No other workspace is: a name on the command line may be mistyped.
+        Any other workspace must exist: a name on the command line may be mistyped.
         """
         if not self.api_key and self._name == DEFAULT_WORKSPACE:
             return _operator(default_workspace())

@@ -33,14 +33,14 @@ PUBLIC_KEY = argument(
     argument(
         "--resume",
         action="store_true",
-        help="Continue FILE where it breaks off, or where the conversation ended when it was written.",
+        help="Verify FILE and continue it, if it is incomplete or its conversation has grown since.",
     ),
     argument("--without-files", action="store_true", help="Leave out the bytes of large files."),
 )
 def export_ledger(session: Session, arguments: Namespace) -> Any:
     """Export one conversation, or all, as JSON Lines (docs/ledger.md).
 
-    With --resume, a file that broke off, or whose conversation has grown, is verified and continued.
+    With --resume, a file that is incomplete, or whose conversation has grown, is verified and continued.
     """
     if bool(arguments.conversation) == arguments.all:
         raise Invalid("Name a conversation, or give --all.", code="usage")
@@ -72,14 +72,14 @@ def export_ledger(session: Session, arguments: Namespace) -> Any:
     ),
     argument("--live", action="store_true", help="Verify the database instead of a file: one conversation, or all."),
     argument("--anchor", metavar="ANCHOR", help="Also compare the hash chains with this anchor, made by `lcm anchor`."),
-    argument("--expect", metavar="HASH", help="Also require this line_hash of the last line, kept from an export."),
+    argument("--expect", metavar="HASH", help="Fail unless the last line has this line_hash, kept from an export."),
     PUBLIC_KEY,
 )
 def verify_ledger(session: Session, arguments: Namespace) -> Any:
     """Recompute every hash.
 
-    Somebody who changed a history and recomputed all hashes passes this check; --anchor and --expect catch that,
-    because they compare with a hash kept elsewhere.
+    A history that was changed and whose hashes were all recomputed passes this check. --anchor and --expect detect
+    that, because they compare with a hash kept elsewhere.
     """
     expected = _expected(arguments)
     if arguments.live:

@@ -28,11 +28,11 @@ from retrieval.map.record.event_verification import verify_events
 from retrieval.map.submission import NO_RETENTION
 from retrieval.map.types import MapKind, MapRunRecord, MapState
 
-# How often a run that is waited for is looked at.
+# The interval at which --wait reads the run's state.
 SECONDS_BETWEEN_LOOKS = 1.0
 
 _COMMON = (
-    argument("prompt", metavar="PROMPT", help="What to do with an item; {{item}} stands for its JSON."),
+    argument("prompt", metavar="PROMPT", help="The instructions for each item; {{item}} is replaced by its JSON."),
     argument("--schema", required=True, metavar="JSON", help=f"The JSON Schema of each output ({JSON_HELP})."),
     argument(
         "--input",
@@ -42,10 +42,10 @@ _COMMON = (
     ),
     argument("--file-id", metavar="ID", help="A stored file with the items, instead of --input."),
     argument("--in", dest="conversation", metavar="CONVERSATION", help="The conversation: its number or its session."),
-    argument("--concurrency", metavar="N", help="The most items at work at once."),
-    argument("--max-attempts", metavar="N", help="The most answers to one item that may be refused."),
+    argument("--concurrency", metavar="N", help="The most items processed at once."),
+    argument("--max-attempts", metavar="N", help="The number of attempts after which an item fails."),
     argument("--timeout-s", metavar="N", help="Seconds to wait for an answer."),
-    argument("--idempotency-key", metavar="TEXT", help="The same key is the same run."),
+    argument("--idempotency-key", metavar="TEXT", help="The same key returns the same run."),
     argument("--parent-run-id", metavar="ID", help="The map run that this one is a part of."),
     argument(
         "--wait",
@@ -56,7 +56,7 @@ _COMMON = (
 
 
 class WaitedRun(MapRunRecord):
-    """A run that was waited for, which `lcm` reports by its exit status."""
+    """A run after --wait: `lcm` exits with 1 unless all of its items are done."""
 
     @property
     def is_complete(self) -> bool:
@@ -69,15 +69,15 @@ def _read_only(parser: ArgumentParser) -> None:
         dest="read_only",
         action="store_false",
         default=None,
-        help="Let agents change things outside LCM. Without it they must not, which LCM cannot enforce.",
+        help="Allow agents to change things outside LCM. Without it they must not; LCM cannot enforce that.",
     )
 
 
 _TERMS: tuple[AddArguments, ...] = (
-    argument("--retain", default="", metavar="TEXT", help="What you stay responsible for. Required."),
-    argument("--delegated-scope", metavar="TEXT", help="What you hand over; with --grant-id."),
-    argument("--kept-work", metavar="TEXT", help="What you keep for yourself; with --grant-id."),
-    argument("--grant-id", metavar="ID", help="The grant by which agents may read besides their items."),
+    argument("--retain", default="", metavar="TEXT", help="The responsibility that you keep, in words. Required."),
+    argument("--delegated-scope", metavar="TEXT", help="The work handed over to agents. Required with --grant-id."),
+    argument("--kept-work", metavar="TEXT", help="The work that you still do yourself. Required with --grant-id."),
+    argument("--grant-id", metavar="ID", help="The grant that lets agents read more than their items."),
     _read_only,
 )
 
@@ -85,15 +85,15 @@ _TERMS: tuple[AddArguments, ...] = (
 @verb(
     "map llm",
     *_COMMON,
-    argument("--model", metavar="NAME", help="The language model; the first that is configured without one."),
+    argument("--model", metavar="NAME", help="The language model. Default: the first configured one."),
     argument("--temperature", metavar="N", help="The model's temperature."),
-    argument("--budget-tokens", metavar="N", help="The tokens after which the run pauses."),
+    argument("--budget-tokens", metavar="N", help="The token budget; the run pauses when it is spent."),
 )
 def map_llm(session: Session, arguments: Namespace) -> Any:
     """Have a language model process each item of a file, or of standard input.
 
-    Each answer is one JSON value that matches the schema. The run goes on in the background, whether somebody waits or
-    not; `lcm map status` shows how far it is. Ctrl-C ends the waiting, not the run.
+    Each answer is one JSON value that matches the schema. The run goes on in the background; `lcm map status` shows
+    its progress. With --wait, Ctrl-C ends the waiting, not the run.
     """
     return _submitted(session, arguments, MapKind.LLM)
 
@@ -102,8 +102,8 @@ def map_llm(session: Session, arguments: Namespace) -> Any:
 def map_agentic(session: Session, arguments: Namespace) -> Any:
     """Offer each item of a file, or of standard input, to outside agents.
 
-    Agents claim items, keep them by heartbeats and complete them (docs/map.md). --retain says what you stay
-    responsible for; a delegation without it is refused.
+    Agents claim items, extend their leases by heartbeats and complete them (docs/map.md). --retain names the
+    responsibility that you keep; a delegation without it is refused.
     """
     return _submitted(session, arguments, MapKind.AGENTIC)
 
@@ -127,14 +127,14 @@ def _submitted(session: Session, arguments: Namespace, kind: MapKind) -> MapRunR
 
 
 def _require_possible(kind: MapKind, given: dict[str, Any]) -> None:
-    """Raise the refusals that need no input, before a file is stored for nothing."""
+    """Raise the refusals that need no input, before the input is stored as a file."""
     if kind is MapKind.AGENTIC and not given["retain"].strip():
         raise Invalid(NO_RETENTION, code="no_retention")
     checked_schema(given["output_schema"])
 
 
 def _stored(session: Session, conversation_id: int, source: str) -> LargeFileRecord:
-    """The input as a file of the conversation."""
+    """Store the input as a file of the conversation."""
     service = LargeFileService.from_settings(session.caller_with(KeyScope.WRITE).scope)
     if source == STDIO:
         content, name = sys.stdin.buffer.read(), "items"
@@ -145,7 +145,7 @@ def _stored(session: Session, conversation_id: int, source: str) -> LargeFileRec
 
 
 def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
-    """The run when it has ended or paused; its progress is shown on a terminal."""
+    """Wait until the run has ended or paused, and return it; show its progress."""
     operator = MapOperator.from_settings(session.caller.scope)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[failed]}"))
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
@@ -164,7 +164,7 @@ def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
 
 @verb(
     "map events",
-    argument("run_id", nargs="?", metavar="RUN", help="The map run; all of the workspace without one."),
+    argument("run_id", nargs="?", metavar="RUN", help="The map run. Default: all runs of the workspace."),
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_events(session: Session, arguments: Namespace) -> Any:
@@ -189,13 +189,14 @@ def export_events(session: Session, arguments: Namespace) -> Any:
         action="append",
         default=[],
         metavar="HASH",
-        help="Also require this hash, such as the last one of a run, kept from an earlier export; may be repeated.",
+        help="Fail unless this hash is present, such as the last one of a run in an earlier export; may be repeated.",
     ),
 )
 def verify_record(session: Session, arguments: Namespace) -> Any:
     """Recompute every hash of an exported record, and the chain of each run.
 
-    Somebody who recomputed all hashes, or removed the newest events, passes this check; --expect catches that.
+    A record whose hashes were all recomputed, or whose newest events were removed, passes this check; --expect detects
+    both.
     """
     if arguments.file == STDIO:
         return verify_events(sys.stdin.buffer, name="standard input", expected=arguments.expect)

@@ -37,9 +37,9 @@ def show_settings(session: Session, arguments: Namespace) -> Any:
 
 @verb("clock", for_operator=True)
 def show_clock(session: Session, arguments: Namespace) -> Any:
-    """Show what runs by the clock, and what waits in the queues.
+    """List the periodic tasks and the contents of the task queues.
 
-    Times are in UTC. Workers run these tasks; a task that waits only starts a worker on rows, which are the work.
+    Times are in UTC. Workers run these tasks; a queued task only tells a worker to process the pending rows.
     """
     return read_clock()
 
@@ -53,9 +53,9 @@ def show_clock(session: Session, arguments: Namespace) -> Any:
 def serve_gateway(session: Session, arguments: Namespace) -> None:
     """Serve the gateway alone, until Ctrl-C.
 
-    Agents reach their models through it, and LCM records what passes. `lcm up` serves it, too.
+    Agents call their models through it, and LCM records the exchanges. `lcm up` serves it, too.
     """
-    # Not imported above: only this verb needs the server.
+    # Imported here: only this verb needs the server.
     from lcmsite.gateway.gateway_app import application
     from lcmsite.server.serving import listening, serve
 
@@ -80,9 +80,9 @@ def serve_agents(session: Session, arguments: Namespace) -> None:
             raise
     finally:
         connections.close_all()
-    # A thread that reads standard input would notice a stop only at the next line; nothing is left half done.
+    # Exit at once: a thread that reads standard input would notice a stop only at the next line.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED_EXIT_CODE))
-    # Not imported above: only this verb needs the library of the protocol.
+    # Imported here: only this verb needs the library of the protocol.
     from lcmsite.mcp.stdio import serve
 
     # A new caller for each call, so that a revoked key stops working at once.
@@ -145,7 +145,7 @@ def set_up_embedder(session: Session, arguments: Namespace) -> Any:
 
 @verb("embed status", for_operator=True)
 def show_embedders(session: Session, arguments: Namespace) -> Any:
-    """Show whether search by meaning is ready, and how far each embedder is."""
+    """Show whether semantic search is ready, and the progress of each embedder."""
     return Embedders.from_settings().status()
 
 

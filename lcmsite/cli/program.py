@@ -46,7 +46,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status; problems go to stderr."""
     given = list(sys.argv[1:] if argv is None else argv)
     _show_any_text()
-    # Read from the bare arguments, because it must be known even when they cannot be parsed.
+    # Looked up without parsing, because errors of the parser need it, too.
     wants_json = "--json" in given
     try:
         result = _perform(given)
@@ -74,7 +74,7 @@ def verbs() -> dict[str, Verb]:
 
 
 def _has_findings(result: Any) -> bool:
-    """Whether the result reports that something is not as it should be."""
+    """Whether the result reports findings or failures: the exit status is then 1."""
     listed = result if isinstance(result, list) else ()
     return (
         getattr(result, "is_clean", True) is False
@@ -117,7 +117,7 @@ def _manage(name: str, rest: list[str]) -> None:
         if wrong:
             raise _misconfigured(f"{check.msg} {check.hint or ''}".strip() for check in wrong)
         if name == "migrate":
-            # `up` does this itself, after what it can check without a server.
+            # `up` calls this itself, after its checks that need no server.
             require_servers()
         command.execute(*options.pop("args", ()), **options | {"skip_checks": True})
     except CommandError as refusal:
@@ -131,7 +131,7 @@ def _misconfigured(sentences: Iterable[str]) -> Invalid:
 
 
 def _found(words: list[str]) -> tuple[Verb, list[str]]:
-    """The verb that the words begin with, and the words behind it."""
+    """Split words into a verb and its arguments; raises Invalid for an unknown verb."""
     known = verbs()
     for length in (2, 1):
         found = known.get(" ".join(words[:length]))
@@ -183,7 +183,7 @@ def _management_verbs() -> Iterable[Verb]:
     """Django's commands as verbs, so that their options are completed too."""
     for name in MANAGEMENT:
         command = load_command_class(get_commands()[name], name)
-        # Django annotates its own subclass of the parser, and uses nothing of it.
+        # Cast, as Django annotates the parser with a subclass of its own.
         yield Verb(name, lambda session, arguments: None, cast("AddArguments", command.add_arguments))
 
 
@@ -205,7 +205,7 @@ def _report(error: Exception, *, wants_json: bool) -> int:
 
 
 def _explained(error: Exception) -> Exception:
-    """For an unavailable database, the error that names it."""
+    """Replace the error of an unavailable database by one that names the database."""
     if isinstance(error, OperationalError | InterfaceError):
         try:
             require_servers(with_our_own=True)

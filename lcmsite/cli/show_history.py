@@ -1,4 +1,4 @@
-"""Show what sessions, arcs and epochs of projects came to."""
+"""Show summaries of sessions, arcs and epochs on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show what grep, describe, expand and assemble return."""
+"""Show the results of grep, describe, expand and assemble on a terminal."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _(found: GrepResult, screen: Screen) -> None:
         screen.line()
     screen.note(summary_of_search(found))
     if found.cursor:
-        # A cursor belongs to its query.
+        # Not a complete command: a cursor is only valid with the same query.
         screen.note(f"There is more: the same again with --cursor={found.cursor}")
 
 
@@ -83,7 +83,7 @@ def _(found: About, screen: Screen) -> None:
         session = f"{cell(item.session_id, longest=None)} ({item.conversation_id})"
         screen.heading(f"[{span(item)}] {source}", item.id, session, cell(item.created_at))
         screen.body(withheld(item) or item.text)
-    more = "; there is more: give it more with --max-tokens" if found.more else ""
+    more = "; there is more: raise --max-tokens" if found.more else ""
     note = f" {found.note}" if found.note else ""
     screen.note(f"{counted(len(found.items), 'item')}, {counted(found.tokens, 'token')}{more}.{note}")
 
@@ -110,7 +110,7 @@ def _(expanded: RangeExpansion, screen: Screen) -> None:
 
 
 def _expand_options(depth: int, include_messages: bool, *, only_messages: bool) -> list[str]:
-    """The options of this request, which its cursor belongs to."""
+    """The options of this request, with which its cursor is valid."""
     options = [f"--depth {depth}"] if depth != 1 else []
     if only_messages:
         return [*options, "--only-messages"]
@@ -133,7 +133,7 @@ def _(described: Description, screen: Screen) -> None:
     if described.content is None:
         screen.fields(described)
         return
-    # A text is shown as it is, behind everything else; of a message, the parts say what it says.
+    # The text comes last, verbatim; a message's parts are left out, as they repeat it.
     screen.fields(replace(described, content=None, parts=(), parts_json=None, cursor=None))
     screen.line()
     screen.body(withheld(described) or described.content or described.parts_json or "")

@@ -1,4 +1,4 @@
-"""Show results: a record as lines, several as a table, texts as they are."""
+"""Show results on a terminal: a record as lines, several as a table."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from retrieval.delegation.types import GrantRecord
 from retrieval.history.types import TimelineEntry
 from retrieval.types import MessageSpan
 
-# Import them for their renderers.
+# Imported for the renderers that they register.
 RENDERERS = (show_history, show_reading, show_trust)
-# Of a table in a file or a pipe.
+# The width of tables in a file or a pipe.
 WIDTH_OFF_TERMINAL = 240
 
 
 def show(result: Any, stream: TextIO) -> None:
-    """Write the result, as wide as the terminal is; bytes as they are."""
+    """Write the result, fitted to the terminal's width; bytes are written unchanged."""
     if isinstance(result, bytes):
         stream.flush()
         stream.buffer.write(result)
@@ -58,7 +58,7 @@ def _show_many(results: Sequence[Any], screen: Screen) -> None:
 
 
 def _show_gap(before: Any, after: Any, screen: Screen) -> None:
-    """Show the range of messages that is missing between two messages, if any is."""
+    """Show the range of seqs missing between two listed messages, if there is one."""
     if isinstance(before, MessageRecord) and isinstance(after, MessageRecord) and after.seq > before.seq + 1:
         missing = MessageSpan(before.seq + 1, after.seq - 1)
         screen.line(f"[{span(missing)}] missing: not in the database; see `lcm check`", style="bold red")

@@ -1,4 +1,4 @@
-"""Show integrity reports, repair plans, ledgers and anchors."""
+"""Show integrity reports, repair plans, ledgers and anchors on a terminal."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _show_more_findings(count: int, screen: Screen) -> None:
 
 
 def _signed_by(public_key: str, *, is_trusted: bool) -> str:
-    """What the signature proves, as a sentence."""
+    """A sentence that says what the signature proves."""
     if is_trusted:
         return f"Signed with the trusted key {public_key}."
     return (

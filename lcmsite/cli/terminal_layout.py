@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-# A SHA-256 is whole.
+# Long enough for a SHA-256 in hex.
 LONGEST_CELL = 64
 # Fields that name a record, besides its ids.
 _NAMES = frozenset({"id", "name", "title"})
@@ -39,7 +39,7 @@ class Screen:
         self.line((title, "bold"), ("  " + "  ".join(more), "dim"))
 
     def body(self, text: str) -> None:
-        """Write a text as it is, and a blank line."""
+        """Write a text unwrapped, followed by a blank line."""
         self.line(f"{text}\n")
 
     def note(self, text: str) -> None:
@@ -76,9 +76,9 @@ def _is_many(value: Any) -> bool:
 
 
 def table(rows: Sequence[Any]) -> Table:
-    """A row for each record; columns that are empty in all of them are left out.
+    """A table with a row for each record, without columns that are always empty.
 
-    A record within a record becomes columns of its own: those that name it, or all of them if none does.
+    A nested record becomes columns of its own: its ids and names, or all of its fields if it has none.
     """
     flat = [_flat(row) for row in rows]
     names = [name for name in dict.fromkeys(chain(*flat)) if any(_fits(row.get(name)) for row in flat)]
@@ -91,7 +91,7 @@ def table(rows: Sequence[Any]) -> Table:
 
 
 def _flat(record: Any) -> dict[str, Any]:
-    """The values of a record and of the records in it, by name."""
+    """The values of a record and of its nested records, by field name."""
     values: dict[str, Any] = {}
     for each in fields(record):
         value = getattr(record, each.name)
@@ -104,7 +104,7 @@ def _flat(record: Any) -> dict[str, Any]:
 
 
 def _naming(record: Any) -> dict[str, Any]:
-    """The ids and names of a record; all values of one that has none."""
+    """The ids and names of a record by field; all fields if it has neither."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     naming = {name: value for name, value in values.items() if name in _NAMES or name.endswith("_id")}
     return naming or values
@@ -119,7 +119,7 @@ def _words(name: str) -> str:
 
 
 def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
-    """A value in one line."""
+    """A value as text; a string becomes one line of at most `longest` characters."""
     match value:
         case None:
             return "-"
@@ -145,10 +145,10 @@ def _joined(values: Mapping[str, Any]) -> str:
 
 
 def safe(text: str) -> str:
-    """The text with each control character as an escape."""
+    """The text with each control character escaped."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def blanked(text: str) -> str:
-    """The same, with as many characters as before."""
+    """The text with each control character replaced by one other character."""
     return _CONTROL.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""`lcm import`, `lcm upload` and `lcm download`."""
+"""`lcm import`, `lcm export`, `lcm upload` and `lcm download`."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class ImportReport:
     argument(
         "--project",
         metavar="NAME",
-        help="The project of all conversations. Default: what a transcript says, its git remote or its directory.",
+        help="The project of all conversations. Default: the transcript's git remote, or its directory.",
     ),
     argument("--compact", action="store_true", help="Compact each conversation after the import."),
     argument(
         "--discover",
         action="store_true",
-        help="Find the sessions of all agents on this machine, show them, ask, and import them all.",
+        help="Find the sessions of all agents on this machine, list them, ask, and import them all.",
     ),
     argument("--yes", action="store_true", help="With --discover: do not ask."),
     DIRECTORIES,
@@ -83,12 +83,12 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
     """Import a history from a file: JSON Lines or a JSON list of messages.
 
     The formats are the neutral form, those of OpenAI and Anthropic, the transcripts of Claude Code, Codex and pi, and
-    the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent and aider. Messages are stored in batches, each as
-    a whole or not at all. A second run continues where the first stopped, and stores nothing twice. A last line that is
-    still being written is left for the next run.
+    the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent and aider. Messages are stored in batches, each
+    completely or not at all. A second run continues where the first stopped, and stores nothing twice. An incomplete
+    last line is left for the next run.
 
-    With --discover, the sessions of Claude Code, Codex, OpenCode, pi and Gemini CLI are found where these have them,
-    and aider's below each --directory. Only what has changed since is read again.
+    With --discover, the sessions of Claude Code, Codex, OpenCode, pi and Gemini CLI are found in their directories, and
+    aider's below each --directory. Later runs read only what has changed.
     """
     if arguments.discover or arguments.file is None:
         if not arguments.discover or arguments.file or arguments.session or arguments.format or arguments.compact:
@@ -112,7 +112,7 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
 
 @contextmanager
 def _standard_input() -> Iterator[Path]:
-    """What comes through standard input as a file: an import may read it twice."""
+    """Copy standard input to a temporary file, as an import may read it twice."""
     with TemporaryDirectory(prefix="lcm-import-") as folder:
         path = Path(folder, "stdin")
         with path.open("wb") as file:
@@ -121,7 +121,10 @@ def _standard_input() -> Iterator[Path]:
 
 
 def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult:
-    """Compact; wait for a worker that compacts the same conversation at the moment."""
+    """Compact, waiting for a worker that is compacting the same conversation.
+
+    Raises ConversationBusy if that takes more than SECONDS_TO_WAIT_FOR_A_COMPACTION.
+    """
     deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_A_COMPACTION
     while True:
         try:
@@ -147,17 +150,17 @@ def progress_bar() -> Progress:
 @verb(
     "export",
     argument("conversation", metavar="CONVERSATION", help="The conversation's number or session."),
-    argument("--format", choices=list(ExportFormat), required=True, help="What to write."),
-    argument("--subpath", metavar="NAME", help="With --format journal: the host's file. Default: that of the session."),
+    argument("--format", choices=list(ExportFormat), required=True, help="The format to write."),
+    argument("--subpath", metavar="NAME", help="With --format journal: the transcript file. Default: the session's."),
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_conversation(session: Session, arguments: Namespace) -> None:
     """Write a conversation as a file: its active path, or its journal.
 
-    claude-code is a transcript that `claude --resume` takes, in its folder ~/.claude/projects/PROJECT; openai and
-    anthropic are JSON Lines with a message each; markdown is for people; journal is the host's own file, line by line.
-    What came in a format goes out the same, and `lcm import` reads all but markdown. A whole conversation with all that
-    LCM knows of it is a ledger.
+    claude-code is a transcript for `claude --resume`, which reads it in its folder ~/.claude/projects/PROJECT; openai
+    and anthropic are JSON Lines with a message each; markdown is for people; journal is the host's own file, line by
+    line. A message imported in a format is exported unchanged in it, and `lcm import` reads all but markdown. `lcm
+    ledger export` writes everything that LCM stores of a conversation.
     """
     scope = session.caller_with(KeyScope.READ).scope
     record = ConversationStore.from_settings(scope).get_conversation(
@@ -269,7 +272,7 @@ def download_file(session: Session, arguments: Namespace) -> DownloadedFile | No
 
 
 def _saved(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> DownloadedFile:
-    """Save the file as a whole or not at all, and never overwrite one."""
+    """Save the file completely or not at all; never overwrite an existing file."""
     digest, size = hashlib.sha256(), 0
     unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
     try:

@@ -15,7 +15,7 @@ from lcmsite.cli.verbs import HELP, Verb
 
 
 class Parser(ArgumentParser):
-    """Raise Invalid for arguments that cannot be parsed, with a suggestion."""
+    """An argument parser that raises Invalid, with a suggestion, instead of exiting."""
 
     def __init__(self, **options: Any) -> None:
         self.actions: list[Action] = []
@@ -44,7 +44,7 @@ def suggestion(words: Iterable[str], known: Iterable[str]) -> str:
 
 
 def parser_of(verb: Verb) -> Parser:
-    """The parser of the arguments behind this verb."""
+    """The parser of a verb's arguments."""
     parser = Parser(
         prog=f"lcm {verb.name}",
         description=wrapped(verb.description or verb.sentence),
@@ -56,7 +56,7 @@ def parser_of(verb: Verb) -> Parser:
 
 
 def add_globals(parser: ArgumentParser) -> None:
-    """Add the options that every verb takes, before or behind it."""
+    """Add the options that may be given before or after every verb."""
     parser.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON, as the REST API does.")
     parser.add_argument(
         "--workspace",
@@ -73,7 +73,7 @@ def add_globals(parser: ArgumentParser) -> None:
 
 
 def wrapped(text: str) -> str:
-    """The paragraphs of a text, each as wide as the terminal."""
+    """The text with each paragraph wrapped to the terminal's width."""
     width = shutil.get_terminal_size().columns - 2
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     return "\n\n".join(textwrap.fill(paragraph, width) for paragraph in paragraphs)
@@ -81,7 +81,7 @@ def wrapped(text: str) -> str:
 
 def completion_script(shell: str, verbs: Iterable[Verb]) -> str:
     """The completion script of bash, zsh or fish for these verbs."""
-    # Not imported above: only this verb needs it.
+    # Imported here: only this verb needs it.
     import shtab
 
     root = Parser(prog="lcm")

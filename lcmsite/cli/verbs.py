@@ -25,7 +25,7 @@ AddArguments = Callable[[ArgumentParser], object]
 
 
 class Help(NamedTuple):
-    """What `lcm --help` and `lcm VERB --help` say about a verb."""
+    """A verb's line in `lcm --help`, and its example in `lcm VERB --help`."""
 
     sentence: str
     example: str
@@ -40,7 +40,7 @@ HELP = {name: help for verbs in GROUPS.values() for name, help in verbs.items()}
 
 @dataclass(frozen=True)
 class Verb:
-    """One or two words after `lcm`, with the arguments they take and what they do.
+    """A command of one or two words after `lcm`, with its arguments and function.
 
     `run` returns the result to show, or None if there is nothing to show.
     """
@@ -57,14 +57,14 @@ class Verb:
 
 
 def argument(*names: str, **options: Any) -> AddArguments:
-    """One argument of a verb, as argparse takes it."""
+    """Declare an argument of a verb, with argparse's options."""
     return lambda parser: parser.add_argument(*names, **options)
 
 
 def verb(
     name: str, *arguments: AddArguments, for_operator: bool = False, description: str | None = None
 ) -> Callable[[Run], Verb]:
-    """Make a verb of a function, whose docstring is the description if none is given."""
+    """Decorate a function as a verb, described by its docstring by default."""
 
     def add_arguments(parser: ArgumentParser) -> None:
         for add in arguments:
@@ -83,14 +83,14 @@ def verb(
 
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
-    """Show on a terminal that work is going on."""
+    """Show `words` as a status on a terminal while the block runs."""
     with Console(stderr=True).status(words) if sys.stderr.isatty() else nullcontext():
         yield
 
 
 @contextmanager
 def opened(path: Path | str, mode: str = "rb") -> Iterator[BufferedRandom]:
-    """Open a local file; Invalid, or Conflict for one that exists already."""
+    """Open a local file; raises Invalid, or Conflict if it exists already."""
     with ExitStack() as stack:
         try:
             file = stack.enter_context(Path(path).open(mode))
@@ -108,7 +108,7 @@ def unusable(path: Path | str, refusal: Exception, done: str) -> Invalid:
 
 
 def write_bytes(target: str, content: bytes) -> None:
-    """Write a new file, or to standard output for `-`."""
+    """Write to a new file, or to standard output for `-`."""
     if target == STDIO:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)

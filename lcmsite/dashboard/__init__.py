@@ -1,5 +1,5 @@
-"""The dashboard: pages for people, over the same operations as every other face.
+"""The dashboard: pages for people, over the same operations as other interfaces.
 
-A page is a view and a template. `visit` logs a person in, calls operations and shows problems; `parts` compute what a
-page draws.
+A page is a view and a template. `visit` authenticates the user, calls operations and shows problems; `parts` compute
+what a page draws.
 """

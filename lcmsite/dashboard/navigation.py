@@ -1,4 +1,4 @@
-"""The menu of a workspace and the tabs of a conversation, for one person."""
+"""The menu of a workspace and the tabs of a conversation, for one user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.urls import resolve, reverse
 
 from lcmsite.dashboard.visit import Visit
 
-# Each page by its name in `urls`, with its title.
+# The titles of pages by their names in `urls`, in groups.
 MENU: Mapping[str, Mapping[str, str]] = {
     "Memory": {
         "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search",
@@ -27,9 +27,9 @@ TABS: Mapping[str, str] = {
     "plans": "Plan", "conversation-files": "Files", "conversation-trust": "Trust",
 }  # fmt: skip
 
-# Pages that belong to one of those, but have another address.
+# Pages that mark another one's link as current, although their URL is not below it.
 UNDER = {"import": "conversations", "message": "conversations", "boundaries": "conversation-runs"}
-# Pages whose address is the beginning of all others.
+# Pages whose URL is a prefix of the others'.
 ROOTS = frozenset({"overview", "transcript"})
 
 
@@ -41,18 +41,18 @@ class Link:
 
 
 def menu(visit: Visit) -> dict[str, list[Link]]:
-    """The pages of the workspace in groups."""
+    """Links to the workspace's pages that this user may open, by group."""
     groups = {title: _links(visit, pages) for title, pages in MENU.items()}
     return {title: links for title, links in groups.items() if links}
 
 
 def tabs(visit: Visit, conversation_id: int) -> list[Link]:
-    """The pages of a conversation."""
+    """Links to the conversation's pages that this user may open."""
     return _links(visit, TABS, conversation_id=conversation_id)
 
 
 def _links(visit: Visit, pages: Mapping[str, str], **path: Any) -> list[Link]:
-    """Links to the pages that this person may open, with the current one marked."""
+    """Links to those of the pages that this user may open; the current one is marked."""
     here, match = visit.request.path, visit.request.resolver_match
     belongs_to = UNDER.get(match.url_name or "") if match else None
     links = []

@@ -1,4 +1,4 @@
-"""Addresses of all pages; the path names the workspace."""
+"""URLs of all pages; the path names the workspace."""
 
 from __future__ import annotations
 

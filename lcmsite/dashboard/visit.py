@@ -1,4 +1,4 @@
-"""A visit to a page: person, workspace, operations and problems."""
+"""What all pages share: the user, the workspace, operations, lists and problems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lcmsite.types import KeyScope, Role
 
 # Rows on a page of a list.
 ON_A_PAGE = 50
-# The most rows that a list gives at once.
+# The highest `limit` of list operations.
 MOST_ROWS = 1000
 
 Row = TypeVar("Row")
@@ -36,7 +36,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class ListPage(Generic[Row]):
-    """Rows of a list, and the queries that lead to the newest and the older."""
+    """Rows of a list, and the query strings of its first page and of the next one."""
 
     rows: Sequence[Row]
     newest: str | None = None
@@ -49,7 +49,7 @@ class ListPage(Generic[Row]):
 
 @dataclass(frozen=True)
 class Visit:
-    """One request of a logged-in person to a page of a workspace."""
+    """One request of a logged-in user for a page of a workspace."""
 
     request: HttpRequest
     caller: Caller
@@ -59,24 +59,24 @@ class Visit:
 
     @property
     def is_part(self) -> bool:
-        """Whether a script on the page requests one part of it."""
+        """Whether htmx requests only a part of the page."""
         return _is_part(self.request)
 
     def ask(self, tool: str, *, in_text: Mapping[str, Any] | None = None, **params: Any) -> Any:
-        """The result of an operation; a param of None counts as left out.
+        """Call an operation and return its result; params that are None are left out.
 
-        The values of a form come `in_text`, where numbers and flags are texts, too.
+        `in_text` are values of a form, whose numbers and flags are parsed from text.
         """
         operation, texts = OPERATIONS[tool], in_text or {}
         given = {**texts, **{name: value for name, value in params.items() if value is not None}}
         unknown = given.keys() - operation.params.model_fields.keys()
         if operation.paging is not None and unknown == {operation.paging.argument}:
-            # Addresses of pages name a row; the operation takes a cursor.
+            # URLs of pages name a row; the operation takes a cursor.
             given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
         return operation.perform(self.caller, given, in_text=texts).result
 
     def ask_all(self, tool: str, **params: Any) -> list[Any]:
-        """All rows of a list that has pages."""
+        """All rows of a paged list."""
         page = self.ask(tool, limit=MOST_ROWS, **params)
         found = list(page)
         while page.next_cursor is not None:
@@ -85,7 +85,7 @@ class Visit:
         return found
 
     def may(self, tool: str) -> bool:
-        """Whether this person may call the operation."""
+        """Whether this user may call the operation."""
         return OPERATIONS[tool].may(self.caller)
 
     def list_page(
@@ -97,9 +97,9 @@ class Visit:
         fitting: Callable[[Sequence[Any]], int] = len,
         **params: Any,
     ) -> ListPage[Any]:
-        """The page of a list that the address asks for; its links keep the filters.
+        """The requested page of a list; its links keep the filters.
 
-        Of the rows, the first so many are shown as `fitting` counts.
+        `fitting` returns how many of the rows to show; the next page begins after them.
         """
         cursor = self.request.GET.get("cursor") or None
         found = self.ask(tool, cursor=cursor, limit=limit, **params)
@@ -112,14 +112,14 @@ class Visit:
         )
 
     def show(self, template: str, status: int = 200, *, refusal: Problem | None = None, **context: Any) -> HttpResponse:
-        """Render the page, or a part of it; a refusal also decides the status."""
+        """Render a page or a part of one; a refusal is shown and sets the status."""
         if refusal is not None:
             context["problem"], status = refusal, refusal.status
         page = render_to_string(f"dashboard/{template}", {"visit": self, **context}, request=self.request)
         return HttpResponse(encodable(page), status=status)
 
     def redirect(self, page: str, *, done: str = "", **path: Any) -> HttpResponse:
-        """Redirect to another page of this workspace, which says what was done."""
+        """Redirect to another page of this workspace, which shows `done` as a message."""
         if done:
             messages.success(self.request, done)
         return redirect(page, workspace=self.workspace.name, **path)
@@ -136,10 +136,10 @@ def page(
     of_the_site: bool = False,
     on_refusal: View | None = None,
 ) -> Callable[[View], View]:
-    """Make a view of a function that takes a Visit, for members with this scope.
+    """Decorate a function of a Visit as a view, for members with this scope.
 
-    A page `of_the_site` is for superusers. An LcmError is shown as a page, or as a part where a part was requested;
-    or by `on_refusal`, which gets the Visit and the Problem, such as a form that shows it.
+    A page `of_the_site` is for superusers. An LcmError is rendered by `on_refusal`, which gets the Visit and the
+    Problem, such as a form; without one, as a page, or as a part if a part was requested.
     """
 
     def decorate(view: View) -> View:
@@ -165,7 +165,7 @@ def page(
                 template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
                 return render(request, template, {**context, "problem": problem}, status=problem.status)
 
-        # The menu offers only what a person may open.
+        # The menu reads these to show only pages that the user may open.
         vars(visited).update(scope=scope, of_the_site=of_the_site)
         return visited
 
@@ -175,7 +175,7 @@ def page(
 @never_cache
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
-    """Redirect to the person's first workspace, or explain that they have none."""
+    """Redirect to the user's first workspace, or explain that they have none."""
     mine = workspaces_of(request.user)
     if mine:
         return redirect("overview", workspace=mine[0][0].name)
@@ -183,23 +183,23 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def number_in(query: QueryDict, name: str) -> int | None:
-    """A whole number of an address; None if there is none, or anything else."""
+    """A whole number in a query string; None if it is missing or anything else."""
     text = query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def text_in(query: QueryDict, name: str) -> str:
-    """A stripped text of an address or a form; empty if there is none."""
+    """A stripped text in a query string or a form; "" if it is missing."""
     return str(query.get(name, "")).strip()
 
 
 def choices_in(query: QueryDict, **known: Iterable[str]) -> dict[str, Any]:
-    """The chosen value of each filter; None for one that there is not."""
+    """The chosen value of each filter; None if it is missing or not among `known`."""
     return {name: query.get(name) if query.get(name) in list(values) else None for name, values in known.items()}
 
 
 def _visit(request: HttpRequest, name: str) -> Visit:
-    """The visit; NotFound for an unknown workspace or one of other people."""
+    """The visit; raises NotFound unless the user is a member of the workspace."""
     mine = workspaces_of(request.user)
     for workspace, role in mine:
         if workspace.name == name:

@@ -17,13 +17,13 @@ from conversations.policy import FilePolicy, StorePolicy
 
 @register()
 def environment_is_understood(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for each name of the environment that is unknown or unusable."""
+    """An error for each LCM_ variable that is unknown or has an unusable value."""
     return [*settings.CONFIGURATION_PROBLEMS]
 
 
 @register()
 def encoding_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for a tokenizer that is unknown, which would mean estimates."""
+    """An error for an unknown tokenizer, as tokens would only be estimated."""
     encoding = StorePolicy.from_settings().encoding
     if encoding == ESTIMATE or TokenEstimator(encoding).name != ESTIMATE:
         return []
@@ -54,14 +54,14 @@ def summarizers_are_usable(app_configs: Sequence[AppConfig] | None, **kwargs: An
                 models.prices(name)
                 models.temperature_by_level()
         except Misconfigured as misconfigured:
-            hint = "A model that is configured must be one that can be called; or take its settings away."
+            hint = "Complete the settings of this model, or remove them."
             found.append(Error(misconfigured.detail, hint=hint, id="lcm.E006"))
     return found
 
 
 @register()
 def sizes_fit_each_other(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for a size that another one leaves no room for, with both."""
+    """An error for each pair of size settings that contradict each other."""
     found: list[CheckMessage] = []
     chunk, request = FilePolicy.from_settings().upload_chunk_bytes, settings.DEPLOYMENT.max_request_bytes
     if chunk > request:

@@ -1,6 +1,6 @@
-"""`make docs`: write the parts of documents that come from the code.
+"""`make docs`: write the parts of documents that are generated from the code.
 
-A test compares what is there with what would be written, so neither the code nor the documents can go ahead alone.
+A test fails if the documents differ from what would be generated.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
 
 
 def written() -> dict[Path, str]:
-    """What each of these documents should say."""
-    # Not imported above: what it reads are the apps, which have to be set up before.
+    """The text that each of these documents should have, by path."""
+    # Imported here: it needs the apps to be set up.
     from lcmsite.catalogue import reference
 
     readme = README.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def written() -> dict[Path, str]:
 
 
 def settings_table() -> str:
-    """The tables of settings, one for each group, as README must have them."""
+    """README's tables of settings, one for each group."""
     from lcmsite.environment import TITLES, declared
 
     lines = []
@@ -63,7 +63,7 @@ def _setting_row(variable: Variable) -> str:
 
 
 def clock_table() -> str:
-    """The table of what runs by the clock, as docs/deployment.md must have it."""
+    """The table of periodic tasks in docs/deployment.md."""
     from lcmsite.clock import clock_tasks
 
     lines = ["| when (UTC) | what | task |", "|---|---|---|"]
@@ -72,7 +72,7 @@ def clock_table() -> str:
 
 
 def columns_table() -> str:
-    """The table of the database's columns as the README of integrity must have it."""
+    """The table of the database's columns in integrity's README."""
     from integrity.column_protection import TABLES, Column
 
     lines = ["| table | columns | protection | found by, or why not |", "|---|---|---|---|"]

@@ -17,9 +17,9 @@ from lcmsite.connections import connect
 from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
-# Whoever asks wants an answer now, also when a server swallows every packet.
+# Short, so that a probe gets an answer even if a firewall drops every packet.
 SECONDS_FOR_AN_ANSWER = 2
-# A sweep finds within a minute what a lost wake-up has left behind.
+# A due job that waits longer lacks a worker: a lost wake-up is made up for within a minute.
 SECONDS_OF_PATIENCE = 300
 
 _WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
@@ -37,9 +37,9 @@ def alive(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when requests can be served; else 503 with each thing that is missing.
+    """200 if requests can be served; otherwise 503 with a list of what is missing.
 
-    That nobody works on what is to be done later is a warning: another web process would not change it.
+    Jobs without a worker are only a warning: sending requests to another web process would not help.
     """
     missing = not_ready()
     answer: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
@@ -49,12 +49,12 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def not_ready() -> list[str]:
-    """What keeps the site from its work, in words; empty when nothing does."""
+    """Sentences about what keeps the site from working; empty if it is ready."""
     return [*_database_problems(), *_queue_problems()]
 
 
 def _database_problems() -> list[str]:
-    # Not from the pool: that would wait for a connection as long as a request may.
+    # Not from the pool, which waits for a free connection as long as for a request.
     try:
         with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
             version = connection.info.server_version // 10_000
@@ -69,7 +69,7 @@ def _database_problems() -> list[str]:
 
 
 def _of_workers() -> list[str]:
-    """A word for each queue where a job that is due has found no worker for too long."""
+    """A warning for each queue whose due jobs have waited too long for a worker."""
     try:
         with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
             waiting = connection.execute(_WAITING_JOBS).fetchall()
@@ -96,5 +96,5 @@ def _queue_problems() -> list[str]:
 
 @cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """The migrations of this code, read once in a process."""
+    """The migrations in the code, read once per process."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)

@@ -16,18 +16,18 @@ from structlog.typing import ExcInfo, Processor
 
 from lcmsite.embedded_postgres.location import make_directory
 
-# Enough of an exception's text to know it by; what follows its first line may quote data.
+# The most characters logged of an exception's first line; later lines may quote data.
 LONGEST_EXCEPTION_TEXT = 200
 
 # The log of `lcm up`.
 LOG_FILE_NAME = "lcm.log"
-# Past this size, the log becomes the one before (`lcm.log.1`) and begins anew.
+# Above this size, the log is copied to `lcm.log.1` and emptied.
 MOST_BYTES = 64 * 1024**2
 SHOWN_LINES = 60
 
 
 def _discreet(exc_info: ExcInfo) -> str:
-    """Location and type of an exception; its text may quote data."""
+    """Traceback, type and first line of an exception; the rest may quote data."""
     return "".join(_lines(exc_info[1]))
 
 
@@ -67,12 +67,12 @@ def set_up_loggers() -> None:
 
 
 def log_what_python_prints() -> None:
-    """Log warnings and uncaught exceptions, which Python prints as text."""
+    """Log warnings and uncaught exceptions, which Python would print as text."""
     logging.captureWarnings(True)
     logger = logging.getLogger("python")
 
     def uncaught(kind: type[BaseException], error: BaseException | None, *_: Any) -> None:
-        # Ctrl-C is no failure.
+        # Ctrl-C is not a failure.
         if not issubclass(kind, KeyboardInterrupt):
             logger.critical("uncaught_exception", exc_info=error)
 
@@ -82,7 +82,7 @@ def log_what_python_prints() -> None:
 
 
 def logging_settings(*, level: str, format: str) -> dict[str, Any]:
-    """`LOGGING` for Django."""
+    """Build Django's `LOGGING` setting."""
     readable = format == "console" or (format == "auto" and sys.stderr.isatty())
     renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(default=str)
     return {
@@ -102,21 +102,21 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
         },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Takes away Django's own handlers, which would log everything a second time.
+            # Removes Django's own handlers, which would log everything a second time.
             "django": {"handlers": [], "level": level, "propagate": True},
-            # A refusal is said by the request's own line already.
+            # RequestLog already logs refused requests.
             "django.request": {"level": "ERROR"},
-            # At DEBUG these would log statements and requests with their values; one of them, at INFO, every call.
+            # At DEBUG these would log statements and requests with their values; some, at INFO, every call.
             "django.db.backends": {"level": "WARNING"},
             "asyncio": {"level": "WARNING"},
-            # Its warnings say again and again what whoever waits for a connection will say once.
+            # It repeats warnings about a failure that the waiting request logs once.
             "psycopg.pool": {"level": "ERROR"},
             "mcp": {"level": "WARNING"},
             "sse_starlette": {"level": "WARNING"},
             "httpx2": {"level": "WARNING"},
             "httpcore2": {"level": "WARNING"},
             # With a handler of its own, as huey's consumer adds one to a logger that has none. At INFO it
-            # says two lines for every task, which our own tasks say better.
+            # logs two lines for every task, which LCM's tasks log better.
             "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},
         },
     }
@@ -124,7 +124,7 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
 
 @contextmanager
 def log_file(data_dir: Path) -> Iterator[TextIO]:
-    """Open the log for appending, and have this process log into it within the block."""
+    """Open the log file, and send this process's log to it within the block."""
     make_directory(data_dir)
     path = data_dir / LOG_FILE_NAME
     path.touch(mode=0o600)
@@ -140,7 +140,7 @@ def log_file(data_dir: Path) -> Iterator[TextIO]:
 
 
 def rotate(log: TextIO) -> None:
-    """Copy and empty a log that is too long; several processes append to it."""
+    """Copy and truncate a log that is too long; other processes keep appending to it."""
     with suppress(OSError):
         if os.fstat(log.fileno()).st_size > MOST_BYTES:
             shutil.copyfile(log.name, f"{log.name}.1")
@@ -148,7 +148,7 @@ def rotate(log: TextIO) -> None:
 
 
 def tail(log: TextIO, *, since: int) -> str:
-    """The last lines that were written behind this position."""
+    """The last lines that were written after this position."""
     with Path(log.name).open(encoding="utf-8", errors="replace") as written:
         written.seek(since)
         return "".join(written.readlines()[-SHOWN_LINES:])

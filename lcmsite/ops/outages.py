@@ -1,7 +1,7 @@
 """Log one line when a queue's server stops answering, one when it is back.
 
-Its queue's own loop would log a traceback at every attempt, for as long as that takes. Nothing is lost meanwhile: the
-jobs are rows, and the loop goes on trying.
+The queue's own loop would log a traceback at every attempt during the outage. No work is lost meanwhile: jobs are rows,
+and the loop goes on trying.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DISK_FULL = "53100"
 
 
 class OncePerOutage(logging.Filter):
-    """Replaces the records of an unreachable server by two lines."""
+    """Replaces the log records of an outage by one line at its start and its end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class OncePerOutage(logging.Filter):
         return False
 
     def _wait(self) -> None:
-        # Not imported above: settings are made before what these need, and logging is one of them.
+        # Imported here: these modules need the settings, which set up logging.
         from conversations.errors import LcmError
         from lcmsite.connections import require_servers
 
-        # Each thread finds its broken connection by itself, and one that waits for another gives up only then.
+        # Threads notice their broken connections one by one, the last when waiting for the pool times out.
         seconds_of_quiet = settings.DEPLOYMENT.pool_timeout_seconds + 1.0
         while True:
             time.sleep(SECONDS_BETWEEN_QUESTIONS)
@@ -64,7 +64,7 @@ class OncePerOutage(logging.Filter):
 
 def is_outage(error: BaseException) -> bool:
     """Whether the error means that a server cannot be reached or written to."""
-    # Not imported above: every process sets up its logging, and few of them ever need this.
+    # Imported here: every process sets up logging, and few of them need the client.
     import redis
 
     if isinstance(error, Error) and error.__cause__ is not None:
@@ -73,9 +73,9 @@ def is_outage(error: BaseException) -> bool:
         case redis.ConnectionError() | redis.TimeoutError():
             return True
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            # Without a state the server has said nothing; 08 is a broken connection, 57P a server that goes or comes.
+            # No state: the server did not answer. 08: connection failures. 57P: the server is stopping or starting.
             return error.sqlstate is None or error.sqlstate.startswith(("08", "57P", _DISK_FULL))
         case psycopg.errors.ReadOnlySqlTransaction():
-            # How the server that LCM runs itself says that its disk is nearly full.
+            # LCM's embedded PostgreSQL becomes read-only when its disk is nearly full.
             return True
     return False

@@ -3,7 +3,7 @@
 `python -m lcmsite.ops.processes PARENT web SOCKET`, `... PARENT mcp SOCKET`, `... PARENT gateway SOCKET`, or `...
 PARENT worker QUEUE`; a socket is the number of an open descriptor.
 
-Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
+Each shuts down cleanly on SIGTERM, and sends it to itself when the process that started it is gone.
 """
 
 import gc
@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Python's default of 700 makes a page of 45,000 records cost hundreds of collections.
+# With Python's default of 700, a page of 45,000 records would cause hundreds of collections.
 YOUNGEST_GENERATION = 50_000
 
 
@@ -38,7 +38,7 @@ def freeze_loaded() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Stop this process soon after its parent has died, even if killed."""
+    """Stop this process soon after its parent has ended, even if by SIGKILL."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -55,7 +55,7 @@ def serve_site(listener: socket.socket) -> None:
 
         from lcmsite.wsgi import application
 
-        # Loaded with the first request otherwise.
+        # Loads the URLs now, not with the first request.
         assert get_resolver().url_patterns
 
         # Imports models, for which Django must be set up.
@@ -77,7 +77,7 @@ def serve_agents(listener: socket.socket) -> None:
 
 
 def serve_gateway(listener: socket.socket) -> None:
-    """Forward and record what agents ask their vendors, until it is stopped."""
+    """Serve the gateway to models until it is stopped."""
     with loading():
         import django
 
@@ -89,7 +89,7 @@ def serve_gateway(listener: socket.socket) -> None:
 
 
 def work(*, queue: str) -> None:
-    """Run the tasks of one queue; at a stop, finish the current one."""
+    """Run the tasks of one queue; when stopped, finish the current ones first."""
     with loading():
         import django
         from django.core.management import call_command

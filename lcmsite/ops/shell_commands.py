@@ -1,4 +1,4 @@
-"""Commands of LCM as a person can type them in this directory."""
+"""LCM's commands as a person can type them in the working directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.conf import settings
 
 
 def lcm() -> str:
-    """The program `lcm` as it can be typed here."""
+    """The command `lcm`, such as `LCM_DATA_DIR=... .venv/bin/lcm`."""
     installed = Path(sys.executable).with_name("lcm")
     return _with_data_dir(_from_here(installed) if installed.exists() else "lcm")
 

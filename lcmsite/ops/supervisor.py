@@ -1,4 +1,4 @@
-"""Keep processes running: restart those that die, leave none behind."""
+"""Keep processes running: restart those that die, and leave none behind."""
 
 import os
 import signal
@@ -15,14 +15,14 @@ from django.conf import settings
 
 logger = structlog.get_logger(__name__)
 
-# A process that ends sooner than this after its start has made a bad start; after so many in a row we give up.
+# A process that ends within this time of its start has made a bad start; after BAD_STARTS in a row it is given up.
 SECONDS_OF_A_GOOD_START = 10.0
 BAD_STARTS = 5
 FIRST_PAUSE = 0.25
 
 
 class ProcessKeepsDying(Exception):
-    """One of the processes ends whenever it is started."""
+    """A process ended too often in a row soon after its start."""
 
 
 @dataclass
@@ -31,9 +31,9 @@ class Process:
 
     name: str
     arguments: Sequence[str]
-    # The socket that a server shares with others, passed on as one more argument.
+    # A server's listening socket, inherited by the process; its descriptor is the last argument.
     listener: socket.socket | None = None
-    # Where it writes; the terminal of this process without one.
+    # Its stdout and stderr; those of this process if None.
     output: IO[str] | None = None
     running: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
@@ -51,14 +51,14 @@ class Process:
             stdin=subprocess.DEVNULL,
             stdout=self.output,
             stderr=self.output,
-            # It stays in our directory, to which a relative LCM_DATA_DIR refers, and finds its module all the same.
+            # PYTHONPATH finds the module, as the working directory must stay: LCM_DATA_DIR may be relative to it.
             env=os.environ | {"PYTHONPATH": os.pathsep.join(python_path)},
-            # A group of its own: Ctrl-C reaches us alone, and what it leaves behind can be found by the group.
+            # A process group of its own: Ctrl-C reaches only the supervisor, and leftover children are found by it.
             start_new_session=True,
         )
 
     def look_after(self) -> None:
-        """Start it if it is time to; take note if it has died."""
+        """Start the process if that is due; if it has died, schedule the next start."""
         if self.running is None:
             if time.monotonic() >= self.start_at:
                 self.start()
@@ -79,19 +79,19 @@ class Process:
             self.running.terminate()
 
     def wait(self, *, until: float) -> None:
-        """Wait for its end, and make one when the time is up."""
+        """Wait for the process to end, and kill it when the time is up."""
         if self.running is None:
             return
         try:
             self.running.wait(timeout=max(0.0, until - time.monotonic()))
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            # The second Ctrl-C of somebody in a hurry, or one task too long.
+            # A second Ctrl-C, or a task that takes too long.
             logger.warning("process_killed", process=self.name)
         self._sweep_up()
         self.running.wait()
 
     def _sweep_up(self) -> None:
-        """Kill what is left of its process group."""
+        """Kill what is left of the process group."""
         assert self.running is not None
         try:
             os.killpg(self.running.pid, signal.SIGKILL)
@@ -108,7 +108,7 @@ class Supervisor:
     stopping: bool = field(default=False, init=False)
 
     def look_after(self) -> None:
-        """Start what is due; ProcessKeepsDying if one never stays up."""
+        """Start what is due; raises ProcessKeepsDying if a process keeps ending."""
         for process in self.processes:
             process.look_after()
 

@@ -1,4 +1,4 @@
-"""What a caller may say to memory across conversations."""
+"""Params of memory across conversations."""
 
 from __future__ import annotations
 
@@ -43,14 +43,16 @@ class TimelineParams(Params):
 
 class ExpandSessionParams(Params):
     summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
-    depth: Levels = optional("How many levels down, from 1 up; -1 for all.")
-    include_messages: Flag = optional("Whether to give all messages below, too.")
+    depth: Levels = optional("How many levels to open, at least 1; -1 for all.")
+    include_messages: Flag = optional("Whether to include all messages below.")
     token_cap: Tokens = optional("The most tokens to give.")
     cursor: Cursor | None = optional(NEXT)
 
 
 class SessionAgoParams(ConversationParams):
-    sessions_ago: Annotated[int, Field(ge=1, le=MOST_SESSIONS_AGO), WHOLE] = optional("How many sessions before it.")
+    sessions_ago: Annotated[int, Field(ge=1, le=MOST_SESSIONS_AGO), WHOLE] = optional(
+        "How many sessions back; 1 is the session before."
+    )
 
 
 class GrepSessionsParams(Params):

@@ -1,4 +1,4 @@
-"""What a caller may say to map runs and items. Defaults are the services'."""
+"""Params of map runs and their items; defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from retrieval.map.types import MapKind, MapState
 MOST_CLAIMED = 100
 LONGEST_LEASE = 24 * 3600
 
-# Whether one may be empty, the service decides: its refusal is the specification's.
+# May be empty here: the service refuses an empty one, in the specification's words.
 Term = Annotated[str, Field(max_length=MOST_TERM_CHARACTERS)]
 Lease = Annotated[int, Field(ge=1, le=LONGEST_LEASE), WHOLE]
 
@@ -47,10 +47,10 @@ class SubmitMapParams(Params):
     """One prompt and one schema for all items of a file, or for these items."""
 
     prompt: Annotated[Text, Field(max_length=MOST_PROMPT_CHARACTERS)] = Field(
-        description="What to do with an item; {{item}} stands for its JSON."
+        description="The instructions for each item; {{item}} is replaced by its JSON."
     )
     output_schema: JsonObject = Field(
-        description="The JSON Schema (Draft 2020-12, references only within) of each output."
+        description="The JSON Schema (Draft 2020-12, without external references) of each output."
     )
     kind: Annotated[MapKind, OneOf] = optional(
         "llm: a language model processes the items; agentic: outside agents claim them."
@@ -60,24 +60,26 @@ class SubmitMapParams(Params):
         "The items themselves, instead of a file; they need a conversation."
     )
     conversation_id: ConversationId = optional(
-        "The conversation that gets a message with ids and counts at the end, and the files."
+        "The conversation that receives the files and, at the end, a message with ids and counts."
     )
     model: Annotated[str, Field(max_length=100)] = optional(
-        "The language model, such as chat; the first that is configured without one."
+        "The language model, such as chat; the first configured one if not given."
     )
-    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("The most items at work at once.")
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("The most items processed at once.")
     max_attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS), WHOLE] = optional(
-        "The most answers to one item that may be refused before it fails."
+        "The number of attempts after which an item fails."
     )
-    temperature: Annotated[float, Field(ge=0, le=2), NUMBER] = optional("The model's temperature; its own without one.")
+    temperature: Annotated[float, Field(ge=0, le=2), NUMBER] = optional(
+        "The model's temperature; its default if not given."
+    )
     timeout_s: Annotated[int, Field(ge=1, le=MOST_TIMEOUT_SECONDS), WHOLE] = optional("Seconds to wait for an answer.")
-    budget_tokens: Positive = optional("The tokens after which the run pauses.")
-    idempotency_key: Name = optional("The same key is the same run; with other contents it is refused.")
-    retain: Term = optional("What the caller stays responsible for; an agentic run must say it.")
-    delegated_scope: Term = optional("What is handed over; a caller with a grant must say it.")
-    kept_work: Term = optional("What the caller keeps for itself; a caller with a grant must say it.")
-    grant_id: Identifier = optional("The grant by which agents may read besides their items.")
-    read_only: Flag = optional("Whether agents must not change anything outside LCM, which LCM cannot enforce.")
+    budget_tokens: Positive = optional("The token budget; the run pauses when it is spent.")
+    idempotency_key: Name = optional("The same key returns the same run; with other params it is refused.")
+    retain: Term = optional("The responsibility that the caller keeps, in words. Required for an agentic run.")
+    delegated_scope: Term = optional("The work handed over to agents, in words. Required with a grant.")
+    kept_work: Term = optional("The work that the caller still does itself, in words. Required with a grant.")
+    grant_id: Identifier = optional("The grant that lets agents read more than their items.")
+    read_only: Flag = optional("Whether agents must change nothing outside LCM; LCM cannot enforce it.")
     parent_run_id: Identifier = optional("The map run that this one is a part of.")
 
 
@@ -94,45 +96,45 @@ class MapRunParams(Params):
 
 class ListMapItemsParams(MapRunParams):
     state: Annotated[WorkState, OneOf] = optional("Only items in this state.")
-    after_position: WholeNumber = optional("Only items behind this position.")
+    after_position: WholeNumber = optional("Only items after this position.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most items to list.")
 
 
 class MapOutputParams(MapRunParams):
-    after_position: WholeNumber = optional("Only outputs behind this position.")
+    after_position: WholeNumber = optional("Only outputs after this position.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most outputs to give.")
 
 
 class ResumeMapParams(MapRunParams):
-    budget_tokens: Positive = optional("Another budget, for a run that has spent its own.")
+    budget_tokens: Positive = optional("A new token budget, for a run that has spent its own.")
 
 
 class ListMapEventsParams(MapRunParams):
-    after_seq: WholeNumber = optional("Only events behind this seq.")
+    after_seq: WholeNumber = optional("Only events after this seq.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most events to list.")
 
 
 class ClaimItemsParams(MapRunParams):
-    worker: Name = Field(description="The agent's own name for itself.")
+    worker: Name = Field(description="The name of the claiming agent, chosen by itself.")
     count: Annotated[int, Field(ge=1, le=MOST_CLAIMED), WHOLE] = optional("The most items to claim.")
-    lease_s: Lease = optional("Seconds after which another agent may claim them, unless a heartbeat comes.")
+    lease_s: Lease = optional("The lease: seconds after which others may claim the items, unless a heartbeat comes.")
 
 
 class HeldItemParams(Params):
     item_id: Positive = Field(description="The item's id, from its claim.")
-    fence: WholeNumber = Field(description="The fence of the claim.")
+    fence: WholeNumber = Field(description="The item's fence number, from its claim.")
 
 
 class HeartbeatParams(HeldItemParams):
-    lease_s: Lease = optional("Seconds from now after which another agent may claim it.")
+    lease_s: Lease = optional("The new lease: seconds from now after which others may claim the item.")
 
 
 class CompleteItemParams(HeldItemParams):
     output: Any = optional("The output: any JSON value that matches the run's schema.")
-    error: Annotated[Text, Field(max_length=100_000)] = optional("Why there is no output, instead of one.")
+    error: Annotated[Text, Field(max_length=100_000)] = optional("Why the item has no output; given instead of one.")
 
 
 class ReleaseItemParams(HeldItemParams):

@@ -200,7 +200,7 @@ NO_NUMBERS_IN_QUERIES = ("1.0", "+1", " 1", "1_0", "01", "\u0661", "1" * 2000, "
         ("summaries/msg_{id}/expansion/", {}, 404, "the id of a message"),
         ("summaries/msg_0/expansion/", {}, 404, "the id of a message"),
         ("summaries/sum_0/expansion/", {}, 404, "that you may see"),
-        ("nowhere/", {}, 404, "Those there are: /api/v1/docs/."),
+        ("nowhere/", {}, 404, "All paths: /api/v1/docs/."),
         ("conversations", {}, 404, "Paths end with a slash."),
     ],
 )

@@ -1,4 +1,4 @@
-"""Members, API keys, grants and workspaces."""
+"""Pages of members, API keys, grants and workspaces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCOPE_MEANINGS = {
     KeyScope.WRITE: "also open, append, compact",
     KeyScope.ADMIN: "everything, including other keys",
 }
-# How long a key is valid, as the form offers it; empty for no expiry.
+# The lifetimes of keys that the form offers, in days; empty for no expiry.
 LIVES = (("", "no expiry"), ("1", "1 day"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "1 year"))
 
 
@@ -99,7 +99,7 @@ def _workspaces(visit: Visit, problem: Problem | None = None) -> HttpResponse:
 
 @page()
 def all_workspaces(visit: Visit) -> HttpResponse:
-    """The person's workspaces; a superuser sees all and may create more."""
+    """The user's workspaces; a superuser sees all and may create more."""
     return _workspaces(visit)
 
 
@@ -153,7 +153,7 @@ def revoke_key(visit: Visit, api_key_id: int) -> HttpResponse:
 
 
 def _end(days: str) -> datetime | None:
-    """When a key expires; Invalid for a number of days that the form does not offer."""
+    """The expiry of a key; raises Invalid for days that the form does not offer."""
     if days not in dict(LIVES):
         raise Invalid("days: choose one of the offered values.")
     return timezone.now() + timedelta(days=int(days)) if days else None

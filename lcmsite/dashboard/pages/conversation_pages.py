@@ -23,7 +23,7 @@ from retrieval.describing.browsing import BrowseSort
 from retrieval.types import MessageSpan
 
 ON_A_PAGE = 40
-# A requested message is shown with a few of the messages before it.
+# The number of messages shown before a requested one.
 BEFORE = 4
 
 
@@ -77,7 +77,7 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
     except Conflict as refused:
         if refused.code != "quarantined":
             raise
-        # A file is withheld, but not the message.
+        # One of its files is quarantined, but not the message.
         record = visit.ask("lcm_message", message_id=message_id)
     if record.quarantined and visit.request.GET.get("quarantined") == "shown":
         record = replace(visit.ask("lcm_read_quarantined", id=record.id).message, quarantined=True)
@@ -87,7 +87,7 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def compact(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Request a compaction in the background; `job` shows its progress."""
+    """Queue a compaction; the page `job` shows its progress."""
     job = visit.ask("lcm_compact", conversation_id=conversation_id, background=True)
     if visit.is_part:
         return visit.show("_job.html", job=job, conversation_id=conversation_id)
@@ -102,7 +102,7 @@ def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
 
 
 def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
-    """A page of messages from `first` on, or the newest, and their summaries."""
+    """The context of `_messages.html`: messages from `first` on, or the newest."""
     # At this resolution the window holds the active context and little else.
     window = visit.ask("lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count
@@ -121,7 +121,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
-    # Missing rows leave gaps, so the list may reach beyond this page.
+    # If rows are missing, the list may reach beyond this page; the gaps are shown.
     for turn in turns([each for each in records if each.seq <= last]):
         seq = turn.message.seq
         if seq > expected:
@@ -156,7 +156,7 @@ def imported(visit: Visit) -> HttpResponse:
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")
     with tempfile.TemporaryDirectory(prefix="lcm-import-") as directory:
-        # Under its own name, the default for the session.
+        # Saved under its own name, which is the default session.
         path = Path(directory) / Path(file.name or "history").name
         with path.open("wb") as copy:
             for chunk in file.chunks():

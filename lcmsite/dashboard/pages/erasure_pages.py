@@ -22,7 +22,7 @@ _IDS = re.compile(r"[^\s,;]+")
 
 @page(KeyScope.ADMIN)
 def erasures(visit: Visit) -> HttpResponse:
-    """What was erased in this workspace, when and by whom."""
+    """The erasures of this workspace, from the audit log."""
     return visit.show("trust/erasures.html", paged=visit.list_page("lcm_audit", act=Act.ERASE))
 
 
@@ -37,7 +37,7 @@ def _form(visit: Visit, problem: Problem | None = None, *, conversation_id: int)
 
 @page(KeyScope.ADMIN)
 def choose(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The form that chooses what to erase."""
+    """The form to choose what to erase."""
     return _form(visit, conversation_id=conversation_id)
 
 
@@ -63,9 +63,9 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
 
 
 def _chosen(given: QueryDict) -> dict[str, Any]:
-    """What the form names; Invalid unless it names either everything or some of it.
+    """The params in the form; Invalid unless it chooses either everything or a part.
 
-    The service takes an empty request for everything. An empty form must not mean that.
+    The service takes empty params for everything, which an empty form must not mean.
     """
     ends = {name: given.get(name, "").strip() for name in ("from_seq", "to_seq")}
     ids = {name: _IDS.findall(given.get(name, "")) for name in ("message_ids", "file_ids")}
@@ -79,7 +79,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
 
 
 def _previewed(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:
-    """What would be erased; with the problem, if an erasure was refused."""
+    """The preview page; with the problem, if an erasure was refused."""
     chosen = _chosen(visit.request.POST)
     found: ErasurePreview = visit.ask("lcm_preview_erasure", in_text=chosen, conversation_id=conversation_id)
     return visit.show(

@@ -14,7 +14,7 @@ from lcmsite.dashboard.visit import Visit, number_in, page
 from retrieval.types import ItemKind
 
 LINES = 200
-# A text may have one undecodable character in this many: an old encoding.
+# A file with more than one undecodable character in this many is not shown as text.
 MOST_UNREADABLE = 10
 
 
@@ -52,17 +52,17 @@ def lines(visit: Visit, file_id: str) -> HttpResponse:
 
 @page()
 def download(visit: Visit, file_id: str) -> HttpResponseBase:
-    """Download the bytes; a browser never shows them as a page of this site."""
+    """Download the bytes; browsers save them and never show them as a page."""
     return download_response(visit.request, visit.caller, file_id)
 
 
 def _lines(visit: Visit, file_id: str) -> dict[str, Any]:
-    """Some lines of the file; a problem if the storage has lost them."""
+    """The requested lines of the file, or the problem if its bytes are unavailable."""
     first = max(1, number_in(visit.request.GET, "line") or 1)
     try:
         lines = visit.ask("lcm_read_lines", file_id=file_id, first_line=first, line_count=LINES)
     except Unavailable as refusal:
         return {"problem": problem_of(refusal)}
-    # No NUL, and almost all of it UTF-8.
+    # Text has no NUL, and almost all of it is UTF-8.
     unreadable = lines.text.count("\N{REPLACEMENT CHARACTER}")
     return {"lines": lines, "no_text": "\0" in lines.text or unreadable > len(lines.text) / MOST_UNREADABLE}

@@ -1,4 +1,4 @@
-"""The context inspector: assemble with any options, and see why."""
+"""The context inspector: assemble with any options, and show each decision."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lcmsite.dashboard.visit import POST, Visit, page, text_in
 from retrieval.assembly.types import AssembledContext, AssemblyReason
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
-# Kept receipts on a page.
+# Stored receipts on a page.
 KEPT = 20
 
 
 @page()
 def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The form and the kept receipts; the assembled context is loaded afterwards."""
+    """The form and the stored receipts; the assembled context is loaded afterwards."""
     fields = _fields(visit.request.GET)
     if visit.is_part:
         return visit.show(
@@ -48,7 +48,7 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def text(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The exact text that the model gets."""
+    """The exact context that the model receives."""
     context = _assembled(visit, conversation_id, _fields(visit.request.GET))
     body = {"system": context.system, "messages": context.messages} if context.system else context.messages
     return visit.show("_context_text.html", context=context, body=body, conversation_id=conversation_id)
@@ -56,7 +56,7 @@ def text(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page(methods=POST)
 def keep(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Assemble, and keep the receipt."""
+    """Assemble the context and store its receipt."""
     fields = _fields(visit.request.POST)
     context = _assembled(visit, conversation_id, fields, keep_receipt=True)
     gone = f" {counted(len(context.receipts_gone), 'older receipt')} removed." if context.receipts_gone else ""
@@ -67,7 +67,7 @@ def keep(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def compare(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The differences between two kept receipts."""
+    """The differences between two stored receipts."""
     given = visit.request.GET
     found = visit.ask("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
     return visit.show("_receipt_difference.html", difference=found, conversation_id=conversation_id)
@@ -83,7 +83,7 @@ def _assembled(visit: Visit, conversation_id: int, fields: dict[str, str], **opt
 
 
 def _explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
-    """The decisions of the receipt; for an invalid form, the problem."""
+    """The context with the decisions of its receipt; the problem for an invalid form."""
     try:
         # The decisions are the same in every format; the exact text is loaded on request.
         context = _assembled(visit, conversation_id, fields)

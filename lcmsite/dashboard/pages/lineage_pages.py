@@ -20,11 +20,11 @@ from retrieval.describing.lineage import Direction
 from retrieval.types import Description, ItemKind
 
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
-# How much of a summary's sources is shown beside it at first.
+# The tokens of sources shown beside a summary at once.
 SOURCE_TOKENS = 6_000
 # Branches of the tree shown at once; an uncompacted context may have more.
 MOST_TWIGS = 300
-# What a visitor may choose about an impact.
+# The params of the impact page's form.
 FILTERS = ("direction", "max_depth", "min_confidence")
 STYLE = Path(__file__).parents[2] / "static" / "lcm" / "lineage.css"
 
@@ -120,7 +120,7 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
         as_of_run=given.get("run") or None,
         resolution=resolution(width),
     )
-    # Where the head was at an earlier moment is not shown.
+    # Branches are drawn for the present only: the head's earlier places are not.
     is_branched = window.conversation.moves and window.as_of_run is None
     branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if is_branched else []
     drawn = picture(window, width=width, branches=branches)

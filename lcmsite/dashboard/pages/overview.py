@@ -24,7 +24,7 @@ def overview(visit: Visit) -> HttpResponse:
 
 @page()
 def pulse(visit: Visit) -> HttpResponse:
-    """The part that changes; 204 if the page shows the same already."""
+    """The part of the page that is polled; 204 if it has not changed."""
     content, mark = _pulse(visit)
     return HttpResponse(status=204) if visit.request.GET.get("seen") == mark else HttpResponse(content)
 
@@ -40,7 +40,7 @@ def shelf(visit: Visit) -> HttpResponse:
 
 
 def _pulse(visit: Visit) -> tuple[SafeString, str]:
-    """The part that changes, and its hash."""
+    """The polled part of the page, and its hash."""
     activity = visit.ask("lcm_activity", hours=HOURS)
     content = render_to_string(
         "dashboard/_pulse.html",

@@ -1,4 +1,4 @@
-"""Projects, their time lines, and the summaries of sessions, arcs and epochs."""
+"""Pages of projects, their timelines, and session, arc and epoch summaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcmsite.types import KeyScope
 from retrieval.history.types import SessionMatches, TimelineEntry
 
 ENTRIES = 20
-# How much of what a summary rests on is shown at first.
+# The tokens of a summary's sources shown at once.
 TOKENS_BELOW = 6_000
 
 
@@ -28,9 +28,9 @@ def projects(visit: Visit) -> HttpResponse:
 
 @page()
 def project(visit: Visit) -> HttpResponse:
-    """The time line of a project, or of the whole workspace, newest first.
+    """The timeline of a project, or of the whole workspace, newest first.
 
-    With a query it is a search of its summaries, best match first.
+    With a query, the matching summaries instead, best match first.
     """
     given = visit.request.GET
     filters: dict[str, Any] = {"project": text_in(given, "project") or None, **choices_in(given, kind=HistoryKind)}
@@ -51,14 +51,14 @@ def session_summary(visit: Visit, summary_id: str) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
-    """Have a degraded or damaged summary made again by a worker."""
+    """Queue a degraded or damaged summary to be made again."""
     visit.ask("lcm_redo_session", summary_id=summary_id, background=True)
     return visit.redirect("history-jobs", done="Requested.")
 
 
 @page()
 def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
-    """What a summary of the history rests on, one level down; page or part."""
+    """The sources of a session, arc or epoch summary, one level down; page or part."""
     expansion = visit.ask(
         "lcm_expand_session",
         summary_id=summary_id,
@@ -69,7 +69,7 @@ def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
 
 
 def _found(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
-    """A page of matches; for a query without a word, the problem beside the form."""
+    """A page of matches; for an invalid query, the problem to show with the form."""
     cursor = visit.request.GET.get("cursor") or None
     try:
         found: SessionMatches = visit.ask("lcm_grep_sessions", in_text=filters, limit=ENTRIES, cursor=cursor)

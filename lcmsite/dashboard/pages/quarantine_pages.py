@@ -12,7 +12,7 @@ from lcmsite.types import KeyScope
 
 
 def _shown(visit: Visit, problem: Problem | None = None, **path: int) -> HttpResponse:
-    """The list, and the form with what was entered if that was refused."""
+    """The list and the form, which keeps the entered values if they were refused."""
     with_released = visit.request.GET.get("released") == "yes"
     conversation_id = number_in(visit.request.GET, "conversation_id")
     return visit.show(
@@ -32,7 +32,7 @@ def _shown(visit: Visit, problem: Problem | None = None, **path: int) -> HttpRes
 
 @page()
 def quarantine(visit: Visit) -> HttpResponse:
-    """What is quarantined, or was; of all conversations or of one."""
+    """The quarantines of all conversations or of one, released ones on request."""
     return _shown(visit)
 
 

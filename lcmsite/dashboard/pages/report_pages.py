@@ -100,7 +100,7 @@ def place(visit: Visit) -> HttpResponse:
 
 
 def _progress(visit: Visit, scan: ScanRecord) -> dict[str, Any]:
-    """How much of the workspace a check has covered so far."""
+    """The scan, its report so far, and the total of conversations where it is known."""
     is_of_all = scan.conversation_id is None and scan.extent is ScanMode.FULL
     is_at_it = scan.report is not None and scan.finished_at is None
     total = visit.ask("lcm_browse", limit=1).total if is_of_all and is_at_it else None

@@ -86,7 +86,7 @@ def _moved(visit: Visit, conversation_id: int, tool: str) -> HttpResponse:
             conversation=visit.ask("lcm_show", conversation_id=conversation_id),
             moved=moved,
             refusal=problem,
-            # Continues by itself while messages are being moved.
+            # The page repeats the request until everything is moved.
             goes_on=moved is not None and moved.more and moved.messages > 0,
         )
     text = ""

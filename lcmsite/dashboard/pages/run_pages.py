@@ -15,15 +15,15 @@ from lcmsite.types import KeyScope
 from retrieval.map.types import MapState
 
 OF_A_CONVERSATION = 20
-# On the page of one map run.
+# The most events on the page of a map run.
 MOST_EVENTS = 50
-# What a person may do to a map run, by the last step of the address.
+# The messages of acts on a map run, by the last segment of the URL.
 ACTS = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled.", "retry-failed": "Queued again."}
 
 
 @page()
 def runs(visit: Visit) -> HttpResponse:
-    """The runs of the workspace, newest first; of one outcome or reason if chosen."""
+    """The runs of the workspace, newest first, filtered by outcome and reason."""
     filters = choices_in(visit.request.GET, outcome=Outcome, reason=Reason)
     return visit.show(
         "_runs.html" if visit.is_part else "runs.html",
@@ -36,14 +36,14 @@ def runs(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def backfill(visit: Visit) -> HttpResponse:
-    """Request compactions of what was skipped as not worth a summary."""
+    """Queue the compactions that were skipped as not worth a summary."""
     requested = visit.ask("lcm_backfill")
     return visit.redirect("jobs", done=f"{counted(len(requested), 'compaction')} requested.")
 
 
 @page()
 def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Where a host has cut its context; as a part, the coverage up to a cut."""
+    """The boundaries where a host cut its context; as a part, the coverage up to one."""
     reference = visit.request.GET.get("host_reference") or None
     if visit.is_part:
         coverage = visit.ask("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
@@ -109,7 +109,7 @@ def plans(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def make_plan(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Make a plan."""
+    """Make a compaction plan and redirect to it."""
     plan = visit.ask("lcm_plan", conversation_id=conversation_id)
     return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan.plan_id)
 
@@ -123,7 +123,7 @@ def plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def execute_plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
-    """Execute the plan in the background; `progress` shows how far it is."""
+    """Queue the execution of a plan; `plan_progress` shows its progress."""
     _of(visit, conversation_id, plan_id)
     visit.ask("lcm_execute_plan", plan_id=plan_id, background=True)
     if visit.is_part:
@@ -133,7 +133,7 @@ def execute_plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpRespon
 
 @page()
 def plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
-    """The progress of an execution."""
+    """The progress of a plan's execution."""
     return visit.show("_plan_progress.html", **_progress(visit, conversation_id, plan_id))
 
 
@@ -198,6 +198,6 @@ def map_progress(visit: Visit, map_run_id: str) -> HttpResponse:
 def steer_map_run(visit: Visit, map_run_id: str, act: str) -> HttpResponse:
     """Pause, resume or cancel a map run, or retry its failed items."""
     if act not in ACTS:
-        raise NotFound(f"There is nothing like {act[:80]!r} to do to a map run.")
+        raise NotFound(f"Map runs have no action {act[:80]!r}.")
     visit.ask(f"lcm_map_{act.replace('-', '_')}", run_id=map_run_id)
     return visit.redirect("map-run", done=ACTS[act], map_run_id=map_run_id)

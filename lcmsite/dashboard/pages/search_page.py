@@ -1,4 +1,4 @@
-"""Search messages, summaries and files; ask about them; read all about a name."""
+"""Pages to search, to ask a question, and to read everything about a name."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ORDERS = {
     GrepSort.RECENCY: "newest first",
     GrepSort.HYBRID: "best and newest first",
 }
-# Conversations offered in the list, last used first; an address may name any other.
+# Conversations offered in the list, last used first; a URL may name any other.
 CHOICES = 100
 SEVERAL = ("roles", "part_types")
 SINGLE = ("query", "mode", "scope", "conversation_id", "since", "until", "from_seq", "to_seq", "depth", "under", "sort")
 ABOUT = ("entity", "aspect", "question", "conversation_id", "max_tokens")
-# Filters that stay visible; the others are folded away until one of them is set.
+# Filters that are always visible; the others are collapsed until one of them is set.
 VISIBLE = {"query", "mode", "scope", "conversation_id", "sort"}
 
 
@@ -75,7 +75,7 @@ def _form(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer |
 
 @page(methods=("GET", "HEAD", "POST"), on_refusal=_form)
 def ask(visit: Visit) -> HttpResponse:
-    """Ask a question; the answer names the messages that it relies on."""
+    """The form of a question; after a POST, with the answer and the ids it cites."""
     given = visit.request.POST
     if visit.request.method != "POST":
         return _form(visit)
@@ -85,7 +85,7 @@ def ask(visit: Visit) -> HttpResponse:
 
 @page()
 def about(visit: Visit) -> HttpResponse:
-    """Everything about a name; as a part, what is known of it."""
+    """The form for a name; as a part, everything found about it."""
     filters = {name: text for name in ABOUT if (text := text_in(visit.request.GET, name))}
     if visit.is_part and "entity" in filters:
         return visit.show("_about.html", found=visit.ask("lcm_about", in_text=filters))
@@ -94,7 +94,7 @@ def about(visit: Visit) -> HttpResponse:
 
 
 def _conversations(visit: Visit, chosen: str) -> dict[str, Any]:
-    """The conversations used last, to choose from, and the chosen one."""
+    """The conversations used last, for the form's list, and the chosen one."""
     recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}
@@ -104,7 +104,7 @@ def _conversations(visit: Visit, chosen: str) -> dict[str, Any]:
 def _filters(given: QueryDict) -> dict[str, Any]:
     """The fields of the form as params of grep, without empty ones."""
     filters: dict[str, Any] = {name: text_in(given, name) for name in SINGLE if text_in(given, name)}
-    # Blanks at the ends of a regular expression count.
+    # Not stripped: whitespace around a regular expression matters.
     if "query" in filters:
         filters["query"] = str(given["query"])
     filters |= {name: given.getlist(name) for name in SEVERAL if any(given.getlist(name))}
@@ -118,7 +118,7 @@ def _filters(given: QueryDict) -> dict[str, Any]:
 
 
 def _found(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[str, Any]:
-    """A page of matches; for invalid filters, the problem beside the form."""
+    """A page of matches; for invalid filters, the problem to show with the form."""
     if "query" not in filters:
         return {}
     try:
@@ -135,6 +135,6 @@ def _found(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[st
 
 
 def _address(filters: dict[str, Any], **besides: str | None) -> str:
-    """The filters, and more values, as the query of an address."""
+    """The filters and further values as a query string."""
     tools = {"tool_names": ",".join(filters["tool_names"])} if "tool_names" in filters else {}
     return urlencode({**filters, **tools, **besides}, doseq=True)

@@ -1,4 +1,4 @@
-"""Pages of the site: settings, models, clock, queues and the audit log."""
+"""Pages of the site: settings, models, periodic tasks, queues and the audit log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHOICES = 100
 
 @page(KeyScope.ADMIN)
 def configuration(visit: Visit) -> HttpResponse:
-    """The settings of the site or of one conversation, with their source."""
+    """The settings of the site or of one conversation, with their sources."""
     conversation_id = number_in(visit.request.GET, "conversation_id")
     chosen = None if conversation_id is None else visit.ask("lcm_show", conversation_id=conversation_id)
     recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES).conversations
@@ -38,7 +38,7 @@ def configuration(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.ADMIN, of_the_site=True)
 def clock(visit: Visit) -> HttpResponse:
-    """What runs by the clock, and what waits in the queues."""
+    """The periodic tasks, and the contents of the queues."""
     return visit.show("clock.html", clock=read_clock())
 
 
@@ -57,7 +57,7 @@ def reset_model(visit: Visit, name: str) -> HttpResponse:
 
 @page(KeyScope.ADMIN)
 def audit(visit: Visit) -> HttpResponse:
-    """The audit log, newest first; of one act or one conversation if chosen."""
+    """The audit log, newest first, filtered by act and conversation."""
     given = visit.request.GET
     filters: dict[str, Any] = {**choices_in(given, act=Act), "conversation_id": number_in(given, "conversation_id")}
     paged = visit.list_page("lcm_audit", filters=filters, **filters)

@@ -53,7 +53,7 @@ class Chart:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The data for the script: hours as Unix time, and the layers from the bottom up."""
+        """The chart's JSON data: hours as Unix times, and layers from the bottom up."""
         return {
             "hours": [int(each.hour.timestamp()) for each in self.hours],
             "layers": [
@@ -64,7 +64,7 @@ class Chart:
 
 
 def chart_of(runs: Iterable[RunsInAnHour], *, since: datetime, hours: int) -> Chart:
-    """The chart of the hours from `since` on."""
+    """The chart of this many hours from `since` on."""
     known, shown = list(runs), []
     for number in range(hours):
         hour = since + timedelta(hours=number)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lcmsite.dashboard.parts.marked_text import Line
 
-# Lines shown of a step, which may affect thousands of rows.
+# The most lines shown of a step, which may affect thousands of rows.
 MOST_LINES = 120
 LONGEST = 400
 
@@ -25,13 +25,13 @@ class Difference(NamedTuple):
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-    """What a step changes."""
+    """The changes of a step as diff lines."""
     lines = list(_of_rows(before, after) if _TONES.keys() & after.keys() else _of_values(before, after))
     return Difference(lines[:MOST_LINES], max(0, len(lines) - MOST_LINES))
 
 
 def _of_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
-    """A step that changes some of many rows."""
+    """The lines of a step whose `after` lists only added and removed rows."""
     for name, value in before.items():
         yield _line("", f"{_words(name)}: {_text(value)}")
     for name, tone in _TONES.items():

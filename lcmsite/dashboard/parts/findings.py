@@ -19,12 +19,12 @@ _ID = re.compile(r"(?P<kind>msg|part|sum|ses|file|seq)_(?P<rest>[0-9A-Za-z_-]+)"
 
 
 def meaning_of(code: str) -> str:
-    """The meaning of a finding of this invariant."""
+    """What a finding of this invariant means, from integrity's README."""
     return _table("code", "what a finding means")[code]
 
 
 def effect_of(operation: str) -> str:
-    """The effect of a repair step of this kind."""
+    """What a repair step of this kind does, from integrity's README."""
     return _table("step", "what it does")[operation]
 
 
@@ -47,7 +47,7 @@ def _cells(line: str) -> list[str]:
 
 
 def url_of(workspace: str, conversation_id: int | None, id: str) -> str | None:
-    """The page that shows an id; None for an id without a page."""
+    """The URL of the page that shows an id; None for an id without a page."""
     found = _ID.fullmatch(id)
     match found["kind"] if found else None:
         case "file":
@@ -66,6 +66,6 @@ def url_of(workspace: str, conversation_id: int | None, id: str) -> str | None:
 
 
 def message_in(id: str) -> str | None:
-    """The id of the message, for the id of a message or of a part."""
+    """The message id in the id of a message or a part; None for any other id."""
     found = re.fullmatch(r"(?:msg|part)_([0-9]{1,18})(?:_[0-9]{1,9})?", id)
     return f"msg_{found[1]}" if found else None

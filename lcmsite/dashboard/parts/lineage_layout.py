@@ -26,7 +26,7 @@ AXIS = 26
 LEFT = 74
 RIGHT = 12
 TOP = 10
-# Bars narrower than this, in pixels, are drawn as one bundle: they could not be pointed at.
+# Bars narrower than this, in pixels, are bundled: a pointer could not hit them.
 TELLABLE = 3.0
 MOST_TICKS = 9
 # A bundle is no wider than this, so that a click on it zooms in.
@@ -82,7 +82,7 @@ def _off_path(window: LineageWindow, branches: Iterable[Branch]) -> Iterator[Mes
 def gaps(window: LineageWindow, off: Iterable[MessageSpan] = ()) -> Iterator[MessageSpan]:
     """Ranges of messages that the active context misses; there should be none.
 
-    Those in `off` are no part of it.
+    Ranges in `off`, off the active path, need not be in the context.
     """
     if not window.message_count:
         return
@@ -99,7 +99,7 @@ def gaps(window: LineageWindow, off: Iterable[MessageSpan] = ()) -> Iterator[Mes
 
 @dataclass(frozen=True)
 class _Canvas:
-    """Where messages, depths and tokens of a window lie, in pixels."""
+    """Converts messages, depths and tokens of a window to pixels."""
 
     window: LineageWindow
     width: int
@@ -140,7 +140,7 @@ class _Canvas:
         return _height(tokens, self.most_tokens, BAR_LEAST, BAR_MOST)
 
     def bars(self) -> tuple[list[Bar], list[Bundle]]:
-        """The summaries: those too narrow to point at in bundles."""
+        """The summaries as bars; those too narrow to point at as bundles."""
         bars: list[Bar] = []
         bundles: list[Bundle] = []
         for _, of_depth in groupby(sorted(self.window.summaries, key=_place), key=lambda each: each.depth):
@@ -225,7 +225,7 @@ class _Canvas:
         return self.stretch(max(window.tail_from_seq, window.first_seq), window.last_seq)
 
     def boundaries(self) -> tuple[Mark, ...]:
-        """Where the host has cut its context; of marks too close together, the first."""
+        """Marks where the host cut its context; the first of those too close together."""
         marks: list[Mark] = []
         for each in self.window.boundaries:
             if self.window.first_seq <= each.last_seq <= self.window.last_seq:

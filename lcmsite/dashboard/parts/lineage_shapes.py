@@ -50,7 +50,7 @@ class Stick(Box):
 
 @dataclass(frozen=True)
 class Stretch:
-    """A range of messages."""
+    """A range of messages, with its place in pixels."""
 
     first_seq: int
     last_seq: int

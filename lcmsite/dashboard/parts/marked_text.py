@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-# Words in one regular expression.
+# The most words in one regular expression.
 MOST_WORDS = 400
 # A longer text is shown without highlights, which would take too long.
 MOST_CHARACTERS = 400_000
@@ -24,7 +24,7 @@ class Line:
 
 
 def marked_spans(text: str, spans: Sequence[tuple[int, int]]) -> SafeString:
-    """The escaped text with these spans highlighted; they do not overlap."""
+    """The escaped text with these spans highlighted; overlapping ones are skipped."""
     pieces, end = [], 0
     for start, stop in sorted(spans):
         if start < end or stop > len(text):

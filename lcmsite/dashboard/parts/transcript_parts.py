@@ -23,7 +23,7 @@ _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 class Block:
     """One part of a message; for a tool: its name, input, output and status.
 
-    `whole_in` are the ids of the messages with the full text, where it is cut.
+    If a text is cut, `whole_in` holds the ids of the messages with the full text.
     """
 
     kind: Literal["text", "reasoning", "tool", "diff", "image", "file", "note"]
@@ -38,7 +38,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Turn:
-    """A message with its blocks; if it only has results of calls above, it is folded."""
+    """A message with its blocks; without blocks it is folded into its calls' message."""
 
     message: MessageRecord
     blocks: tuple[Block, ...]
@@ -82,7 +82,7 @@ def _blocks(message: MessageRecord, calls: Mapping[str, int], results: Results, 
 
 
 def _block(message: MessageRecord, part: PartRecord, most: int | None) -> Block:
-    """A part that is no tool's."""
+    """The block of a part that is not of a tool."""
     text = part.text_content or ""
     match part.part_type:
         case PartType.TEXT:
@@ -108,7 +108,7 @@ def _text(message: MessageRecord, text: str, most: int | None) -> Block:
 def _call(
     message: MessageRecord, call: PartRecord, there: MessageRecord, result: PartRecord, most: int | None
 ) -> Block:
-    """A call and its result in the message `there`; a lone result is both."""
+    """The block of a call and its result in the message `there`, or of a lone result."""
     output = result.tool_error or result.tool_output or ""
     given = "" if call.tool_input is None else json.dumps(call.tool_input, ensure_ascii=False, indent=2)
     shown = output[:most]
@@ -125,7 +125,7 @@ def _call(
 
 
 def _cut(message: MessageRecord, text: str, most: int | None) -> tuple[str, ...]:
-    """The id of the message if its text is cut."""
+    """The id of the message if this text is cut; empty otherwise."""
     return (message.id,) if most is not None and len(text) > most else ()
 
 

@@ -45,19 +45,19 @@ for explanation in (meaning_of, effect_of):
 
 @register.filter
 def may(visit: Visit, tool: str) -> bool:
-    """Whether this person may call the operation."""
+    """Whether this user may call the operation."""
     return visit.may(tool)
 
 
 @register.simple_tag(takes_context=True)
 def page_url(context: Context, page_name: str, **path: Any) -> str:
-    """The address of a page of this workspace."""
+    """The URL of a page of this workspace."""
     return reverse(page_name, kwargs={"workspace": context["visit"].workspace.name, **path})
 
 
 @register.simple_tag(takes_context=True)
 def message_url(context: Context, conversation_id: int, seq: int) -> str:
-    """The address of a message in its transcript."""
+    """The URL of a message in its transcript."""
     return f"{page_url(context, 'transcript', conversation_id=conversation_id)}?seq={seq}#m{seq}"
 
 
@@ -124,7 +124,7 @@ def words(value: Any) -> str:
 
 @register.filter
 def plain(value: Any) -> Any:
-    """The value of a setting as words: yes, no, nothing, or as it is."""
+    """The value of a setting; True, False and empty values as yes, no and nothing."""
     if value is True or value is False:
         return "yes" if value else "no"
     return "nothing" if value is None or value == "" else value
@@ -141,7 +141,7 @@ def moment(value: datetime | None) -> SafeString | str:
 
 @register.filter
 def state(value: Any) -> SafeString:
-    """A state as a badge, with the same word and colour on every page."""
+    """A state as a badge, with the same colour on every page."""
     word = str(value)
     tone = _TONE_OF.get(word)
     return format_html('<span class="badge{}">{}</span>', f" badge-{tone}" if tone else "", word.replace("_", " "))
@@ -149,7 +149,7 @@ def state(value: Any) -> SafeString:
 
 @register.inclusion_tag("dashboard/_gauge.html")
 def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) -> dict[str, Any]:
-    """What fills a context, compared with its budget and the compaction threshold."""
+    """The gauge of a context's tokens against its budget and compaction threshold."""
     whole = max(budget, system + summaries + raw, 1)
     places, x = [], 0.0
     for name, tokens in (("system", system), ("summary", summaries), ("tail", raw)):
@@ -157,7 +157,7 @@ def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) ->
         places.append({"name": name, "x": round(x, 3), "width": round(width, 3)})
         x += width
     label = f"{system:,} system, {summaries:,} summaries, {raw:,} raw, of {budget:,} tokens"
-    # A threshold at the very end is not drawn.
+    # A threshold at the end of the gauge is not drawn.
     limit = round(100 * threshold / whole, 3) if threshold < whole else None
     return {"places": places, "limit": limit, "label": label}
 
@@ -218,19 +218,19 @@ def thing(visit: Visit, conversation_id: int | None, id: str) -> SafeString:
 
 @register.filter
 def code_spans(text: str) -> SafeString:
-    """A sentence of a README as HTML, with names in backticks as code."""
+    """A sentence as HTML, with names in backticks as code."""
     return mark_safe(_NAMED.sub(r"<code>\1</code>", str(escape(text))))
 
 
 @register.filter
 def highlighted(snippet: Snippet) -> SafeString:
-    """The text of a snippet with what was searched for highlighted."""
+    """The text of a snippet with its matches highlighted."""
     return marked_spans(snippet.text, snippet.highlights)
 
 
 @register.filter
 def around(match: Match) -> str:
-    """The window of the lineage around a match, as the query of an address."""
+    """The query string of the lineage window around a match."""
     return urlencode({"from": max(1, match.first_seq - AROUND), "to": match.last_seq + AROUND})
 
 
@@ -242,7 +242,7 @@ def pretty(value: Any) -> str:
 
 @register.filter
 def detail(value: Any) -> str:
-    """A detail of an act as text."""
+    """A detail of an audit log entry as text."""
     if isinstance(value, list):
         return ", ".join(map(detail, value)) or "none"
     return "none" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)

@@ -1,4 +1,4 @@
-"""`lcm up`: everything LCM needs, in one process tree until Ctrl-C."""
+"""`lcm up`: run everything LCM needs in one process tree, until Ctrl-C."""
 
 import os
 import signal
@@ -43,14 +43,14 @@ RULE = "-" * 80
 class Command(BaseCommand):
     help = "Run LCM: its database (unless LCM_DATABASE_URL names one), migrations, web server and workers."
     is_ready = False
-    # The log file; None where everything is written to the terminal.
+    # The log file; None if everything is logged to the terminal.
     log: TextIO | None = None
 
     def run_from_argv(self, argv: list[str]) -> None:
-        # Not imported above: the command line imports this, for `lcm up`.
+        # Imported here: the command line imports this module for `lcm up`.
         from lcmsite.cli.program import run
 
-        # As `manage.py up`, too, it refuses in the way of LCM's command line.
+        # `manage.py up` also reports problems as LCM's command line does.
         sys.exit(run(argv[1:]))
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -63,11 +63,11 @@ class Command(BaseCommand):
             "--gateway-port",
             type=int,
             default=settings.DEPLOYMENT.gateway_port,
-            help="the port for agents that reach their models through LCM; 0 for none",
+            help="the port of the gateway, which forwards agents' model calls; 0 for none",
         )
-        parser.add_argument("--no-web", action="store_true", help="serve no requests here, those of agents neither")
-        parser.add_argument("--no-mcp", action="store_true", help="serve no agents (MCP) here")
-        parser.add_argument("--no-worker", action="store_true", help="work on no background tasks here")
+        parser.add_argument("--no-web", action="store_true", help="run no web server, MCP server and gateway here")
+        parser.add_argument("--no-mcp", action="store_true", help="run no MCP server for agents here")
+        parser.add_argument("--no-worker", action="store_true", help="run no workers for background tasks here")
         parser.add_argument("--sample", action="store_true", help="load a sample conversation, once")
         parser.add_argument(
             "--verbose", action="store_true", help="show the log here, not in lcm.log in the data directory"
@@ -76,8 +76,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         given = Namespace(**options)
         host, port, mcp_port = given.host, given.port, given.mcp_port
-        # Either asks for a stop, at any moment, also while the database is still starting; SIGINT as well where a
-        # shell has started us in the background, which has it ignored.
+        # Both signals stop LCM at any moment, even while the database is starting. SIGINT is set explicitly, as shells
+        # have background processes ignore it.
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
         database = own_database() if settings.EMBEDDED_DATABASE else None
@@ -98,7 +98,7 @@ class Command(BaseCommand):
             processes.append(Process("gateway", ("gateway",), listener))
             gateway = _url(host, given.gateway_port)
         require_servers()
-        # Who asks for a format of the log reads it where it is written.
+        # An explicit log format keeps the log on standard error.
         is_quiet = not given.verbose and settings.DEPLOYMENT.log_format == "auto"
         with log_file(settings.DATA_DIR) if is_quiet else nullcontext() as self.log:
             began_at = self.log.seek(0, os.SEEK_END) if self.log else 0
@@ -121,7 +121,7 @@ class Command(BaseCommand):
                 raise Unavailable(getattr(failure, "detail", str(failure))) from failure
 
     def _migrate(self) -> None:
-        """Bring the tables up to date, with a workspace to begin in."""
+        """Migrate the database, and create the default workspace."""
         with _alone("lcm.migrations"):
             executor = MigrationExecutor(connection)
             if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -144,7 +144,7 @@ class Command(BaseCommand):
         try:
             if url is not None:
                 self._wait_until_ready(supervisor.processes[0], url)
-            # After the web server, so that all of the machine is there for it to get ready.
+            # The others start after the web server, so that it is ready sooner.
             supervisor.look_after()
             self.is_ready = True
             introduction = self._sample(url) if sample and url is not None else []
@@ -169,13 +169,13 @@ class Command(BaseCommand):
                 time.sleep(ROUND)
         finally:
             if not self.is_ready:
-                # There is no work to finish, and a web server that is told to stop while it starts may not hear it.
+                # There is no work to finish, and a web server that is still starting may ignore SIGTERM.
                 supervisor.seconds_to_stop = SECONDS_TO_STOP_A_START
             supervisor.stop()
 
     def _sample(self, url: str) -> list[str]:
-        """Load the sample; the lines that introduce it."""
-        # Not imported above: without a sample, nothing needs it.
+        """Load the sample, and return the lines that introduce it."""
+        # Imported here: only --sample needs it.
         from lcmsite.sample.loading import load_sample
 
         self._tell_person("Loading the sample conversation ...")
@@ -188,7 +188,7 @@ class Command(BaseCommand):
             self.stdout.flush()
 
     def _tell(self, sentence: str, *, event: str, **facts: Any) -> None:
-        """Write a sentence for people, or an event into a log of JSON alone."""
+        """Write a sentence for people; if only JSON is logged, log the event instead."""
         if settings.LOGS_ONLY_JSON:
             logger.info(event, **facts)
         self._tell_person(sentence)
@@ -205,8 +205,8 @@ class Command(BaseCommand):
 
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Hold an advisory lock; other starts of LCM wait for it."""
-    # Asked again and again: a session that waits inside PostgreSQL would hold up an index made concurrently.
+    """Hold an advisory lock during the block; other starts of LCM wait for it."""
+    # Polled: a session that waits inside PostgreSQL would block CREATE INDEX CONCURRENTLY.
     while True:
         with pglock.advisory(name, timeout=0) as mine:
             if mine:
@@ -216,23 +216,23 @@ def _alone(name: str) -> Iterator[None]:
 
 
 def _url(host: str, port: int) -> str:
-    """Where a browser on this machine finds the site."""
+    """The URL of the site for a browser on this machine."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def who_may_enter() -> str:
-    """Who may enter the admin, and how to make another."""
+    """A sentence that says who may use the admin, and how to create a superuser."""
     there = get_user_model().objects.filter(is_superuser=True, is_active=True).exists()
     return f"for superusers{'' if there else '; there is none yet'}: {manage_py()} createsuperuser"
 
 
 def _readiness(url: str) -> str | None:
-    """None when the site is ready, else what it, or the attempt to ask it, says."""
+    """None if the site is ready; otherwise its answer, or the error of the request."""
     allowed = next((host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"), "localhost")
     request = urllib.request.Request(f"{url}/readyz", headers={"Host": allowed})
     try:
-        # Not through a proxy that the environment may name.
+        # Directly, not through a proxy named in the environment.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5):
             return None
     except urllib.error.HTTPError as refusal:

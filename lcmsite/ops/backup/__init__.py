@@ -1,5 +1,5 @@
-"""Backups: the database and its files in one directory, restored on trial.
+"""Back up the database and files to a directory, verified by a trial restore.
 
-`programs` finds the tools of PostgreSQL, `manifest` says what a database holds and what lies in the directory,
-`backups` goes both ways, and `backup_leftovers` sweeps what killed backups leave.
+`programs` runs pg_dump and pg_restore, `manifest` describes the database's contents and the backup's files, `backups`
+creates and restores backups, and `backup_leftovers` removes what killed backups leave behind.
 """

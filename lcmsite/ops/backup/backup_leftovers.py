@@ -1,8 +1,8 @@
-"""What a backup uses until it is done, and the sweep after killed ones.
+"""Working directories and trial databases of backups, and removing leftover ones.
 
 A directory `.NAME.XXXXXXXX.unfinished` is in use while its lock is held, a database `lcm_verify_OID_XXXXXXXX` while the
 advisory lock of its name is held in the database that is backed up, whose OID is in the name. The kernel and the
-server give the locks back when their holder ends, however it ends.
+server release the locks when their holder ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lcmsite.ops.backup.programs import Database
 
 _DIRECTORY = re.compile(r"\..+\.[0-9a-f]{8}\.unfinished")
 
-# The first half of the advisory lock's key: nobody else in LCM uses this number.
+# The first half of the advisory lock's key, used for nothing else in LCM.
 _LOCKS = 0x1C4B
 _LOCK = "SELECT pg_try_advisory_lock(%s, hashtext(%s))"
 _UNLOCK = "SELECT pg_advisory_unlock(%s, hashtext(%s))"
@@ -35,14 +35,14 @@ _TRIALS = "SELECT datname FROM pg_database WHERE starts_with(datname, %s) ORDER 
 
 @contextmanager
 def unfinished(directory: Path) -> Iterator[Path]:
-    """A private directory beside the target, removed unless renamed by then."""
+    """A private directory beside the target; removed at the end unless renamed."""
     working = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}.unfinished")
     directory.parent.mkdir(parents=True, exist_ok=True)
-    # Everything that anybody ever said will be in here.
+    # It will hold the text of every conversation.
     working.mkdir(mode=0o700)
     lock = os.open(working, os.O_RDONLY)
     try:
-        # Not waited for: on a file system without locks on directories nobody sweeps, either.
+        # A failure is ignored: on a file system without directory locks, the sweep cannot lock it either.
         _is_locked(lock)
         yield working
     finally:
@@ -51,7 +51,7 @@ def unfinished(directory: Path) -> Iterator[Path]:
 
 
 def sweep_directories(parent: Path) -> None:
-    """Remove the unfinished directories whose backups are gone."""
+    """Remove the working directories of backups that are no longer running."""
     if not parent.is_dir():
         return
     for directory in parent.iterdir():
@@ -60,7 +60,7 @@ def sweep_directories(parent: Path) -> None:
         try:
             lock = os.open(directory, os.O_RDONLY)
         except OSError:
-            # Finished in the meantime, or somebody else's.
+            # Renamed or removed meanwhile, or another user's.
             continue
         try:
             if _is_locked(lock):
@@ -79,7 +79,7 @@ def _is_locked(descriptor: int) -> bool:
 
 @contextmanager
 def trial_database(database: Database) -> Iterator[Database]:
-    """An empty database on the same server, dropped at the end."""
+    """Create an empty database on the same server, and drop it at the end."""
     with database.connect(autocommit=True) as server:
         name = _one(server, _PREFIX) + secrets.token_hex(4)
         server.execute(_LOCK, (_LOCKS, name))
@@ -97,7 +97,7 @@ def trial_database(database: Database) -> Iterator[Database]:
 
 
 def sweep_databases(database: Database) -> None:
-    """Remove the trial databases whose backups are gone."""
+    """Drop the trial databases of backups that are no longer running."""
     with database.connect(autocommit=True) as server:
         for (name,) in server.execute(_TRIALS, (_one(server, _PREFIX),)).fetchall():
             if _one(server, _LOCK, _LOCKS, name):

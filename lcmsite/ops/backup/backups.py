@@ -1,4 +1,4 @@
-"""Create a backup, prove it by a trial restore, and restore it."""
+"""Create a backup, verify it by a trial restore, and restore it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EMPTY = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 @dataclass(frozen=True)
 class BackupReport:
-    """What was backed up, and whether a trial restore proved it."""
+    """What was backed up, and whether a trial restore has verified it."""
 
     directory: str
     bytes: int
@@ -65,8 +65,8 @@ class BackupReport:
 def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupReport:
     """Back up into a new or empty directory, completely or not at all.
 
-    Others go on working meanwhile. Raises Conflict if something is there, Unavailable if the dump fails or, on trial,
-    does not restore to what was dumped, and Invalid if there are no tools for it.
+    LCM can be used meanwhile. Raises Conflict if the directory is not empty, Unavailable if the dump or its trial
+    restore fails, and Invalid without pg_dump and pg_restore of a fitting version.
     """
     directory = directory.absolute()
     _require_free(directory)
@@ -122,7 +122,7 @@ def _write(directory: Path) -> Manifest:
 
 
 def _copied(uri: str, directory: Path) -> Piece | None:
-    """A file of the storage in the backup; None if the storage does not have it."""
+    """Copy a stored file into the backup; None if the storage does not have it."""
     target = directory / FILES / uri
     make_private(target)
     try:
@@ -134,7 +134,7 @@ def _copied(uri: str, directory: Path) -> Piece | None:
 
 
 def _prove(directory: Path, manifest: Manifest) -> None:
-    """Restore into a database of its own, and check that."""
+    """Restore the backup into a trial database, and check that database."""
     manifest.require_whole(directory)
     database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
     sweep_databases(database)
@@ -148,7 +148,7 @@ def _prove(directory: Path, manifest: Manifest) -> None:
 
 def _check(scratch: Database, directory: Path) -> None:
     """Run the checker on the restored database and the backup's files."""
-    # Beside what it is about, so that both are swept together if this process is killed.
+    # Inside the backup's directory, so that both are removed if this process is killed.
     with tempfile.TemporaryDirectory(prefix="trial-", dir=directory) as data_dir:
         (Path(data_dir) / FILES).symlink_to(directory / FILES)
         environment = {
@@ -180,11 +180,11 @@ def _check(scratch: Database, directory: Path) -> None:
 
 
 def restore(directory: Path, *, scope: Scope) -> BackupReport:
-    """Fill LCM's database and storage from a backup, and bring its tables up to date.
+    """Fill LCM's database and storage from a backup, and migrate its tables.
 
-    Nothing is touched before every piece was found whole. Raises Invalid for what is no whole backup; Conflict if the
-    database holds conversations, or if anybody else is connected; Unavailable if PostgreSQL refuses, or if what was
-    restored is not what was backed up.
+    Nothing is changed before every file of the backup is verified. Raises Invalid if the backup is incomplete or
+    damaged; Conflict if the database holds conversations or has other connections; Unavailable if PostgreSQL refuses,
+    or if the restored contents differ from those backed up.
     """
     directory = directory.absolute()
     manifest = Manifest.read(directory)
@@ -208,15 +208,13 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
 
 
 def _make_room(database: Database) -> None:
-    """Empty tables give way; any conversation does not."""
+    """Empty the database; raises Conflict if it has conversations or is in use."""
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]
     with database.connect() as target:
         has_tables = target.execute("SELECT to_regclass('conversations') IS NOT NULL").fetchone() == (True,)
         if has_tables and target.execute("SELECT EXISTS (SELECT FROM conversations)").fetchone() == (True,):
-            raise Conflict(
-                "This database holds conversations: a backup replaces nothing; restore it into an empty one."
-            )
+            raise Conflict("This database holds conversations: a backup can only be restored into an empty one.")
         if target.execute(_OTHERS).fetchone() != (0,):
             raise Conflict("Somebody else uses this database: stop LCM (`lcm up`) first, then restore.")
         target.execute(_EMPTY)

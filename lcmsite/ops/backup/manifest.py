@@ -1,4 +1,4 @@
-"""What a database holds, in one hash, and what a backup consists of."""
+"""Describe a database's contents by one hash, and a backup's files by theirs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SQL = load("lcmsite/backup.sql")
 
 @dataclass(frozen=True)
 class Holdings:
-    """How much a database holds, and the hash of it all."""
+    """Counts of a database's contents, and the hash of all of them."""
 
     conversations: int
     messages: int
@@ -45,18 +45,18 @@ class Piece:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What was backed up when, and what it is made of."""
+    """The manifest of a backup: its time, contents and files."""
 
     created_at: datetime
     postgresql: int
     holdings: Holdings
     pieces: tuple[Piece, ...]
-    # Files that the database knows and the storage had not, or had otherwise.
+    # Files in the database whose bytes the storage lacked, or had changed.
     damaged_files: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Read a backup's manifest; Invalid if there is none, or a newer one."""
+        """Read a backup's manifest; Invalid if it is missing, unreadable or too new."""
         try:
             given = json.loads((directory / NAME).read_bytes())
             if given["format"] != FORMAT:
@@ -83,7 +83,7 @@ class Manifest:
         (directory / NAME).write_text(text + "\n", encoding="utf-8")
 
     def require_whole(self, directory: Path) -> None:
-        """Invalid unless every piece lies there with its size and hash."""
+        """Raise Invalid unless every piece is there with its size and hash."""
         for piece in self.pieces:
             path = directory / piece.path
             try:
@@ -95,14 +95,14 @@ class Manifest:
 
 
 def piece_of(path: Path, *, name: str) -> Piece:
-    """A file as it lies there."""
+    """The record of a file, with its current size and hash."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     return Piece(path=name, bytes=path.stat().st_size, sha256=digest.hexdigest())
 
 
 def make_private(path: Path) -> None:
-    """Create an empty file and its directories, for the owner alone."""
+    """Create an empty file and its missing directories, for the owner alone."""
     missing = [each for each in path.parents if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700)
@@ -110,7 +110,7 @@ def make_private(path: Path) -> None:
 
 
 def holdings(database: psycopg.Connection[Any]) -> Holdings:
-    """Digest what the connection sees, row by row, in its transaction."""
+    """Hash and count the contents that the connection sees, in one transaction."""
     digest = hashlib.sha256()
     conversations = messages = summaries = files = 0
     with database.transaction():

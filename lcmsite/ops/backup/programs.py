@@ -1,4 +1,4 @@
-"""The tools of PostgreSQL that dump and restore, and how they reach a database."""
+"""Run pg_dump and pg_restore on a database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_REASON = 500
 
 @dataclass(frozen=True)
 class Database:
-    """A database and the tools that fit its server."""
+    """A database's connection parameters, and the PostgreSQL tools for its server."""
 
     parameters: dict[str, Any]
     password: str
@@ -29,7 +29,7 @@ class Database:
 
     @classmethod
     def of(cls, connection: psycopg.Connection[Any]) -> Database:
-        """The connection's database; Invalid if the tools here are too old for it."""
+        """The connection's database; Invalid if the tools are missing or too old."""
         info = connection.info
         major = info.server_version // 10_000
         try:
@@ -49,7 +49,7 @@ class Database:
 
     @property
     def url(self) -> str:
-        """As LCM_DATABASE_URL takes it."""
+        """The database's address in the form of LCM_DATABASE_URL."""
         given = self.parameters
         secret = f":{quote(self.password, safe='')}" if self.password else ""
         host = quote(str(given.get("host", "")), safe="")
@@ -60,16 +60,16 @@ class Database:
         return psycopg.connect(make_conninfo(**self.parameters, password=self.password), autocommit=autocommit)
 
     def dump(self, target: Path, *, snapshot: str) -> None:
-        """Write everything that the snapshot shows into one file."""
+        """Dump the contents of an exported snapshot into one file."""
         what = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}", f"--file={target}")
         self._run("pg_dump", *what)
 
     def load(self, source: Path) -> None:
-        """Fill this empty database from such a file: all of it, or nothing."""
+        """Restore a dump into this empty database, in one transaction."""
         self._run("pg_restore", "--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges", str(source))
 
     def _run(self, program: str, *arguments: str) -> None:
-        # The password not among the arguments, which other users of the machine can read.
+        # Other users of the machine can read arguments, so the password goes into the environment.
         environment = {**os.environ, **({"PGPASSWORD": self.password} if self.password else {})}
         done = subprocess.run(
             [str(self.tools / program), *arguments, f"--dbname={make_conninfo(**self.parameters)}"],
@@ -81,6 +81,6 @@ class Database:
             check=False,
         )
         if done.returncode != 0:
-            # The first line says what; those behind it may repeat rows.
+            # The first line gives the reason; later ones may quote rows.
             reason = (done.stderr.strip().splitlines() or ["It did not say why."])[0][:LONGEST_REASON]
             raise Unavailable(f"{program} failed: {reason}")

@@ -1,6 +1,6 @@
 """Metrics in the format of Prometheus, at `/metrics`.
 
-Events are counted where they happen, in every process of `lcm up`, in files of one directory that are added up at a
-scrape (`directory`, `exposition`). Gauges are read from the database then (`state`), so they are right whatever the
+Every process of `lcm up` counts its events in files of a shared directory, which are added up at each scrape
+(`directory`, `exposition`). Gauges are read from the database at each scrape (`state`), so they do not depend on the
 number of processes.
 """

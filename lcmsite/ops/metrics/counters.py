@@ -1,19 +1,19 @@
-"""Counters of the servers: calls, exchanges, and requests that a server ended."""
+"""Counters of MCP calls, gateway exchanges, and requests ended by a server."""
 
 from __future__ import annotations
 
 from prometheus_client import Counter, Histogram
 
-CALLS = Counter("lcm_mcp_calls_total", "Calls of agents, by tool and by how they ended.", ["tool", "outcome"])
+CALLS = Counter("lcm_mcp_calls_total", "Calls of agents, by tool and outcome.", ["tool", "outcome"])
 CALL_SECONDS = Histogram("lcm_mcp_call_seconds", "How long calls of agents took.", ["tool"])
 CLIENT_LIMITS = Counter(
     "lcm_client_limits_total",
     "Requests and connections that the server ended or refused to protect itself, by reason.",
     ["reason"],
 )
-EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by what became of them.", ["outcome"])
+EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by outcome.", ["outcome"])
 
-# Shown from the start: no rate can be computed for a series that begins with its first event.
+# Created at the start, with 0: no rate can be computed for a series that begins with its first event.
 for _reason in (
     "header_timeout", "headers_too_large", "body_timeout", "response_timeout", "connections", "busy", "streams",
 ):  # fmt: skip

@@ -1,6 +1,6 @@
 """The directory in which a machine's processes share their metrics.
 
-One for each machine, as file locks and process numbers tell nothing beyond it: two of them may share a data directory.
+Each machine has its own, as machines may share a data directory, but file locks and process ids are local to one.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 
 from lcmsite.embedded_postgres.location import open_lock_file, try_lock
 
-# Read by the Prometheus client when it is first imported.
+# The variable that the Prometheus client reads when it is first imported.
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 LOCK = "in-use.lock"
 
-# A file system in memory, for every user; on Linux.
+# A file system in memory that every user may write to; Linux only.
 MEMORY = Path("/dev/shm")
 
 
 def shared_directory() -> Path | None:
-    """The directory that processes share; None for a process alone."""
+    """The directory that processes share; None if this process counts alone."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else None
 
@@ -35,8 +35,8 @@ def shared_directory() -> Path | None:
 def held(data_dir: Path) -> Iterator[None]:
     """Share a directory with child processes; the first holder empties it.
 
-    What processes have counted that are gone stays for as long as anybody is there: a sum must not go down. If the
-    environment names a directory, that one is used and left as it is.
+    The counts of ended processes stay while anybody holds the directory, because counters must not go down. A directory
+    named by the environment is used instead, and never emptied.
     """
     if shared_directory() is not None:
         yield
@@ -55,7 +55,7 @@ def held(data_dir: Path) -> Iterator[None]:
 def _place(data_dir: Path) -> Path:
     """The directory for this data directory and machine, in memory if possible.
 
-    On a full disk a process that writes to a mapped file is killed by the kernel.
+    In memory, because on a full disk the kernel kills a process that writes to a mapped file.
     """
     machine = socket.gethostname()
     digest = hashlib.sha256(os.fsencode(data_dir.absolute()) + machine.encode()).hexdigest()[:16]
@@ -63,7 +63,7 @@ def _place(data_dir: Path) -> Path:
     try:
         ours.mkdir(mode=0o700, exist_ok=True)
         found = ours.lstat()
-        # Everybody may write there, so somebody else may have made it first.
+        # Another user may have created it first, as everyone may write there.
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
             return ours
     except OSError:
@@ -85,9 +85,9 @@ def _locked(directory: Path) -> int:
             continue
         if try_lock(lock, fcntl.LOCK_EX):
             _empty(directory)
-        # From one lock to the other there is a gap, and whoever is in it has emptied the directory, too.
+        # Between the two locks another process may get the exclusive lock; it empties the directory again, harmlessly.
         try_lock(lock, fcntl.LOCK_SH, within=5.0)
-        # Another start may have removed it before it was locked.
+        # Another process may have removed the lock file before it was locked.
         if (directory / LOCK).exists() and os.path.samestat(os.fstat(lock), (directory / LOCK).stat()):
             return lock
         os.close(lock)

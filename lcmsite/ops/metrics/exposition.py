@@ -1,4 +1,4 @@
-"""`/metrics`: with the token, or from this machine where none is set."""
+"""Serve `/metrics` to holders of the token; without one, to this machine alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lcmsite.ops.metrics.directory import shared_directory
 from lcmsite.ops.metrics.state import State
 
 LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-# With one of these the request was passed on by a proxy on this machine, for somebody who may be anywhere.
+# A request with one of these came through a proxy on this machine, and its client may be anywhere.
 OF_PROXIES = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 
@@ -32,7 +32,7 @@ OF_PROXIES = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Every figure, as text."""
+    """All metrics in the text format of Prometheus."""
     try:
         require_watcher(request)
     except LcmError as refusal:
@@ -49,7 +49,7 @@ _export_migrations = cache(ExportMigrations)
 
 
 def _counted() -> CollectorRegistry:
-    """The counters of all processes of this machine, or of this one alone."""
+    """The counters of all processes that share a directory, else of this process."""
     if shared_directory() is None:
         return REGISTRY
     registry = CollectorRegistry()
@@ -58,11 +58,14 @@ def _counted() -> CollectorRegistry:
 
 
 def require_watcher(request: HttpRequest) -> None:
-    """Unauthenticated without the token; Forbidden from other machines."""
+    """Raise Unauthenticated without the token, or Forbidden if not from this machine.
+
+    A configured token is required from everywhere; without one, only this machine may read.
+    """
     token = settings.DEPLOYMENT.metrics_token
     if token:
         scheme, _, given = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
             raise Unauthenticated("Send LCM_METRICS_TOKEN as `Authorization: Bearer ...`.")
     elif request.META.get("REMOTE_ADDR") not in LOOPBACK or any(name in request.META for name in OF_PROXIES):
-        raise Forbidden("Metrics are told to programs on this machine alone; LCM_METRICS_TOKEN lets others ask.")
+        raise Forbidden("Only clients on this machine may read metrics; set LCM_METRICS_TOKEN to allow others.")

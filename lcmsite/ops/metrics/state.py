@@ -1,6 +1,6 @@
 """Gauges read from the database at each scrape, with a timeout.
 
-All sites of one database tell the same here: of several machines, take one, or the largest.
+Every machine that shares a database reports the same values: use those of one machine, or the maximum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lcmsite.gateway.recording.exchange_spool import Spool
 
 logger = structlog.get_logger(__name__)
 
-# Longer, and the figures are left out: whoever watches must not be a burden.
+# The statement timeout; after it, these gauges are missing. Monitoring must not burden the database.
 LONGEST_MS = 2_000
 _SQL = load("lcmsite/metrics.sql")
 
@@ -41,14 +41,14 @@ class State(Collector):
         except Error as failure:
             logger.warning("metrics_incomplete", error=type(failure).__name__)
             families = []
-        yield _gauge("lcm_database_up", "Whether the database told in time what the other gauges need.", bool(families))
+        yield _gauge("lcm_database_up", "Whether the database answered for the other gauges in time.", bool(families))
         yield _gauge(
             "lcm_pool_connections_limit", "The most connections each process keeps.", settings.DEPLOYMENT.pool_size
         )
         spool = Spool.below(settings.DATA_DIR, most_bytes=settings.DEPLOYMENT.gateway_spool_bytes)
         yield _gauges(
             "lcm_gateway_spool_bytes",
-            "Bytes of exchanges that wait to be recorded, and of those that could not be.",
+            "Bytes of exchanges that wait to be recorded, and of those that cannot be recorded.",
             "state",
             {"waiting": spool.size(), "rejected": spool.rejected_size()},
         )
@@ -67,20 +67,18 @@ def _memory() -> Iterator[GaugeMetricFamily]:
     yield _gauge("lcm_tokens_stored", "Tokens of all messages, compacted or not.", found["tokens"])
     yield _gauge(
         "lcm_tokens_saved",
-        "Tokens that contexts would hold besides if nothing had been compacted.",
+        "Tokens that contexts would hold in addition if nothing had been compacted.",
         max(0, whole - found["context_tokens"]),
     )
     yield _gauge("lcm_conversations", "Conversations.", found["conversations"])
-    yield _gauge(
-        "lcm_conversations_quarantined", "Conversations of which something is withheld.", found["with_quarantines"]
-    )
+    yield _gauge("lcm_conversations_quarantined", "Conversations with quarantined content.", found["with_quarantines"])
     tiers = {"hot": found["messages"] - found["cold_messages"], "cold": found["cold_messages"]}
-    yield _gauges("lcm_messages", "Messages, by where their texts are.", "tier", tiers)
+    yield _gauges("lcm_messages", "Messages, by the tier of their texts.", "tier", tiers)
 
 
 def _jobs() -> Iterator[GaugeMetricFamily]:
     jobs = GaugeMetricFamily(
-        "lcm_jobs", "Jobs that wait, are at work, or were set aside after too many attempts.", labels=["queue", "state"]
+        "lcm_jobs", "Jobs that are queued, leased by a worker, or failed after all attempts.", labels=["queue", "state"]
     )
     queues = _rows("jobs")
     waiting = {row["queue"]: row["seconds"] for row in _rows("waiting_jobs")}
@@ -90,7 +88,7 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
     yield jobs
     yield _gauges(
         "lcm_job_oldest_seconds",
-        "For how long the oldest job that is due has been waiting for a worker: it grows where no worker is.",
+        "How long the oldest due job has been waiting for a worker; it grows if there is no worker.",
         "queue",
         {row["queue"]: waiting.get(row["queue"], 0.0) for row in queues},
     )
@@ -99,7 +97,7 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
 def _storage() -> Iterator[GaugeMetricFamily]:
     [found] = _rows("storage")
     database = found.pop("database")
-    yield _gauges("lcm_storage_bytes", "Bytes on disk, with indexes; of files, as they were sent.", "tier", found)
+    yield _gauges("lcm_storage_bytes", "Bytes on disk, with indexes; for files, their own size.", "tier", found)
     yield _gauge("lcm_database_bytes", "Bytes of the whole database.", database)
 
 
@@ -108,12 +106,12 @@ def _integrity() -> Iterator[GaugeMetricFamily]:
     counts = json.loads(found[0]["counts"]) if found else {}
     yield _gauges(
         "lcm_integrity_findings",
-        "How often each invariant is broken, as the newest report of the whole site says.",
+        "Findings of each invariant in the newest report of the whole site.",
         "code",
         {invariant.code: counts.get(invariant.code, 0) for invariant in INVARIANTS},
     )
     if found:
-        yield _gauge("lcm_integrity_report_age_seconds", "How old that report is.", found[0]["age_seconds"])
+        yield _gauge("lcm_integrity_report_age_seconds", "The age of that report.", found[0]["age_seconds"])
 
 
 def _connections() -> Iterator[GaugeMetricFamily]:
@@ -125,7 +123,7 @@ def _connections() -> Iterator[GaugeMetricFamily]:
 def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
     configured = [each for each in endpoints if each.is_configured or each.calls]
     breaker = GaugeMetricFamily(
-        "lcm_model_breaker", "1 for the state that a model's breaker is in.", labels=["model", "state"]
+        "lcm_model_breaker", "1 for the current state of a model's circuit breaker.", labels=["model", "state"]
     )
     for each in configured:
         for state in BreakerState:
@@ -139,8 +137,8 @@ def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
     gauges = {
         "lcm_model_calls": ("Calls of a model in all.", lambda each: each.calls),
         "lcm_model_failures": ("Calls of a model that failed, in all.", lambda each: each.failures),
-        "lcm_model_cost": ("What a model has cost in all, where its prices are known.", lambda each: each.cost),
-        "lcm_model_window_calls": ("Calls in the running window of the spend guard.", lambda each: each.window_calls),
+        "lcm_model_cost": ("The total cost of a model, if its prices are known.", lambda each: each.cost),
+        "lcm_model_window_calls": ("Calls in the current spending window.", lambda each: each.window_calls),
         "lcm_model_window_tokens": ("Tokens in that window.", lambda each: each.window_tokens),
     }
     return [
