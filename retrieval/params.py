@@ -1,4 +1,4 @@
-"""What a caller may say to the four ways to read. Defaults are the services' own."""
+"""Parameters of the reading operations. Defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from retrieval.describing.lineage import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import BranchChoice, GrepScope, GrepSort
 
-# What the policy may allow at most; what it does allow, the services say.
+# The upper bound of what a policy can allow; the services enforce the policy in force.
 LONGEST_QUERY = 100_000
-# As many as anybody lists by hand; a whole workspace is searched by naming none.
+# Enough for a list made by hand; to search a whole workspace, name no conversation.
 MOST_NAMED = 100
 MOST_MATCHES = RetrievalPolicy.max_grep_results
 MOST_TOKENS = 100_000_000
@@ -58,27 +58,27 @@ class GrepParams(Params):
     )
     scope: Annotated[GrepScope, OneOf] = optional("Where to look; both is messages and summaries.")
     conversation_ids: Annotated[list[ConversationId], FEW] = optional("Several conversations instead of one.")
-    since: Moment = optional("Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")
-    until: Moment = optional("Only what is of before this moment.")
+    since: Moment = optional("Only what is dated at or after this time, such as 2026-01-31T09:00:00Z.")
+    until: Moment = optional("Only what is dated before this time.")
     roles: Annotated[list[Annotated[Role, OneOf]], FEW] = optional("Only messages of these roles.")
     part_types: Annotated[list[Annotated[PartType, OneOf]], FEW] = optional("Only messages with a part of these types.")
     tool_names: Annotated[list[Annotated[Text, Field(max_length=500)]], FEW] = optional(
         "Only calls of these tools and their results."
     )
-    from_seq: WholeNumber = optional("Only messages from this seq on, and summaries that reach there.")
-    to_seq: WholeNumber = optional("Only messages up to this seq, and summaries that begin there.")
+    from_seq: WholeNumber = optional("Only messages from this seq on, and summaries that end at or after it.")
+    to_seq: WholeNumber = optional("Only messages up to this seq, and summaries that begin at or before it.")
     depth: WholeNumber = optional("Only summaries of this depth; 0 for those made from messages.")
     under: Identifier = optional("Only what this summary was made from, all the way down.")
     sort: Annotated[GrepSort, OneOf] = optional(
-        "By relevance unless given, a regular expression by recency; hybrid weighs what is newer higher.",
+        "Default: relevance, for a regular expression recency; hybrid is relevance weighted by freshness.",
     )
     limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
     max_tokens: Tokens | None = optional("The most tokens to give.")
     cursor: Cursor | None = optional(NEXT)
     branch: Annotated[BranchChoice, OneOf] = optional(
-        "Only what is on the active path of its conversation, or all branches, also those that were left."
+        "active: only the active path of each conversation; all: abandoned branches, too."
     )
-    cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
+    cold: Flag = optional("Whether to search only the messages in cold storage, which are not searched otherwise.")
 
 
 Phrase = Annotated[Text, Field(max_length=500)]
@@ -87,8 +87,8 @@ Phrase = Annotated[Text, Field(max_length=500)]
 class AboutParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     entity: Phrase = Field(description="A name or an identifier: a person, a path, a function, a number.")
-    aspect: Phrase = optional("What about it: words that it must be spoken of with.")
-    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = optional("What is to be found out; it ranks.")
+    aspect: Phrase = optional("Words that a text must contain besides the entity, if any text does.")
+    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = optional("The question to rank the texts by.")
     max_tokens: Tokens = optional("The most tokens to give.")
 
 
@@ -115,8 +115,8 @@ class ImpactParams(Params):
         description="A message (msg_...), a summary (sum_...), a session summary (ses_...) or a file (file_...)."
     )
     direction: Annotated[Direction, OneOf] = optional("Upstream for what derives from it; downstream for its sources.")
-    max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("How many steps away to look at most.")
-    min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("How sure a link must be to be followed.")
+    max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("The greatest distance to follow links.")
+    min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("The least confidence of links to follow.")
     limit: MostListed = optional("The most things to list.")
 
 
@@ -131,12 +131,12 @@ Levels = Annotated[int, Field(ge=-1, le=1000, json_schema_extra={"not": {"const"
 
 
 class Opening(Params):
-    """How far to open, and how much of it to give."""
+    """How many levels to open, and how much to return."""
 
     depth: Levels = optional("How many levels down, from 1 up; -1 for all.")
-    include_messages: Flag = optional("Whether to give the messages themselves.")
+    include_messages: Flag = optional("Whether to return messages as well as summaries.")
     token_cap: Tokens = optional("The most tokens to give.")
-    keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item.")
+    keep_ends: Flag = optional("Whether a page that cannot hold everything still ends with the very last item.")
     cursor: Cursor | None = optional(NEXT)
 
 
@@ -145,17 +145,17 @@ class ExpandParams(Opening):
 
 
 class ExpandRangeParams(Opening, RangeParams):
-    only_messages: Flag = optional("Whether to give nothing but the messages, every one of them.")
+    only_messages: Flag = optional("Whether to return every message of the range, and no summaries.")
 
 
 class ExpandQueryParams(Params):
-    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="What is to be found out.")
-    ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to look into.")
-    query: Query | None = optional("What to search for instead; without ids, the question.")
+    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="The question to answer.")
+    ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to read.")
+    query: Query | None = optional("Search for this instead of naming ids; default: the question.")
     conversation_id: ConversationId | None = optional("The conversation to search; all of the workspace without one.")
-    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels down may be read.")
+    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels below these may be read.")
     token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to read.")
-    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask again by it.")
+    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question under it.")
 
 
 class ListGrantsParams(Params):
@@ -176,21 +176,21 @@ class BrowseParams(Params):
 
     query: Identifier = optional("A piece of a title or of a session's name.")
     sort: Annotated[BrowseSort, OneOf] = optional(
-        "The newest use first, the largest or the coldest first, or by title."
+        "By latest use, by active tokens, by messages or by cold messages, each largest first; or by title."
     )
     cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional("How many on a page.")
 
 
 class LineageWindowParams(ConversationParams):
-    """From which seq to which, and when."""
+    """The window of the lineage: its seqs, and the run as of which to read it."""
 
     from_seq: Positive = optional("The first seq of the window; 1 when not given.")
     to_seq: Positive = optional("The last seq; the newest message's when not given.")
-    with_messages: Flag = optional("Whether single messages are told where they are few. Default: yes.")
-    as_of_run: Identifier = optional("A run: the window shows what there was when it was through.")
+    with_messages: Flag = optional("Whether to list single messages where they are few. Default: yes.")
+    as_of_run: Identifier = optional("A run: read the window as of the end of it.")
     resolution: Annotated[int, Field(ge=1, le=10_000), WHOLE] = optional(
-        "So many parts of it can be told apart; narrower summaries that no model sees come in bundles.",
+        "The columns of the drawing: inactive summaries narrower than one column come in bundles.",
     )
 
 
@@ -213,7 +213,7 @@ AsOf = Annotated[
         }
     ),
 ]
-"""A past moment: a seq, a time or a run; which, and whether there is such, the service says."""
+"""A past moment: a seq, a time or a run; the service parses it and checks that it exists."""
 Share = Annotated[float, Field(gt=0, le=1), NUMBER]
 
 
@@ -221,7 +221,7 @@ class AssembleParams(ConversationParams):
     budget: Tokens | None = optional("The most tokens to give.")
     query: Query | None = optional("What the next turn is about.")
     format: Annotated[MessageFormat, OneOf] | None = optional(
-        "Whose messages to give it as; without one, it comes as LCM's own items."
+        "The API format to render the messages in; default: LCM's own items."
     )
     reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
         "Tokens of the budget to leave for the model's answer."
@@ -229,22 +229,22 @@ class AssembleParams(ConversationParams):
     as_of: AsOf | None = optional(
         "A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
     )
-    keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
+    keep_receipt: Flag = optional("Whether to store the receipt, for later comparison with another one.")
 
 
 class TurnParams(AppendMessagesParams):
-    messages: list[IncomingMessage] = Field(description="What is new: 0 to 1000 messages, oldest first.")
-    idempotency_key: Name = optional("One for the whole turn: with the same key again, nothing is stored twice.")
-    head_seq: WholeNumber = optional("The message that the first new one follows: where the head is to be moved first.")
+    messages: list[IncomingMessage] = Field(description="The new messages, 0 to 1000, oldest first.")
+    idempotency_key: Name = optional("A key for the whole turn: repeated with the same key, it stores nothing twice.")
+    head_seq: WholeNumber = optional("The message that the first new one follows: the head is first moved there.")
     budget: Tokens | None = optional("The most tokens to give.")
     query: Query | None = optional("What the next turn is about.")
     context_format: Annotated[MessageFormat, OneOf] | None = optional(
-        "Whose messages to give the context as; without one, it comes as LCM's own items."
+        "The API format to render the context in; default: LCM's own items."
     )
     reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
         "Tokens of the budget to leave for the model's answer."
     )
-    keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
+    keep_receipt: Flag = optional("Whether to store the receipt, for later comparison with another one.")
 
 
 class ListReceiptsParams(ConversationParams):
@@ -257,13 +257,13 @@ class ReceiptParams(Params):
 
 
 class CompareReceiptsParams(ReceiptParams):
-    other: Identifier = Field(description="The receipt to compare it with, as a rule a later one.")
+    other: Identifier = Field(description="The receipt to compare it with, usually a later one.")
 
 
 class RecallParams(Params):
-    conversation_id: ConversationId = optional("The conversation; with a project alone, its earlier sessions.")
-    project: Name = optional("The project whose earlier sessions to recall; the conversation's own without one.")
-    query: Query | None = optional("What the session is about: earlier sessions that answer it come first.")
-    budget: Tokens | None = optional("The tokens of the whole prompt; its model's without one.")
-    share: Share = optional("How much of the budget the section may take, above 0.")
+    conversation_id: ConversationId = optional("The conversation whose own past to recall besides earlier sessions.")
+    project: Name = optional("The project whose earlier sessions to recall; default: the conversation's.")
+    query: Query | None = optional("What the session is about: earlier sessions that match it come first.")
+    budget: Tokens | None = optional("The tokens of the whole prompt; default: the budget of the model.")
+    share: Share = optional("The share of the budget that the section may take, above 0 and at most 1.")
     marked: Flag = optional("Whether to mark the text, so that it is not stored when it comes back in an append.")
