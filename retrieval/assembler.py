@@ -43,7 +43,7 @@ from retrieval.search.page import FoundRow
 from retrieval.semantic import questions
 from retrieval.semantic.questions import Question
 
-_OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
+_OF_TODAY = "The context is as of that moment; budget and fresh tail are the current settings."
 
 
 @dataclass(frozen=True)
