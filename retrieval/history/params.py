@@ -1,4 +1,4 @@
-"""What a caller may say to memory across conversations."""
+"""Parameters of the operations on the history of projects."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class TimelineParams(Params):
 class ExpandSessionParams(Params):
     summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
     depth: Levels = optional("How many levels down, from 1 up; -1 for all.")
-    include_messages: Flag = optional("Whether to give all messages below, too.")
+    include_messages: Flag = optional("Whether to return all messages below, too.")
     token_cap: Tokens = optional("The most tokens to give.")
     cursor: Cursor | None = optional(NEXT)
 
 
 class SessionAgoParams(ConversationParams):
-    sessions_ago: Annotated[int, Field(ge=1, le=MOST_SESSIONS_AGO), WHOLE] = optional("How many sessions before it.")
+    sessions_ago: Annotated[int, Field(ge=1, le=MOST_SESSIONS_AGO), WHOLE] = optional("How many sessions back to go.")
 
 
 class GrepSessionsParams(Params):
