@@ -1,4 +1,4 @@
-"""What a caller may say to map runs and items. Defaults are the services'."""
+"""Parameters of the operations on map runs. Defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from retrieval.map.types import MapKind, MapState
 MOST_CLAIMED = 100
 LONGEST_LEASE = 24 * 3600
 
-# Whether one may be empty, the service decides: its refusal is the specification's.
+# The service checks for empty ones, as the specification prescribes the error.
 Term = Annotated[str, Field(max_length=MOST_TERM_CHARACTERS)]
 Lease = Annotated[int, Field(ge=1, le=LONGEST_LEASE), WHOLE]
 
@@ -57,26 +57,26 @@ class SubmitMapParams(Params):
     )
     input_file_id: Identifier = optional("A stored file with the items: a JSON array, or JSON Lines.")
     items: Annotated[list[Any], Field(max_length=MOST_GIVEN_ITEMS)] = optional(
-        "The items themselves, instead of a file; they need a conversation."
+        "The items themselves, instead of a file; conversation_id is required then."
     )
     conversation_id: ConversationId = optional(
         "The conversation that gets a message with ids and counts at the end, and the files."
     )
     model: Annotated[str, Field(max_length=100)] = optional(
-        "The language model, such as chat; the first that is configured without one."
+        "The language model, such as chat; default: the first that is configured."
     )
-    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("The most items at work at once.")
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("The most items processed at once.")
     max_attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS), WHOLE] = optional(
         "The most answers to one item that may be refused before it fails."
     )
-    temperature: Annotated[float, Field(ge=0, le=2), NUMBER] = optional("The model's temperature; its own without one.")
+    temperature: Annotated[float, Field(ge=0, le=2), NUMBER] = optional("The temperature; default: the model's own.")
     timeout_s: Annotated[int, Field(ge=1, le=MOST_TIMEOUT_SECONDS), WHOLE] = optional("Seconds to wait for an answer.")
     budget_tokens: Positive = optional("The tokens after which the run pauses.")
-    idempotency_key: Name = optional("The same key is the same run; with other contents it is refused.")
-    retain: Term = optional("What the caller stays responsible for; an agentic run must say it.")
-    delegated_scope: Term = optional("What is handed over; a caller with a grant must say it.")
-    kept_work: Term = optional("What the caller keeps for itself; a caller with a grant must say it.")
-    grant_id: Identifier = optional("The grant by which agents may read besides their items.")
+    idempotency_key: Name = optional("A repeated key returns the same run; with other contents it is refused.")
+    retain: Term = optional("What the caller stays responsible for; required for an agentic run.")
+    delegated_scope: Term = optional("The work that is delegated to the agents; required with a grant.")
+    kept_work: Term = optional("The work that the caller does not delegate but does itself; required with a grant.")
+    grant_id: Identifier = optional("A grant that lets agents read more than their items.")
     read_only: Flag = optional("Whether agents must not change anything outside LCM, which LCM cannot enforce.")
     parent_run_id: Identifier = optional("The map run that this one is a part of.")
 
@@ -94,13 +94,13 @@ class MapRunParams(Params):
 
 class ListMapItemsParams(MapRunParams):
     state: Annotated[WorkState, OneOf] = optional("Only items in this state.")
-    after_position: WholeNumber = optional("Only items behind this position.")
+    after_position: WholeNumber = optional("Only items after this position.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most items to list.")
 
 
 class MapOutputParams(MapRunParams):
-    after_position: WholeNumber = optional("Only outputs behind this position.")
+    after_position: WholeNumber = optional("Only outputs after this position.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most outputs to give.")
 
@@ -110,13 +110,13 @@ class ResumeMapParams(MapRunParams):
 
 
 class ListMapEventsParams(MapRunParams):
-    after_seq: WholeNumber = optional("Only events behind this seq.")
+    after_seq: WholeNumber = optional("Only events after this seq.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most events to list.")
 
 
 class ClaimItemsParams(MapRunParams):
-    worker: Name = Field(description="The agent's own name for itself.")
+    worker: Name = Field(description="A name for the agent, such as its host and process.")
     count: Annotated[int, Field(ge=1, le=MOST_CLAIMED), WHOLE] = optional("The most items to claim.")
     lease_s: Lease = optional("Seconds after which another agent may claim them, unless a heartbeat comes.")
 
@@ -132,7 +132,7 @@ class HeartbeatParams(HeldItemParams):
 
 class CompleteItemParams(HeldItemParams):
     output: Any = optional("The output: any JSON value that matches the run's schema.")
-    error: Annotated[Text, Field(max_length=100_000)] = optional("Why there is no output, instead of one.")
+    error: Annotated[Text, Field(max_length=100_000)] = optional("Instead of an output: why there is none.")
 
 
 class ReleaseItemParams(HeldItemParams):
