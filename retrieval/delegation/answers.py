@@ -16,7 +16,7 @@ from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 
 MOST_EXCERPTS = 20
-# Each match may take half of the tokens that are left, best first, and at least 24: smaller excerpts say nothing.
+# A match gets at most half of the tokens that are left, best first, and at least 24: smaller excerpts say nothing.
 _SHARE, _LEAST = 2, 24
 # How many characters before the match the excerpt of a long text begins.
 _BEFORE = 200
