@@ -170,7 +170,7 @@ class Window:
 
     groups: Sequence[Group]
     begins: int
-    # The newest page, with what it says of the whole context.
+    # The newest page, with its figures of the whole context.
     newest: SlotPage
     edge: int | None = None
 

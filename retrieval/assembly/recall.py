@@ -35,8 +35,8 @@ HITS = 200
 EXCHANGES = 12
 BESIDE = 4
 
-# A hit that takes more than the first share of the tokens for hits is cut, at most so many of them. The fresh tail is
-# cut where mandatory groups take more than the last share of the budget. docs/figures.md compares other values.
+# A hit larger than LARGEST_SHARE of the tokens for hits is cut, but at most MOST_IN_PART of them. The fresh tail is cut
+# if mandatory groups exceed SHARE_OF_MANDATORY of the budget. docs/figures.md compares other values.
 LARGEST_SHARE, MOST_IN_PART, SHARE_OF_MANDATORY = 0.125, 48, 0.75
 # The characters of a passage, and the fewest tokens of a message that is cut to one.
 PASSAGE, LONG = 400, 150

@@ -142,7 +142,7 @@ class Selection:
 
     @property
     def included(self) -> tuple[Candidate, ...]:
-        """What goes in, oldest first."""
+        """The candidates that go in, oldest first."""
         return tuple(sorted([decision.candidate for decision in self.taken], key=_place))
 
 
@@ -191,9 +191,9 @@ def inside(groups: Iterable[Group], edge: int) -> list[Group]:
 
 
 def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
-    """Whether the groups from the edge on are all that the budget can hold.
+    """Whether the groups from the edge on are more than the budget can hold.
 
-    System messages and a pinned question may lie farther back; they are looked for by themselves.
+    The whole fresh tail must be among them. System messages and a pinned question may be older; they are read apart.
     """
     near: list[Candidate] = []
     for group in groups:

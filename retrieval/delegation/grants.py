@@ -107,7 +107,7 @@ class Grants:
         try:
             grant = self._found(grant_id)
         except NotFound as refusal:
-            # Counted for the owner, whose grant somebody else tried to use.
+            # The owner sees that another workspace tried to use the grant.
             raise self.noted(grant_id=grant_id, refusal=refusal) from None
         record = _record(grant, self.now())
         self._require(record)

@@ -31,7 +31,7 @@ GUIDE = (
 )
 # The most candidates: newest entries of the time line, epochs, and matches of the query.
 MOST_RECENT, MOST_EPOCHS, MOST_MATCHES = 80, 40, 20
-# For arcs and epochs, tokens are kept free for so many elements of so many tokens, but at most this share of the limit.
+# The tokens of BEFORE elements of LEAST_SHARE each are kept free for arcs and epochs, at most MOST_OF_ROOM of all.
 BEFORE, LEAST_SHARE, MOST_OF_ROOM = 2, 120, 0.4
 # The most sessions found only by embeddings that are looked up beyond the newest entries.
 MOST_LOOKED_UP = 5

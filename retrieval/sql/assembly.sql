@@ -199,7 +199,7 @@ SELECT %(as_of)s::bigint AS seq, (
 ) AS time
 
 -- name: moment_at_time
--- The last seq at a time: a clock that goes back records a message before an earlier one, so the seqs decide.
+-- The last seq that was recorded by a time. Where the clock went back, times are not in the order of seqs: seqs decide.
 SELECT coalesce((
     SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
     ORDER BY m.seq DESC LIMIT 1

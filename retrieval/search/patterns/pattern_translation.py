@@ -199,7 +199,7 @@ class _Translation:
         self.out.append(f"\\{target}" + ("(?:)" if self.source[self.place :][:1].isdigit() else ""))
 
     def _brackets(self, piece: re.Match[str]) -> None:
-        """A set of characters, to its end. A bracket that comes first is one of them."""
+        """Translate a set of characters to its end; a leading bracket belongs to it."""
         self.out.append(piece[0])
         while not self.source.startswith("]", self.place):
             inner = _IN_BRACKETS.match(self.source, self.place)
@@ -217,7 +217,7 @@ class _Translation:
 
 
 def _escaped(letter: str) -> str:
-    """A literal character behind a backslash; Invalid for an unknown escape."""
+    """Translate an escaped literal. Raises Invalid for an unknown escape."""
     if not (letter.isascii() and letter.isalnum()):
         return "\\" + letter if letter.isascii() else letter
     if letter in "pPX":
