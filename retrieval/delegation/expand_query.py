@@ -150,7 +150,7 @@ class Delegation:
         )
 
     def _named(self, ids: Sequence[str]) -> list[str]:
-        """Parse the ids, and check that each names something the caller may see."""
+        """Parse ids of summaries and messages. Raises NotFound for an unseen one."""
         found = [_one(id) for id in ids]
         for each in found:
             if each.kind is ItemKind.SUMMARY:

@@ -153,7 +153,7 @@ class ProjectHistory:
 
 
 def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[TimelineEntry]:
-    """Keep the texts of the first entries, as far as `most_tokens` allows."""
+    """Drop the texts of entries after the first `most_tokens` tokens of text."""
     shown = []
     for entry in found:
         if entry.content is not None:

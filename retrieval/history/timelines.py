@@ -98,7 +98,7 @@ def entries(
 
 
 def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
-    """Find the conversation that is `sessions_ago` before in its project, or None."""
+    """Find the conversation `sessions_ago` sessions earlier in its project, or None."""
     values = {"conversation_id": conversation_id, "back": sessions_ago - 1}
     return next((int(found) for (found,) in rows(_SQL["session_ago"], values)), None)
 

@@ -273,5 +273,5 @@ def key_values(key: Key | None) -> dict[str, Any]:
 
 
 def _all_of(conditions: Mapping[str, Any]) -> str:
-    """Join the conditions that are set."""
+    """Join the conditions that are set with AND; `true` if none is."""
     return " AND ".join(each for each, is_set in conditions.items() if is_set and each != "true") or "true"

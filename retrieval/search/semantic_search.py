@@ -108,7 +108,7 @@ class SemanticSearch:
         )
 
     def ranked(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """Find the best messages, with their scores, without snippets."""
+        """Find the best messages, as rows with scores but without snippets."""
         found = self.by_words(queries)
         try:
             near = self.nearest().messages
