@@ -1,4 +1,4 @@
-"""One round of an agent: append what is new, assemble what the model gets."""
+"""Run one turn of an agent: append new messages and assemble the context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from retrieval.assembly.types import AssembledContext
 
 @dataclass(frozen=True)
 class Turn:
-    """What became of the new messages, if there were any, and the context."""
+    """The result of a turn: what was appended, if anything, and the context."""
 
     conversation_id: int
     head_seq: int
@@ -55,12 +55,12 @@ class Turns:
         reserve: int = 0,
         keep_receipt: bool = False,
     ) -> Turn:
-        """Append these messages, then assemble the context: both, or neither.
+        """Append these messages and assemble the context, in one transaction.
 
-        `head_seq` first moves the head there, for a turn that was edited or is answered anew. With an
-        `idempotency_key` the messages that have no key of their own get one each from it: the same turn again stores
-        nothing, moves nothing and gives the context as it is then. Raises what an append, a move of the head and an
-        assembly raise; of an error nothing is left.
+        `head_seq` first moves the head to that message, to edit a turn or to answer it again. An `idempotency_key`
+        gives every message without a key one derived from it: repeating the turn then stores nothing, moves nothing
+        and returns the present context. Raises what appending, moving the head and assembling raise; any error rolls
+        everything back.
         """
         require_names(idempotency_key=idempotency_key)
         self.assembler.prepare(query)
@@ -106,7 +106,7 @@ class Turns:
 
 
 def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_seq: int | None) -> bool:
-    """Whether all that is stored of these messages is there, under their keys."""
+    """Whether a repeated turn has nothing left to store: all its keys exist."""
     left = screened(messages).messages
     if messages and not left:
         # LCM injected all of it: there is nothing to store, but the head may have to be moved.

@@ -1,4 +1,4 @@
-"""Assemble what a model sees of a conversation, within a budget."""
+"""Assemble a conversation's context for a model, within a token budget."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from retrieval.search.page import FoundRow
 from retrieval.semantic import questions
 from retrieval.semantic.questions import Question
 
-_OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
+_OF_TODAY = "The context is as of that moment; budget and fresh tail are the current settings."
 
 
 @dataclass(frozen=True)
@@ -71,19 +71,19 @@ class ContextAssembler:
     ) -> AssembledContext:
         """Assemble a context within `budget` tokens, or within its model's budget.
 
-        System messages, the fresh tail and a pinned question are always in it: if they alone are more, the answer says
-        so. Without a query the rest is filled from the newest on; with one, messages that answer it come first, word
-        for word even where a summary stands for them. Then a long message is shown in part where the whole would push
-        others out: the passage that answers, headed by its place and how to open the rest; also in the fresh tail,
-        where that leaves less than a quarter of the budget, but not from the newest question on. `reserve` tokens of
+        System messages, the fresh tail (the newest turns) and a pinned question are always included; `over_budget` is
+        set if they alone exceed the budget. The rest is filled newest first. With a query, messages that match it come
+        before that, verbatim even where a summary stands for them, and a long message that would crowd out others is
+        cut to its best passage, headed by its position and how to open the rest. That includes the fresh tail, if it
+        leaves less than a quarter of the budget, but never the newest question or what follows it. `reserve` tokens of
         the budget are left for the model's answer.
 
-        In a `format` it comes as the messages that OpenAI's APIs or Anthropic's take, and `repairs` says what had to be
-        changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
-        before the next message came, at the time, when the run was through; budget and fresh tail are today's, as the
-        answer says. `keep_receipt` keeps the receipt; the newest 200 of a conversation.
+        A `format` renders the context as messages for OpenAI's or Anthropic's API; `repairs` lists what had to be
+        changed for that, and tokens are counted before rendering. `as_of` returns a past context: as of a seq (until
+        the next message was recorded), a time, or the end of a run; budget and fresh tail are the current settings, and
+        `note` says so. `keep_receipt` stores the receipt; a conversation keeps its newest 200.
 
-        Raises NotFound; Invalid for a moment that there is not, and for a reserve that leaves nothing of the budget.
+        Raises NotFound; Invalid for a moment that does not exist, and for a reserve that leaves nothing of the budget.
         """
         with self._snapshot(conversation_id, query) as (conversation, hits, lexemes):
             sought = [int(hit.id) for hit in hits]
@@ -99,9 +99,9 @@ class ContextAssembler:
         return context if format is None else _in_format(context, MessageFormat(format))
 
     def prepare(self, query: str | None) -> Question | None:
-        """Have the vector of a query made, for what is read within a transaction.
+        """Compute and cache a query's embedding, before a transaction opens.
 
-        None where no embedder is set up, or it does not answer.
+        Returns None where no embedder is set up, or where it does not answer.
         """
         if query is None or not EmbedderPolicy.from_settings().embedder_url:
             return None
@@ -110,7 +110,7 @@ class ContextAssembler:
     def list_receipts(
         self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
     ) -> list[ReceiptOutline]:
-        """List the kept receipts of a conversation, newest first; or NotFound."""
+        """List the kept receipts of a conversation, newest first. Raises NotFound."""
         return listed(self.scope.conversation(conversation_id).pk, before_receipt=before_receipt, limit=limit)
 
     def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
@@ -118,9 +118,9 @@ class ContextAssembler:
         return kept(receipt_id, scope=self.scope)
 
     def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
-        """Compare two receipts: what came in, what went out, what changed its cost.
+        """Compare two receipts: items added, items removed, changed token costs.
 
-        Raises NotFound; Invalid for receipts of two conversations.
+        Raises NotFound; Invalid if they are of different conversations.
         """
         before, after = self.get_receipt(receipt_id=receipt_id), self.get_receipt(receipt_id=other)
         if before.conversation_id != after.conversation_id:
@@ -139,17 +139,17 @@ class ContextAssembler:
         share: float = 0.15,
         marked: bool = False,
     ) -> RecallSection:
-        """Recall what happened before: in earlier sessions, and in what is cut already.
+        """Recall earlier sessions, and what the host cut from this conversation.
 
-        Ask this at the start of a session, with its project or its conversation. Of the project's earlier sessions, the
-        newest come in detail, arcs and epochs for those before them, cut to their first sentences where room is short;
-        with a `query`, sessions that answer it come first. Of the conversation itself come summaries of what its host
-        has cut, headed `## Session History (Compressed)`, the newest messages in leaf summaries, all before them in the
-        deepest there are. All of it takes a share of the budget, and the conversation's own past goes first. Each
-        summary has its id, so that it can be opened; what had no room is named. For a conversation without a project,
-        it is its own past alone; without either, the sessions of all projects. `marked` puts the text into an element
-        by which LCM knows it again: it is not stored when the host sends it back as a part of the conversation. Raises
-        NotFound.
+        Call this at the start of a session, with its project or its conversation. The newest earlier sessions of the
+        project come in detail, older ones as arc and epoch summaries, cut to their first sentences where tokens are
+        short; with a `query`, sessions that match it come first. Of the conversation itself come summaries of what its
+        host has cut, headed `## Session History (Compressed)`: leaf summaries of the newest messages, the deepest
+        summaries of all before them. Everything fits in a `share` of the budget; the conversation's own past is served
+        first. Each summary carries its id, to be opened by; those that do not fit are listed. A conversation without a
+        project gets its own past alone; without conversation and project, sessions of all projects are recalled.
+        `marked` wraps the text in an element that LCM recognizes and does not store when the host sends it back as
+        part of the conversation. Raises NotFound.
         """
         count = TokenEstimator.from_settings().count
         own, past = NO_SECTION, PastSection()
@@ -201,7 +201,7 @@ class ContextAssembler:
         )
 
     def _budget(self, conversation: Conversation | None, requested: int | None) -> tuple[int, BudgetSource]:
-        """The tokens of a prompt, and where they come from."""
+        """The token budget of a prompt, and which setting it comes from."""
         if conversation is not None:
             return _budget(conversation, self.policy.overridden(conversation.overrides), requested)
         if requested is not None:
@@ -261,7 +261,7 @@ class ContextAssembler:
 
 
 def _in_format(context: AssembledContext, wanted: MessageFormat) -> AssembledContext:
-    """The context as messages, without the items that they repeat."""
+    """Render the context as messages of this format; its `items` become empty."""
     return replace(context, items=(), format=wanted, **vars(RENDERERS[wanted](context.items)))
 
 

@@ -1,4 +1,4 @@
-"""Find, describe, expand and browse what was kept."""
+"""Find, describe, expand and browse what the store holds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def timed(histogram: Histogram) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RetrievalEngine:
-    """Reads for one workspace or, for workers and the operator, for all."""
+    """Reads one workspace or, for workers and the operator, all of them."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator
@@ -83,17 +83,17 @@ class RetrievalEngine:
         """Search messages, summaries and files in one, several or all conversations.
 
         Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
-        those with any of them are given, and the answer says so. A regular expression finds the newest first. A page
-        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. A filter on what only messages
-        have, such as their roles, leaves everything else out. Raises Invalid for a query that cannot be searched for
-        and for filters that nothing could meet, NotFound for a conversation or summary; `search_timeout` if it takes
-        too long.
+        texts with any of them are returned, and `relaxed` is set. A regular expression returns the newest match first.
+        A page holds at most `limit` matches and `max_tokens` tokens; the cursor continues it. A filter on a property of
+        messages alone, such as their roles, excludes everything else. Raises Invalid for a query that cannot be
+        searched and for contradictory filters, NotFound for an unknown conversation or summary; an error with the code
+        `search_timeout` if it takes too long.
 
-        What has gone cold is in no index: `cold_messages` says how much that is. With `cold`, these messages, and no
-        others, are searched for all of the words or the expression, the newest first, by as many pages as it takes.
+        Messages in cold storage are in no index; `cold_messages` counts them. With `cold`, only these are searched,
+        newest first, for all of the words or the expression, over as many pages as it takes.
 
-        Found is what is on the active path of its conversation; with the branch `all`, also what was said before the
-        head was moved back, and on other branches.
+        Only the active path of each conversation is searched; with the branch `all`, abandoned branches and what the
+        head was moved back from as well.
         """
         request = SearchRequest(
             query,
@@ -122,12 +122,11 @@ class RetrievalEngine:
     def describe(self, *, id: str, token_cap: int | None = None, cursor: str | None = None) -> Description:
         """Describe a summary, message, file, run or conversation, and its relations.
 
-        A summary comes with its text, a message with its own, word for word: a page of at most `token_cap` tokens,
-        which the cursor of an answer continues exactly where it stopped. A summary of a session, an arc or an epoch
-        (ses_...) comes with what it rests on. A conversation is `conv_7` or its session, an id goes before a session
-        that looks like one. An id may also stand inside a text, such as the element of a summary. Raises NotFound alike
-        for what is not there and what the caller may not see; Invalid, with `bad_cursor` for a cursor of another
-        message.
+        A summary comes with its text, a message with a page of its exact text of at most `token_cap` tokens, which the
+        returned cursor continues. A session, arc or epoch summary (ses_...) comes with its sources. A conversation is
+        named by its id, such as `conv_7`, or by its session; a name that is both is taken as the id. An id may also be
+        embedded in a text, such as a summary's element. Raises NotFound for an id that does not exist or that the
+        caller may not see; Invalid (`bad_cursor`) for a cursor of another message.
         """
         described = describe(id, scope=self.scope)
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).description(
@@ -138,7 +137,7 @@ class RetrievalEngine:
         """Describe which summaries and messages cover a range, and what opening costs.
 
         The covering summaries come with their text, how many messages of the range they stand for and how far they
-        reach beyond it. NotFound if there is no such conversation; Invalid for a range that runs backwards.
+        reach beyond it. Raises NotFound for an unknown conversation, Invalid for a range that runs backwards.
         """
         return describe_range(
             conversation_id=conversation_id,
@@ -157,14 +156,14 @@ class RetrievalEngine:
         min_confidence: float = 0.0,
         limit: int = 50,
     ) -> Impact:
-        """Tell what depends on a message, a summary or a file, by distance.
+        """List what depends on a message, a summary or a file, by distance.
 
-        If it were wrong, these might be: at distance 1 they WILL BREAK, at 2 they are LIKELY AFFECTED, and further on
-        they MAY NEED TESTING. Upstream goes to what derives from it: from a file to the messages that name it, from
+        If it were wrong, so might these be: at distance 1 they WILL BREAK, at 2 they are LIKELY AFFECTED, and further
+        on they MAY NEED TESTING. Upstream goes to what derives from it: from a file to the messages that name it, from
         messages to summaries, and on to the session, arc and epoch summaries of its project. Downstream goes to what it
-        was made from. A link is as sure as the summary that it made: 0.7 for one of the normal level, 0.5 aggressive,
-        0.3 deterministic; one below `min_confidence` is not followed. All are counted, the nearest `limit` are listed.
-        Raises NotFound.
+        was made from. A link has the confidence of the summary made by it: 0.7 at the normal level, 0.5 at aggressive,
+        0.3 at deterministic; links below `min_confidence` are not followed. All are counted, the nearest `limit` are
+        listed. Raises NotFound.
         """
         return impact(
             id,
@@ -185,13 +184,13 @@ class RetrievalEngine:
         max_tokens: int = 2000,
         conversation_id: int | None = None,
     ) -> About:
-        """Gather everything about a name or an identifier, the best first.
+        """Gather what mentions a name or an identifier, best match first.
 
-        What holds it word for word, in one conversation or all of the workspace: messages and summaries with their
-        ids, sessions and times, short ones whole, within `max_tokens` tokens. With an `aspect` only what speaks of
-        that, too, if anything does; a `question` ranks. Cite the ids; describe reads a message in full, expand opens a
-        summary. No model is called. Raises Invalid for a name that cannot be searched for, NotFound for a
-        conversation.
+        Returns the messages and summaries that contain it verbatim, in one conversation or the whole workspace, with
+        their ids, sessions and times, within `max_tokens` tokens: short ones whole, of others the piece around the
+        match. With an `aspect`, only those that mention it too, if there are any; a `question` ranks them. Cite the
+        ids; describe reads a message in full, expand opens a summary. No model is called. Raises Invalid for a name
+        that cannot be searched for, NotFound for an unknown conversation.
         """
         grep = Grep(policy=self.policy, scope=self.scope, tokens=self.tokens)
         return about(
@@ -216,9 +215,9 @@ class RetrievalEngine:
     ) -> ExpandResult:
         """Open a summary: a page of its sources, in order, within `token_cap` tokens.
 
-        `depth` levels are opened, all of them with -1. The cursor of an answer continues exactly where it stopped, so
-        that every byte can be had. With `keep_ends`, a page that cannot hold everything ends with the last item, and
-        says what lies between; its cursor goes on inside this gap. Raises NotFound; Invalid, with `bad_cursor` for a
+        `depth` levels are opened, all of them with -1. The returned cursor continues exactly where the page stopped, so
+        that every byte can be read. With `keep_ends`, a page that cannot hold everything still ends with the very last
+        item; `gap` says what was skipped, and the cursor continues there. Raises NotFound; Invalid (`bad_cursor`) for a
         cursor of another expansion.
         """
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
@@ -246,10 +245,11 @@ class RetrievalEngine:
     ) -> RangeExpansion:
         """Open a range of messages: a page in order, within `token_cap` tokens.
 
-        The first layer is the active context, where summaries stand for the older messages; `depth` layers are opened,
-        all of them with -1, with the messages of these layers on request. With `only_messages` it is the messages
-        themselves, every one of them, and no summaries. The cursor and `keep_ends` are those of `expand`; later pages
-        go through the context of the first, whatever is compacted meanwhile. Raises NotFound, and Invalid.
+        The first layer is the active context, where summaries stand for the older messages. `depth` layers are opened,
+        all of them with -1; `include_messages` adds the messages of these layers. `only_messages` returns every message
+        of the range and no summaries. The cursor and `keep_ends` are those of `expand`; all pages go through the
+        context as it was at the first, whatever is compacted meanwhile. Raises NotFound; Invalid for a range that runs
+        backwards, and (`bad_cursor`) for a cursor of another expansion.
         """
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).range_page(
             conversation_id=conversation_id,
@@ -264,7 +264,7 @@ class RetrievalEngine:
         )
 
     def lineage(self, *, conversation_id: int) -> Lineage:
-        """Every summary of a conversation and its sources; NotFound if there is none."""
+        """Read all summaries of a conversation and their sources. Raises NotFound."""
         return lineage(conversation_id, scope=self.scope)
 
     def lineage_window(
@@ -277,11 +277,11 @@ class RetrievalEngine:
         with_messages: bool = True,
         resolution: int | None = None,
     ) -> LineageWindow:
-        """The lineage between two seqs: summaries, raw stretches, a few messages.
+        """Read the lineage between two seqs: summaries, raw stretches, few messages.
 
-        Without seqs it is the whole history. `as_of_run` tells it as it was when that run was through. `resolution`:
-        into so many parts a picture can tell the window apart; what is narrower than one of them, and no model sees,
-        comes in bundles. Raises NotFound, and Invalid for a window that runs backwards.
+        Without seqs it is the whole history. `as_of_run` reads it as of the end of that run. `resolution` is how many
+        columns a drawing of the window has: summaries narrower than one column, and outside the active context, come
+        in bundles. Raises NotFound; Invalid for a window that runs backwards.
         """
         return lineage_window(
             conversation_id=conversation_id,
@@ -303,7 +303,7 @@ class RetrievalEngine:
     ) -> ConversationPage:
         """List the workspace's conversations with their context and its pressure.
 
-        `query` is sought in titles and in sessions' names.
+        `query` matches titles and the names of sessions.
         """
         return browse(
             query=query,

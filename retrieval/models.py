@@ -23,9 +23,9 @@ class AssemblyReceipt(models.Model):
     receipt_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="assembly_receipts")
     created_at = models.DateTimeField(db_default=Now())
-    # The totals of the context, and what was asked for.
+    # The totals of the context, and the parameters it was assembled with.
     figures = models.JSONField()
-    # One for each item that was considered, its fields in the order of `ReceiptLine`.
+    # A list per item that was considered, with the fields of `ReceiptLine` in order.
     lines = models.JSONField()
 
     class Meta:
@@ -47,13 +47,13 @@ class Grant(models.Model):
     item_ids = ArrayField(models.TextField())
     depth = models.IntegerField()
     token_cap = models.IntegerField()
-    # What was given, and what is set aside for answers under way.
+    # The tokens that were returned, and those reserved for reads in progress.
     tokens_used = models.IntegerField(default=0, db_default=0)
     reads = models.IntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
-    # How often it was asked for what it does not allow, by code.
+    # How many reads were refused, by error code.
     refusals = models.JSONField(default=dict, db_default=Value("{}", models.JSONField()))
 
     class Meta:

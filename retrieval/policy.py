@@ -1,4 +1,4 @@
-"""How much one reading may ask for."""
+"""Limits of searches, expansions, recalls, grants and map workers."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ class RetrievalPolicy(Policy):
     # The longest regular expression, in characters.
     max_pattern_length: int = 500
     search_timeout_ms: int = knob(
-        5000, "How long one search may take before it is called off, in milliseconds.", low=50, high=600_000
+        5000, "How long one search may take before it is cancelled, in milliseconds.", low=50, high=600_000
     )
     trigram_index: bool = knob(
         False, "Whether regular expressions use the index of trigrams that `lcm trigram-index build` makes."
     )
     recall_fresh_messages: int = conversation_knob(
         16,
-        "The newest summarized messages, which recall shows in leaf summaries; those before them are in the deepest.",
+        "How many of the newest summarized messages recall shows in leaf summaries; older ones in the deepest.",
         low=0,
         high=10_000,
     )
-    # The most receipts kept of one conversation; the oldest make way, and the answer names them.
+    # The most receipts kept of one conversation; the oldest are deleted, and the answer names them.
     kept_receipts: int = 200
     # The most tokens that may be read to answer one delegated question.
     grant_tokens: int = 16_000
-    # How long such leave to read lasts, in seconds.
+    # How long a grant for such a question lasts, in seconds.
     grant_seconds: int = 300
-    # How often a language model that answers such a question may look something up.
+    # The most model calls for one delegated question.
     query_turns: int = 8
-    # How long it may take over the answer, in seconds.
+    # The deadline of a delegated question, in seconds.
     query_seconds: int = 60
-    # The most tokens of its answer.
+    # The most tokens of the model's answer.
     query_answer_tokens: int = 1000
-    # How long a worker of map runs goes on before other tasks of its queue have their turn, in seconds.
+    # How long a map worker runs before it yields to other tasks of its queue, in seconds.
     map_slice_seconds: float = 20.0
-    # How long an item stays with a worker that no longer renews its lease, in seconds.
+    # The lease of a claimed map item, in seconds; its worker renews it.
     map_lease_seconds: float = 30.0
-    # The most calls of models by one worker of map runs at once.
+    # The most concurrent model calls of one map worker.
     map_calls: int = 16
 
     @property
     def search_settings(self) -> dict[str, str]:
-        """The server's settings for a snapshot in which is searched."""
+        """The PostgreSQL settings of the snapshot that a search runs in."""
         return {"statement_timeout": str(self.search_timeout_ms)}

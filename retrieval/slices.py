@@ -1,9 +1,8 @@
-"""Cut a message that is larger than a page, and put it together again. Pure.
+"""Cut a message that is larger than a page into slices, and rejoin it. Pure.
 
-The content of a message is mostly the text of its parts. So a part is given with *spans*, places in
-the content, for what is there word for word, and with its own values for the rest; `PartView.restored` makes the
-stored part of it. Where message and parts do not fit one page, the content comes first, in slices, then the parts as
-JSON, one a line, in slices of the same kind.
+The content of a message is mostly the text of its parts. So a part is returned with *spans*, positions in the content,
+for what it repeats of it, and with its own values for the rest; `PartView.restored` rebuilds the stored part. Where
+content and parts do not fit one page, slices of the content come first, then slices of the parts as JSON, one per line.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from typing import Any
 from conversations.fast.records import record
 from conversations.types import NewPart, PartRecord, PartType
 
-# A text shorter than this takes no less room as a span.
+# A text shorter than this gets no smaller as a span.
 SHORTEST_SPAN = 24
 _COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 _CHARACTERS_A_TOKEN = 4
-# What was read from JSON holds no ring, so none is looked for.
+# Values parsed from JSON hold no circular references, so none are checked for.
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
@@ -37,7 +36,7 @@ class PartView:
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def restored(self, *, message_id: int, content: str) -> PartRecord:
-        """The part as it is stored, exactly."""
+        """Rebuild the part exactly as it is stored."""
         texts = {name: content[begin:end] for name, (begin, end) in self.spans.items()}
         read = {name: json.loads(text) if name in _JSON_COLUMNS else text for name, text in texts.items()}
         values: dict[str, Any] = {**read, **self.values}
@@ -55,7 +54,7 @@ class PartView:
 
 
 def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
-    """The parts, beside this content."""
+    """Make views of the parts, with spans for what they repeat of this content."""
     return tuple([_view(part, content) for part in parts])
 
 
@@ -81,24 +80,24 @@ def _view(part: PartRecord, content: str) -> PartView:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it."""
+    """The value in a type of JSON."""
     if isinstance(value, Decimal):
         return str(value)
     return list(value) if isinstance(value, tuple) else value
 
 
 def as_json(parts: Sequence[PartView]) -> str:
-    """The parts one a line, in ASCII: a part that is added later only lengthens it."""
+    """Serialize the parts, one per line, in ASCII. Later parts are only appended."""
     return "".join(f"{_compact([part.ordinal, part.part_type, part.values, part.spans])}\n" for part in parts)
 
 
 def cost_of(parts: Sequence[PartView]) -> int:
-    """What `as_json` costs by `tokens.estimate`."""
+    """The tokens of `as_json(parts)` by `tokens.estimate`."""
     return -(-len(as_json(parts)) // _CHARACTERS_A_TOKEN)
 
 
 def from_json(text: str) -> tuple[PartView, ...]:
-    """The parts that `as_json` wrote."""
+    """Parse the parts that `as_json` serialized."""
     found = []
     for line in text.splitlines():
         ordinal, part_type, values, spans = json.loads(line)
@@ -120,7 +119,7 @@ def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
 
 @dataclass(frozen=True)
 class Slice:
-    """A piece of a text that is given as `content` and then `parts_json`."""
+    """A piece of a message, from its content or, after that, from its parts."""
 
     content: str
     content_offset: int
@@ -139,7 +138,7 @@ def slice_of(
     budget: int,
     count: Callable[[str], int],
 ) -> Slice:
-    """The next piece of at most `budget` tokens: content first, then parts."""
+    """Cut the next slice of at most `budget` tokens: content first, then parts."""
     if content_offset < len(content):
         rest = content[content_offset:]
         piece = rest[: prefix_within(rest, budget, count)]
@@ -154,7 +153,7 @@ def slice_of(
         parts_json=part_piece,
         parts_offset=parts_offset,
         tokens=count(piece or part_piece),
-        # What was erased or quarantined since the slice before is shorter than where this one begins.
+        # The offsets may exceed a text that was erased or quarantined after the slice before.
         is_last=given >= len(content) and parts_offset + len(part_piece) >= len(parts_json),
     )
 
@@ -170,9 +169,9 @@ class JoinedMessage:
 
 
 def joined(items: Iterable[Any]) -> Iterator[JoinedMessage]:
-    """The messages among the items of all pages, each whole, in order.
+    """Rejoin the messages among the items of all pages, in order.
 
-    ValueError if a slice is missing.
+    Raises ValueError if a slice is missing.
     """
     content, parts_json = "", ""
     for item in items:

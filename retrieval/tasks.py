@@ -1,4 +1,4 @@
-"""Tasks of map runs and embedding. Rows are the work; a task starts a worker."""
+"""Tasks that start workers on the pending rows of map runs and of embedding."""
 
 from __future__ import annotations
 

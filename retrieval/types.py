@@ -19,7 +19,7 @@ from retrieval.slices import PartView
 class GrepMode(StrEnum):
     FULL_TEXT = "full_text"
     REGEX = "regex"
-    # By what a message means, and by both: where an embedder is set up.
+    # By embeddings alone, and by words and embeddings; both need an embedder.
     SEMANTIC = "semantic"
     HYBRID = "hybrid"
 
@@ -33,7 +33,7 @@ class GrepScope(StrEnum):
 
 
 class BranchChoice(StrEnum):
-    """Whether to find what is off the active path of a conversation, too."""
+    """Whether to search only the active path of a conversation, or all branches."""
 
     ACTIVE = "active"
     ALL = "all"
@@ -46,14 +46,14 @@ class GrepSort(StrEnum):
 
 
 class ItemKind(StrEnum):
-    """What an id names."""
+    """The kind of thing that an id names."""
 
     MESSAGE = "message"
     SUMMARY = "summary"
     FILE = "file"
     RUN = "run"
     CONVERSATION = "conversation"
-    # Of a session, an arc or an epoch: what other conversations of a project get to see.
+    # The summary of a session, an arc or an epoch, which other conversations of its project can read.
     SESSION_SUMMARY = "session_summary"
 
 
@@ -68,10 +68,11 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Match:
-    """A message, summary or file found. `covered_by`: its active summary.
+    """A message, summary or file that matches the query.
 
-    A summary is of when its last message was said. A file, found by its name and by what was seen in it, has the seq of
-    the newest message at the time it was stored, and the tokens of its description.
+    `covered_by` is the active summary that stands for it. A summary has the `created_at` of its last message. A file
+    matches by its name or description; it has the seq of the newest message when it was stored, and the tokens of its
+    description.
     """
 
     id: str
@@ -96,12 +97,12 @@ class Match:
 
 @dataclass(frozen=True)
 class GrepResult:
-    """A page of matches in the order of `sort`, and how the query was read.
+    """A page of matches in the order of `sort`, and how the query was parsed.
 
     `relaxed`: too few texts hold every word, so these hold any of them. `used` are the words that were searched for,
-    `dropped` those that could not be: they are in no text, or in too many. `bounded`: not everything was looked at;
-    `note` says what that means. With `more`, there are matches that neither `limit` nor the tokens of a page have room
-    for, and `cursor` leads on to them.
+    `dropped` those that were not, as they are in no text or in too many. `bounded`: not every candidate was examined;
+    `note` says what that means. `more`: further matches exceed `limit` or the tokens of a page, and `cursor` continues
+    with them.
     """
 
     query: str
@@ -118,16 +119,16 @@ class GrepResult:
     sort: GrepSort = GrepSort.RELEVANCE
     more: bool = False
     cursor: Annotated[str | None, Field(serialization_alias="next_cursor")] = None
-    # Whether the cold texts were searched, and nothing else; and how many messages of these conversations are cold.
+    # Whether only cold storage was searched; and how many messages of these conversations are in it.
     cold: bool = False
     cold_messages: int = 0
 
 
 @dataclass(frozen=True)
 class SummaryOutline:
-    """A summary without its text. `opening_tokens`: what its sources cost.
+    """A summary without its text.
 
-    `confidence`, from 0 to 1, and its reason follow from the level.
+    `opening_tokens` is the cost of its sources. `confidence`, from 0 to 1, and its reason follow from the level.
     """
 
     summary_id: str
@@ -144,9 +145,9 @@ class SummaryOutline:
     confidence: float
     confidence_reason: str
     active: bool
-    # How far below the summary that was asked about; the way up counts as negative.
+    # Levels below the summary that is described; negative for those above it.
     distance: int = 0
-    # The summary of the same sources that was made instead.
+    # The newer summary of the same sources that replaced it.
     superseded_by: str | None = None
 
 
@@ -164,16 +165,15 @@ class MessageSpan:
 
 @dataclass(frozen=True)
 class Description:
-    """What an id names; fields that its kind does not have are empty.
+    """The description of what an id names; fields that its kind lacks are empty.
 
-    `sources` and `derived` are what a summary was made from and what was made from it or from a message; `manifest` is
-    everything below it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way
-    up, from a message or a summary to the active summary that stands for it. A run's manifest are the summaries that it
-    made; a conversation's, those in its context, beside its `raw_messages`; its `summary_count` is of all, its `run`
-    is the last one in it. A message has a page of its text, whole or a slice, in the fields of `ExpandedItem`; its
-    `cursor` leads on, and `slices.joined` makes the stored message of its pages. A session summary rests on `sources`
-    and `source_messages`, and `derived` are the arcs or epochs made from it; it is `active` until another supersedes
-    it. An arc or epoch is of no one conversation.
+    Of a summary, `sources` and `source_messages` are what it was made from, `derived` the summaries made from it, and
+    `manifest` lists the summaries below it, in order, or only the nearest (`manifest_complete`). `held_by` are the
+    summaries above a message or a summary, nearest first, up to the active one. A run's manifest are the summaries it
+    made; a conversation's, those in its context, beside its `raw_messages`; its `summary_count` counts all summaries,
+    its `run` is the latest. A message has a page of its text, whole or a slice, in the fields of `ExpandedItem`;
+    `cursor` continues it, and `slices.joined` rebuilds the stored message from its pages. A session summary is `active`
+    until another supersedes it; `derived` are the arcs or epochs made from it. An arc or epoch has no conversation.
     """
 
     id: str
@@ -189,10 +189,10 @@ class Description:
     summary_kind: SummaryKind | None = None
     depth: int | None = None
     level: Level | None = None
-    # Of a summary: what its level says of it, from 0 to 1, and why.
+    # Of a summary, by its level: from 0 to 1, and why.
     confidence: float | None = None
     confidence_reason: str | None = None
-    # Made without a model, or from what was.
+    # Made without a model, or from summaries that were.
     is_degraded: bool | None = None
     model: str | None = None
     opening_tokens: int | None = None
@@ -216,9 +216,9 @@ class Description:
     # Of a file: the messages that need it and the summaries that stand for them.
     needed_by: tuple[str, ...] = ()
     content_hash: str | None = None
-    # The text of a summary, which is short, or the page of a message's.
+    # The whole text of a summary, or this page of a message's.
     content: str | None = None
-    # Of a message, beside its content: where this page begins, whether it ends the message, and what it costs.
+    # Of a message: the cost of this page, whether it ends the message, and where it begins.
     tokens: int | None = None
     complete: bool | None = None
     content_offset: int | None = None
@@ -235,9 +235,9 @@ class Description:
     conversation: ConversationRecord | None = None
     raw_messages: tuple[MessageSpan, ...] = ()
     summary_count: int | None = None
-    # Of a conversation: how many of its messages search by meaning knows; None where no embedder is set up.
+    # Of a conversation: how many of its messages have embeddings; None where no embedder is set up.
     embedded_messages: int | None = None
-    # Its text, or a file's bytes, had to be erased for good; what is left are its place and its hashes.
+    # Its text, or a file's bytes, were permanently erased; its place and its hashes remain.
     erased: bool = False
     # Why its text is withheld; None if it is not.
     quarantined: str | None = None
@@ -250,10 +250,10 @@ class Description:
 class ExpandedItem:
     """A summary or a message, whole or a slice, on a page of an expansion.
 
-    `of` is the summary it is a source of, `level` how far below the expanded one. What is too long for a page comes in
-    slices. Each has the piece of the content that begins at `content_offset`; once a message's content is through, its
-    parts follow as pieces of `parts_json`. `complete` is true on the slice that ends it. A message that comes whole has
-    its `parts`. `slices.joined` makes stored messages of either.
+    `of` is the summary it is a source of, `level` how far below the expanded one. An item too long for a page comes in
+    slices: each has the piece of the content that begins at `content_offset`; after a message's content, its parts
+    follow as pieces of `parts_json`. `complete` is true on the last slice. A message that comes whole has its `parts`.
+    `slices.joined` rebuilds the stored messages from both.
     """
 
     id: str
@@ -277,9 +277,9 @@ class ExpandedItem:
     summary_kind: SummaryKind | None = None
     depth: int | None = None
     descendant_count: int | None = None
-    # There is no content because it had to be erased for good.
+    # The content is empty because it was permanently erased.
     erased: bool = False
-    # There is no content because it is quarantined, or repeats quarantined words.
+    # The content is withheld because it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 
@@ -298,14 +298,14 @@ class ExpandResult:
     cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
     # Messages that the summary stands for, at any depth.
     messages_below: int
-    # With `keep_ends`: what lies between the last item, which is the last of all, and those before it.
+    # With `keep_ends`: the messages skipped before the last item of the page, which is the last of all.
     gap: MessageSpan | None = None
     note: str | None = None
 
 
 @dataclass(frozen=True)
 class LineageNode:
-    """A summary in the lineage. `direct_messages` are sources of its own."""
+    """A summary in the lineage. `direct_messages` counts messages it was made from."""
 
     summary_id: str
     kind: SummaryKind
@@ -325,7 +325,7 @@ class LineageNode:
 
 @dataclass(frozen=True)
 class LineageEdge:
-    """The summary was made from the source."""
+    """A link of the lineage: `summary_id` was made from the summary `source_id`."""
 
     summary_id: str
     source_id: str
@@ -335,7 +335,7 @@ class LineageEdge:
 class Lineage:
     """A conversation's summaries, their sources, and its raw messages.
 
-    `boundaries` are the places where a host that compacts by itself has cut its own context, in order.
+    `boundaries` are the seqs where a host that compacts by itself has cut its own context, in order.
     """
 
     conversation_id: int

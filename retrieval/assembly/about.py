@@ -14,9 +14,9 @@ from retrieval.search.grep import Grep
 from retrieval.search.request import SearchRequest, wrong
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
 
-# So many matches of each search are considered.
+# The most matches of one search that are considered.
 MOST_MATCHES = 50
-# A text of up to so many tokens is given whole, of a longer one the piece around what was found.
+# A text of at most this many tokens is returned whole, of a longer one the piece around the match.
 WHOLE_TOKENS = 200
 # What an item costs in JSON besides its text.
 ITEM_TOKENS = 80
@@ -27,9 +27,9 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 @dataclass(frozen=True)
 class AboutItem:
-    """A message or a summary that speaks of it; its text, or a piece of it.
+    """A message or a summary that mentions the entity; its text, or a piece of it.
 
-    A summary is of when its last message was said.
+    A summary has the `created_at` of its last message.
     """
 
     id: str
@@ -48,9 +48,9 @@ class AboutItem:
 
 @dataclass(frozen=True)
 class About:
-    """What is known about a name or an identifier: the best first.
+    """What mentions a name or an identifier, best match first.
 
-    `narrowed`: whether all of it speaks of the aspect, too. `more`: there is more than there was room for.
+    `narrowed`: every item mentions the aspect, too. `more`: there are further matches.
     """
 
     entity: str
@@ -74,7 +74,7 @@ def about(
     max_tokens: int,
     conversation_id: int | None,
 ) -> About:
-    """See `RetrievalEngine.about`: a search or two, and the texts that are short."""
+    """See `RetrievalEngine.about`: two or three searches, then the short texts."""
     name = " ".join(entity.translate(_QUOTES).split())
     if not name:
         raise wrong("entity", "There is no name in this; give a word, a path or a number.")
@@ -84,7 +84,7 @@ def about(
         query = " ".join((f'"{name}"', *terms))
         return grep.run(SearchRequest(query, conversation_id=conversation_id, limit=MOST_MATCHES, sort=sort))
 
-    # By recency, only what holds every word is found, if anything does; by relevance, it is ranked.
+    # A search by recency returns only texts with every word, if there are any; the one by relevance ranks them.
     held = found(*words, sort=GrepSort.RECENCY)
     narrowed = bool(words and held.matches) and not (held.relaxed or held.dropped)
     if words and not narrowed:
@@ -143,7 +143,7 @@ def _items(ranked: Sequence[Match]) -> list[AboutItem]:
 def _fitting(
     items: Iterable[AboutItem], max_tokens: int, count: Callable[[str], int]
 ) -> tuple[tuple[AboutItem, ...], int]:
-    """The first items that have room, at least one, and what they cost."""
+    """Return the first items that fit `max_tokens`, at least one, and their cost."""
     fitting: list[AboutItem] = []
     spent = 0
     for item in items:

@@ -17,7 +17,7 @@ from retrieval.assembly.selection import Candidate
 from retrieval.assembly.types import AssembledItem
 
 _LEFT_OUT = "lcm:bytes_left_out"
-# The fields of parts that may be the whole text of a message.
+# By type of part, the field that may hold the whole text of a message.
 _TEXT_OF = {PartType.TEXT: "text_content", PartType.TOOL: "tool_output"}
 _SQL = load("retrieval/assembly.sql")
 
@@ -35,7 +35,7 @@ class ShownSummary(NamedTuple):
 
 
 def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
-    """These summaries by id."""
+    """Read these summaries, by id."""
     if not summary_ids:
         return {}
     return {row[0]: ShownSummary(*row) for row in rows(_SQL["shown_summaries"], [texts(summary_ids)])}
@@ -60,7 +60,7 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> AssembledItem:
     is_erased = message.erased_by_id is not None
     parts = [_shown_part(part, most) for part in message.parts if not _is_note(part)]
-    # An erased text leaves its place, so that what is around it still reads as before.
+    # An erased message keeps its place, with a placeholder for its text.
     text = ERASED if is_erased else message.content
     if candidate.passage is not None:
         text = in_part(message, candidate.passage.begin, candidate.passage.end)
@@ -97,7 +97,7 @@ def can_be_cut(message: MessageRecord) -> bool:
 
 
 def in_part(message: MessageRecord, begin: int, end: int) -> str:
-    """These characters of a message, headed by their place and how to open it."""
+    """Render this range of characters, headed by its position and how to open it."""
     where = f"characters {begin + 1}-{end} of {len(message.content)}"
     return (
         f"[{message.id}, message {message.seq}, {where}; describe {message.id} opens it]\n{message.content[begin:end]}"
@@ -105,7 +105,7 @@ def in_part(message: MessageRecord, begin: int, end: int) -> str:
 
 
 def _is_note(part: PartRecord) -> bool:
-    """Whether compaction has added it to the message."""
+    """Whether compaction added this part to the message."""
     return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
 
 
@@ -115,9 +115,9 @@ def _shown_part(part: PartRecord, most: int) -> PartRecord:
 
 
 def _bounded(metadata: Any, most: int) -> Any:
-    """The metadata, or their size where they are too large to be shown.
+    """The metadata, or only their size where they exceed `most` bytes.
 
-    Metadata cost no tokens, and are bounded where they are appended; these may be from before this bound.
+    Metadata cost no tokens. Appends enforce a limit, but stored messages may be older than it.
     """
     if not metadata:
         return metadata

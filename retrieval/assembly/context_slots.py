@@ -29,7 +29,7 @@ from retrieval.assembly.selection import (
 )
 from retrieval.assembly.types import AssemblyReason, LeftOut, Moment
 
-# The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.
+# The first page is sized to suffice; if the items' sizes are very uneven, each further page doubles the slots read.
 SPARE = 1.5
 SMALLEST_PAGE = 64
 LARGEST_TYPICAL_ITEM = 500
@@ -48,7 +48,7 @@ class SlotPage:
     slots: list[Candidate]
     # System messages before these slots, and the newest question of the whole context.
     before: list[Candidate] = field(default_factory=list)
-    # The messages that were sought, and the summaries of the context that stand for them, each with the message.
+    # The hits of the query, and the summaries of the context that stand for them, each with the id of the hit.
     sought: list[Candidate] = field(default_factory=list)
     standing_for: list[tuple[Candidate, int]] = field(default_factory=list)
     near: list[Candidate] = field(default_factory=list)
@@ -64,18 +64,18 @@ class ContextSlots(Protocol):
 
     @property
     def moment(self) -> Moment | None:
-        """Whose context it is; None for the present."""
+        """The moment of a past context; None for the present one."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
-        """At most `size` newest slots before an ordinal: what the tokens reach, a margin."""
+        """Read the slots before an ordinal: `tokens` and a margin, at most `size`."""
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
-        """The messages near these seqs; marked if the context does not show them."""
+        """Read messages near these seqs; `is_recalled` if not in the context."""
 
 
 @dataclass(frozen=True)
 class StoredContext:
-    """The present context, with the messages that are sought and withheld."""
+    """The present context; `sought` are the hits of a query."""
 
     # Its row was read in the same snapshot.
     conversation: Conversation
@@ -105,7 +105,7 @@ class StoredContext:
 
 
 def messages_around(conversation_id: int, seqs: Iterable[int], *, off_path: str) -> list[Candidate]:
-    """The messages that may be of one group with those at these seqs, in order."""
+    """Read the messages that may form a group with those at these seqs, in order."""
     values = {
         "off": off_path,
         "id": conversation_id,
@@ -124,8 +124,8 @@ def withheld_ids(conversation: Conversation) -> frozenset[str]:
 
 
 def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
-    """The page in these rows of seven columns."""
-    # Of nothing, the server makes no array.
+    """Build a page from rows of seven columns, one row for each kind of content."""
+    # array_agg makes NULL of no rows.
     rows = {what: [column or () for column in columns] for what, *columns in found}
     columns_of = defaultdict(lambda: _NOTHING, rows)
     _, _, named, roles_named, _, _ = columns_of["role"]
@@ -166,16 +166,16 @@ def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
 
 @dataclass(frozen=True)
 class Window:
-    """The newest groups of a context, from `edge` on; None if they are all."""
+    """The newest groups of a context: from the ordinal `edge` on; all if None."""
 
     groups: Sequence[Group]
     begins: int
-    # The newest page, with what it says of the whole context.
+    # The newest page, with its figures of the whole context.
     newest: SlotPage
     edge: int | None = None
 
     def totals(self, counters: Counters) -> LeftOut:
-        """The totals of the whole context, from its counters beyond the window."""
+        """The totals of the whole context; from its counters if this is only a part."""
         if self.edge is not None:
             return LeftOut(counters.active_messages, self.newest.summaries, counters.active_tokens)
         return LeftOut(
@@ -186,12 +186,12 @@ class Window:
 
 
 def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy) -> Window:
-    """All groups of a context, or of a large one those that the budget can reach.
+    """Read all groups of a context, or of a large one those the budget can reach.
 
-    What must be shown is in it wherever it lies.
+    Mandatory groups are included wherever they are.
     """
     counters = context.counters
-    # Behind what the budget reaches: as many as decide which groups are whole, and as a receipt names.
+    # Slots to read beyond the budget: enough to know which groups are complete, and for the lines of a receipt.
     behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
     margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget
@@ -206,7 +206,7 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
             sum([slot.message_id is not None for slot in slots]) == counters.active_messages
             and sum_tokens(slots) > budget
         ):
-            # Farther back are only summaries, each of which is whole by itself.
+            # Farther back are only summaries, each of which is a group by itself.
             return Window(groups, begins=1, newest=newest, edge=slots[0].ordinal)
         edge = edge_of(groups)
         if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):

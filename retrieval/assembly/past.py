@@ -1,7 +1,7 @@
 """Read a context as of a past moment, from messages, summaries and lineage.
 
-A message is there from when it was recorded on, a summary from when it was created on, instead of its sources or of the
-summary it superseded. Settings are today's: what they were is nowhere written.
+A message exists from its `recorded_at` on; a summary from its `created_at` on, in place of its sources or of the
+summary it superseded. Settings are the current ones, as past ones are not stored.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _RUN = re.compile(r"run_[0-9a-zA-Z]+")
 
 @dataclass(frozen=True)
 class PastContext:
-    """A context as it was: all there is to know of it, read at once."""
+    """A past context, all of it read by one statement."""
 
     conversation_id: int
     moment: Moment
     whole: SlotPage
-    # The seqs off its path.
+    # The seqs that are not on the path to its head.
     off_path: str = WHOLE.off
 
     @cached_property
@@ -78,10 +78,10 @@ class PastContext:
 
 
 def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int] = ()) -> PastContext:
-    """The context as of a seq, a time or a run.
+    """Read the context as of a seq, a time or a run.
 
-    Raises Invalid for what is none of these and for a seq that there is not yet, NotFound for a run of another
-    conversation or of none.
+    Raises Invalid for what is none of these and for a seq beyond the last message, NotFound for a run that is not of
+    this conversation.
     """
     conversation_id = conversation.conversation_id
     kind, given = _parse(as_of, message_count=conversation.counters.message_count)
@@ -90,14 +90,14 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     values: dict[str, Any] = {
         "id": conversation_id,
         "as_of": given,
-        # Whether what was made at exactly its time belongs to it.
+        # Whether what was created at exactly its time is included.
         "upto": kind != "moment_after_seq",
         "sought": array(sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
     path = _path_at(conversation, kind, values) if conversation.moves else WHOLE
     values |= path.values
-    # A time that was given is not read back: there are some that the database knows and Python does not.
+    # A given time is not read back, as PostgreSQL can return times that Python cannot represent.
     time_found = "time" if given_time is None else "NULL::timestamptz"
     statement = _SQL["past_context"].format(moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"])
     if conversation.quarantined:
@@ -114,7 +114,7 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
 
 
 def _path_at(conversation: Conversation, kind: str, values: Mapping[str, Any]) -> Path:
-    """The path to the head of the moment, with the summaries that there were."""
+    """The path to the head of the moment, with the summaries created by then."""
     statement = _SQL["path_at_moment"].format(moment=_SQL[kind])
     [(seq, time, off)] = rows(statement, {**values, "is_seq": kind == "moment_after_seq"})
     kept = kept_summaries(conversation.pk, off, before=time, upto=bool(values["upto"]), last=seq)
@@ -122,9 +122,9 @@ def _path_at(conversation: Conversation, kind: str, values: Mapping[str, Any]) -
 
 
 def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows as `page_in` reads them, the summaries' with what each costs.
+    """Convert the rows to those of `page_in`, with the cost of each summary.
 
-    One that is in the context no longer has to be counted again.
+    The cost of a summary that has left the context is not stored, so it is counted again.
     """
     count = TokenEstimator.from_settings().count
     priced = []
@@ -138,7 +138,7 @@ def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _parse(as_of: int | str | datetime, *, message_count: int) -> tuple[str, int | str | datetime]:
-    """The statement for a seq, a time or a run, and its value; else Invalid."""
+    """Return the statement for a seq, time or run, and its value; or raise Invalid."""
     text = str(as_of)
     if _SEQ.fullmatch(text):
         if int(text) > message_count:

@@ -1,4 +1,4 @@
-"""Add the messages that answer a query, also below summaries; cut long ones."""
+"""Add the hits of a query, also from below summaries; cut long messages."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from retrieval.assembly.types import AssemblyReason
 from retrieval.search.page import FoundRow
 from retrieval.search.snippets import Needles, passage
 
-# How many of the best answers are considered.
+# The most hits of the query that are considered.
 HITS = 200
-# For how many of the messages that answer a query, and call a tool or answer a call, the rest of that exchange is
-# looked up; and how far apart the messages of one exchange mostly are.
+# For how many hits that are tool calls or results the rest of the exchange is looked up; and how many seqs the messages
+# of one exchange are mostly apart.
 EXCHANGES = 12
 BESIDE = 4
 
-# Of the room for answers, an answer that takes more than the first is shown in part, so many of them at most. What must
-# be shown leaves the rest of this share of a budget to answers. docs/figures.md has what others change.
+# A hit larger than LARGEST_SHARE of the tokens for hits is cut, but at most MOST_IN_PART of them. The fresh tail is cut
+# if mandatory groups exceed SHARE_OF_MANDATORY of the budget. docs/figures.md compares other values.
 LARGEST_SHARE, MOST_IN_PART, SHARE_OF_MANDATORY = 0.125, 48, 0.75
-# The characters of a passage, and the tokens of a message from which on it has one.
+# The characters of a passage, and the fewest tokens of a message that is cut to one.
 PASSAGE, LONG = 400, 150
 
 
 def with_recalled(context: ContextSlots, window: Window, hits: Sequence[FoundRow]) -> list[Group]:
-    """The groups with the hits of the query and the summaries above them."""
+    """Add the query's hits, and the summaries above them, to the window's groups."""
     last_seq = context.counters.message_count
     hits = [hit for hit in hits if hit.order_place <= last_seq]
     best = max((hit.worth for hit in hits), default=0.0)
@@ -90,7 +90,7 @@ def _exchanges(
         else:
             exchange = None
         if exchange is not None and not any(each.message_id in taken for each in exchange):
-            # A pinned question may stand in the middle of it, and is shown already.
+            # What the context shows already, such as a pinned question within the exchange, is not added again.
             groups.append(tuple(each for each in exchange if each.message_id not in known))
             taken.update(each.message_id for each in exchange)
     return groups
@@ -101,7 +101,7 @@ def _is_of_an_exchange(message: Candidate) -> bool:
 
 
 def _next_places(seqs: Iterable[int]) -> set[int]:
-    """The places to look around in one go; neighbours count as one."""
+    """Choose the seqs to look around in one query; close ones count as one."""
     chosen: set[int] = set()
     apart = 0
     for seq in seqs:
@@ -113,7 +113,7 @@ def _next_places(seqs: Iterable[int]) -> set[int]:
 
 
 def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) -> tuple[Candidate, ...] | None:
-    """The group that this place is in; None if it reaches too far to be sure of it."""
+    """The exchange that contains this seq; None if it may go beyond what was read."""
     first, last = max(1, seq - MAX_ATOM_MESSAGES), min(last_seq, seq + MAX_ATOM_MESSAGES)
     near = neighbours[bisect_left(neighbours, first, key=by_ordinal) : bisect_right(neighbours, last, key=by_ordinal)]
     for atom in atoms(near):
@@ -126,7 +126,7 @@ def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) ->
 
 @dataclass(frozen=True)
 class Shortening:
-    """Shows long messages in part, where the whole would push answers out."""
+    """Cuts long messages to passages where whole ones would crowd out hits."""
 
     lexemes: Mapping[str, float]
     budget: int
@@ -137,11 +137,11 @@ class Shortening:
         return Needles.of(self.lexemes)
 
     def of(self, groups: Sequence[Group]) -> list[Group]:
-        """The groups, with passages of some long messages.
+        """Replace some long messages of the groups by passages.
 
-        Of the answers, those that take much of the room for answers, if not all of them fit; the best are whole if
-        there is room left. Before that, messages of the fresh tail, the oldest first, as far as it leaves too little
-        room; but never the newest question and what follows it.
+        First messages of the fresh tail, oldest first, until the mandatory groups leave enough tokens; never the newest
+        question or what follows it. Then large hits, if not all hits fit; the best of them stay whole as far as the
+        tokens allow.
         """
         groups = self._with_room(groups)
         room = room_of_hits(groups, self.budget)
@@ -163,7 +163,7 @@ class Shortening:
         return [parts.get(group.newest, group) for group in groups]
 
     def _with_room(self, groups: Sequence[Group]) -> list[Group]:
-        """The groups, the fresh tail in part if it leaves too little room."""
+        """Cut messages of the fresh tail where mandatory groups leave too few tokens."""
         mandatory = [group for group in groups if group.mandatory]
         excess = sum(group.tokens for group in mandatory) - int(self.budget * SHARE_OF_MANDATORY)
         if excess <= 0:
@@ -179,7 +179,7 @@ class Shortening:
         return shown
 
     def _parts(self, groups: Iterable[Group]) -> dict[tuple[int, bool], Group]:
-        """The groups by their place, with passages of what is long in them."""
+        """Map the place of each group to the group with its long messages cut."""
         groups = list(groups)
         ids = [each.message_id for group in groups for each in group.candidates if each.tokens >= LONG]
         cut = {message.message_id: message for message in messages_of(list(filter(None, ids))) if can_be_cut(message)}

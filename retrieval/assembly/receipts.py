@@ -1,6 +1,6 @@
 """Keep the newest receipts of each conversation, read them back, compare them.
 
-The id of a receipt is a hash of it: the same context, assembled again in the same way, has the same receipt, kept once.
+The id of a receipt is a hash of its content: the same context, assembled again in the same way, has the same receipt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from retrieval.assembly.types import (
 )
 from retrieval.models import AssemblyReceipt
 
-# More make way only where a setting was lowered, and then a few with each one that is kept.
+# How many old receipts one new one deletes: more than one only after the setting was lowered.
 _AT_ONCE = 20
 _SQL = load("retrieval/receipts.sql")
 _LINE = tuple(each.name for each in fields(ReceiptLine))
@@ -38,7 +38,7 @@ _RECEIPT, _OUTLINE = TypeAdapter(KeptReceipt), TypeAdapter(ReceiptOutline)
 
 
 def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
-    """Keep the receipt; give the context with its id and those it displaced."""
+    """Store the receipt. Returns the context with its id and the ids it displaced."""
     moment = context.as_of
     figures = {
         "last_seq": last_seq,
@@ -69,7 +69,7 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
 
 
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
-    """The receipt of this id, if it is there and the caller may see it."""
+    """Read a stored receipt. Raises NotFound if the caller can see none of this id."""
     row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
     # Those kept by earlier versions lack the last fields.
     lines = [dict(zip(_LINE, values, strict=False)) for values in row.lines]
@@ -111,7 +111,7 @@ def _hash(query: str | None) -> str | None:
 
 
 def difference(before: KeptReceipt, after: KeptReceipt) -> ReceiptDifference:
-    """From the one to the other, in the order of the conversation."""
+    """Compare two receipts; items are listed in the order of the conversation."""
     old, new = _included(before.lines), _included(after.lines)
     both = [item_id for item_id in old if item_id in new]
     changed = [

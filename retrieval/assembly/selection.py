@@ -17,7 +17,7 @@ from compaction.policy import CompactionPolicy
 from conversations.types import ContextItemType, Role
 from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
 
-# So many of the newest items that did not fit have a line of their own.
+# How many of the newest items that did not fit have a receipt line of their own.
 LINES_LEFT_OUT = 100
 
 # Half of what the mandatory part leaves goes to messages that answer the query, the other half to everything else.
@@ -36,7 +36,7 @@ _place = attrgetter("ordinal", "is_recalled")
 class Passage(NamedTuple):
     """The characters of a message that are shown, from `begin` to before `end`.
 
-    The message as a whole costs so many tokens more.
+    The whole message costs `tokens_left_out` more.
     """
 
     begin: int
@@ -47,7 +47,7 @@ class Passage(NamedTuple):
 class Candidate(NamedTuple):
     """A slot that may be shown, or a message from below a summary.
 
-    The ordinal of such a message is its seq.
+    The ordinal of a message is its seq.
     """
 
     ordinal: int
@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
     is_answer: bool = False
     last_seq: int = 0
     is_recalled: bool = False
-    # Of a message that is shown in part, which.
+    # The part that is shown, if it is not the whole message.
     passage: Passage | None = None
 
     @property
@@ -142,7 +142,7 @@ class Selection:
 
     @property
     def included(self) -> tuple[Candidate, ...]:
-        """What goes in, oldest first."""
+        """The candidates that go in, oldest first."""
         return tuple(sorted([decision.candidate for decision in self.taken], key=_place))
 
 
@@ -159,7 +159,7 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
     for atom in together:
         others = atom
         if question is not None and atom[0].ordinal <= question <= atom[-1].ordinal:
-            # It may stand between a call and its result, and is part of neither.
+            # The question may lie between a call and its result without belonging to them.
             pinned = tuple(slot for slot in atom if slot.ordinal == question)
             others = tuple(slot for slot in atom if slot.ordinal != question)
             groups.append(Group(pinned, mandatory=AssemblyReason.PINNED))
@@ -171,9 +171,9 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
 
 
 def edge_of(groups: Iterable[Group]) -> int | None:
-    """The ordinal from which on every group is surely whole, if there is one.
+    """The ordinal from which on every group is known to be complete, if any.
 
-    Whoever reads a context from its newest end does not know what a group at the far edge belongs to.
+    A context is read from its newest end, so the oldest group may continue in what was not read yet.
     """
     seen = 0
     for group in groups:
@@ -191,9 +191,9 @@ def inside(groups: Iterable[Group], edge: int) -> list[Group]:
 
 
 def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
-    """Whether the groups from the edge on are all that the budget can hold.
+    """Whether the groups from the edge on are more than the budget can hold.
 
-    System messages and a pinned question may lie farther back; they are looked for by themselves.
+    The whole fresh tail must be among them. System messages and a pinned question may be older; they are read apart.
     """
     near: list[Candidate] = []
     for group in groups:
@@ -227,8 +227,8 @@ def score(*, worth: float, best: float, seq: int, last_seq: int) -> float:
 def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = ()) -> Selection:
     """Select mandatory groups, then answers to the query, then the newest.
 
-    The newest of the rest end at the first group that does not fit, so that no gap opens between them. Room that is
-    left then goes to further answers. The ids that are `withheld` are refused before all.
+    The newest are taken up to the first group that does not fit, so that there are no gaps between them. Tokens left
+    then go to further hits. Ids in `withheld` are refused first.
     """
     quarantined: list[Candidate] = []
     if withheld:
@@ -272,14 +272,14 @@ def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = 
 
 
 class _Basket:
-    """What is in so far."""
+    """The candidates taken so far, and their total of tokens."""
 
     def __init__(self) -> None:
         self.total = 0
         self.decisions: list[Decision] = []
 
     def take(self, group: Group, reason: AssemblyReason, most: float = inf) -> bool:
-        """Whether the group goes in, for there are no more tokens with it than `most`."""
+        """Add the group if the total stays within `most`. Returns whether it did."""
         total = self.total
         decisions = []
         for candidate in group.candidates:
@@ -293,12 +293,12 @@ class _Basket:
 
 
 def room_of_hits(groups: Iterable[Group], budget: int) -> int:
-    """The tokens there are for messages that answer the query."""
+    """The tokens available for messages that match the query."""
     return int(max(0, budget - sum(group.tokens for group in groups if group.mandatory is not None)) * SHARE_OF_HITS)
 
 
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
-    """Take what answers the query, within its share; give the places taken."""
+    """Take hits within their share, then summaries of others; return the places."""
     ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
     messages = best_first(group for group in groups if not group.is_summary)
     taken = [group for group in messages if basket.take(group, AssemblyReason.RELEVANT, ceiling)]
@@ -319,7 +319,7 @@ def _by_need(group: Group) -> tuple[bool, int, bool]:
 
 
 def _without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:
-    """The groups without what is withheld, and that."""
+    """Split the groups into what may be shown and the withheld candidates."""
     shown: list[Group] = []
     withheld: list[Candidate] = []
     for group in groups:
@@ -331,17 +331,17 @@ def _without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group]
 
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
-    """What a selection leaves out of a context that is so much as a whole."""
+    """What a selection leaves out of the context, whose totals are `whole`."""
     return _less(whole, [decision.candidate for decision in selection.taken])
 
 
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
-    """Every decision in the order it was made.
+    """List every decision in the order it was made.
 
-    What is missing and has no line of its own shares the last one. `begins` is the seq where the context begins,
-    `edge` the one before which nothing was looked at, if there is such.
+    What is missing and has no line of its own is summed in the last line. `begins` is the seq where the context begins;
+    nothing before `edge`, if given, was read.
     """
-    # What only the query brought up is no part of the context, and so of no later sum.
+    # Recalled messages are not in the context, so they do not count as missing from it.
     recalled = [decision for decision in selection.refused if decision.candidate.is_recalled]
     items = [decision for decision in selection.refused if not decision.candidate.is_recalled]
     named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
@@ -376,7 +376,7 @@ def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
 
 
 def _left_out_of(candidate: Candidate) -> int:
-    """What of the context is left out of a message that is shown in part."""
+    """The tokens that the context loses because this message is cut."""
     return 0 if candidate.passage is None or candidate.is_recalled else candidate.passage.tokens_left_out
 
 

@@ -1,4 +1,4 @@
-"""The records of assembly: what a model gets to see, and why."""
+"""The records of assembly: contexts, receipts and recall sections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AssemblyReason(StrEnum):
 
 
 class BudgetSource(StrEnum):
-    """Where the budget comes from."""
+    """What sets the budget."""
 
     REQUEST = "request"
     CONVERSATION = "conversation"
@@ -43,7 +43,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class AssembledItem:
-    """One message, or one summary as an element in a user's message."""
+    """A message, or a summary rendered as an element in a user's message."""
 
     id: str
     kind: ContextItemType
@@ -58,9 +58,9 @@ class AssembledItem:
     parts: tuple[PartRecord, ...] = ()
     # Not an item of the active context: a message found by the query, shown beside the summary that stands for it.
     is_recalled: bool = False
-    # Its text had to be erased for good; a few words stand there instead.
+    # Its text was permanently erased; `text` is a placeholder.
     erased: bool = False
-    # Of a message that is shown in part: these characters of it, headed by a line that says so.
+    # Of a message that is shown in part: which of its characters, and how many it has.
     content_offset: int | None = None
     content_end: int | None = None
     content_total: int | None = None
@@ -68,12 +68,12 @@ class AssembledItem:
 
 @dataclass(frozen=True)
 class ReceiptLine:
-    """One decision; without an id, on all between its seqs without a line."""
+    """A decision on one item; without an id, on all unlisted ones between its seqs."""
 
     included: bool
     reason: AssemblyReason
     tokens: int
-    # What the context held once this was decided.
+    # The tokens of the context after this decision.
     running_total: int
     first_seq: int
     last_seq: int
@@ -81,7 +81,7 @@ class ReceiptLine:
     kind: ContextItemType | None = None
     messages: int = 0
     summaries: int = 0
-    # Of a message that is shown in part, how many tokens more it is as a whole.
+    # Of a message that is shown in part, how many tokens more the whole costs.
     tokens_left_out: int = 0
 
 
@@ -96,12 +96,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class AssembledContext:
-    """What a model should be given, oldest first, and every decision on it.
+    """A context to give to a model, oldest first, and every decision on it.
 
-    Without a format it is `items`. In one, it is `messages` as that API takes them, with `system` apart where the API
-    has it apart, the ids that each message was made from in `sources`, and in `repairs` what had to be changed; `items`
-    is empty then. Tokens are those of the items, whatever the format. `reserve` of the budget was left for the answer.
-    `note` says what else there is to know.
+    Without a format, it is `items`. With one, `items` is empty and `messages` are those of that API, with `system`
+    apart where the API has it apart; `sources` has the ids that each message was made from, `repairs` what had to be
+    changed. Tokens are those of the items in any format. `reserve` tokens of the budget were left for the answer.
+    `note` explains a past context.
     """
 
     conversation_id: int
@@ -116,7 +116,7 @@ class AssembledContext:
     reserve: int = 0
     # The moment whose context this is; None for the present.
     as_of: Moment | None = None
-    # The id of the receipt, if it was kept, and of older ones that made way for it.
+    # The id of the receipt, if it was stored, and of older ones that were deleted for it.
     receipt_id: str | None = None
     receipts_gone: tuple[str, ...] = ()
     format: MessageFormat | None = None
@@ -175,7 +175,7 @@ class WentOut:
 
 @dataclass(frozen=True)
 class ChangedCost:
-    """An item that is in both contexts and costs something else."""
+    """An item of both contexts whose cost in tokens differs."""
 
     id: str
     first_seq: int
@@ -186,7 +186,7 @@ class ChangedCost:
 
 @dataclass(frozen=True)
 class ReceiptDifference:
-    """What is another in the context of the `other` receipt, the later one as a rule."""
+    """How the context of the `other` receipt, usually the later one, differs."""
 
     receipt_id: str
     other: str
@@ -201,12 +201,12 @@ class ReceiptDifference:
 
 @dataclass(frozen=True)
 class RecallSection:
-    """What happened before, for a prompt, oldest first.
+    """A text for a prompt about what happened before, oldest first.
 
-    `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or no room to say it. In it are
-    `summary_ids` of the conversation's own past; `left_out_ids` had no room. Of earlier sessions of the `project`,
-    there are the session, arc and epoch summaries `past_ids`, of `past_cut_ids` only the first sentences;
-    `past_left_out_ids` had no room.
+    `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or nothing fits. Of the
+    conversation's own past it holds the `summary_ids`; `left_out_ids` did not fit. Of earlier sessions of the
+    `project`, it holds the session, arc and epoch summaries `past_ids`, of `past_cut_ids` only the first sentences;
+    `past_left_out_ids` did not fit.
     """
 
     conversation_id: int | None

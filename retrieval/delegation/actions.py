@@ -27,25 +27,25 @@ def _texts(cited: Any) -> tuple[str, ...]:
 
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[Text, AfterValidator(lambda text: text[:_LONGEST_WORDS])]
-# A model's flags and lists are taken as far as they are what they should be.
+# Of a model's flags and lists, only values of the right type count; others are ignored, not refused.
 Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 
 
 class Action:
-    """One of the things that a sub-agent may ask for."""
+    """An action that a sub-agent can request."""
 
     name: ClassVar[str]
 
     @property
     def about(self) -> str:
-        """What it is about: the first of its values."""
+        """The subject of the action: its first value, such as a query or an id."""
         return str(next(iter(vars(self).values())))
 
 
 @dataclass(frozen=True, config=_STRICT)
 class Find(Action):
-    """Look for words."""
+    """Search for words."""
 
     name = "grep"
     query: Words
@@ -53,7 +53,7 @@ class Find(Action):
 
 @dataclass(frozen=True, config=_STRICT)
 class Describe(Action):
-    """Say what an id names."""
+    """Describe what an id names."""
 
     name = "describe"
     id: Words
@@ -71,7 +71,7 @@ class Expand(Action):
 
 @dataclass(frozen=True, config=_STRICT)
 class More(Action):
-    """Go on where an answer broke off."""
+    """Continue a result that was cut off."""
 
     name = "more"
     handle: Words
@@ -79,7 +79,7 @@ class More(Action):
 
 @dataclass(frozen=True, config=_STRICT)
 class Finish(Action):
-    """The answer."""
+    """Give the answer, and end the work."""
 
     name = "answer"
     answer: Text
@@ -89,7 +89,7 @@ class Finish(Action):
 
 @dataclass(frozen=True)
 class Unknown(Action):
-    """An action that there is not, such as to delegate."""
+    """An action that does not exist, such as delegating."""
 
     name: str  # type: ignore[misc]
 
@@ -102,11 +102,11 @@ _KINDS: dict[str, type[Action]] = {kind.name: kind for kind in (Find, Describe, 
 
 
 class NotAnAction(ValueError):
-    """The text holds no action; what is wrong with it, in a sentence for the model."""
+    """A reply holds no valid action; the message tells the model why."""
 
 
 def action_in(text: str) -> Action:
-    """The action that a reply asks for; NotAnAction, saying why, if it asks for none."""
+    """Parse the action in a reply. Raises NotAnAction if there is no valid one."""
     given = _object_in(text[thought.end() :] if (thought := _THOUGHT.match(text)) else text)
     name = given.get("action")
     if not isinstance(name, str) or not name.strip():
@@ -125,13 +125,13 @@ def action_in(text: str) -> Action:
 
 
 def as_json(action: Action) -> str:
-    """The action as the model is shown it again."""
+    """Serialize an action, to repeat it to the model."""
     return json.dumps({"action": action.name, **vars(action)}, ensure_ascii=False)
 
 
 def _object_in(text: str) -> Mapping[str, Any]:
-    """The first JSON object that has an action, whatever is around it."""
-    # Models break lines inside of strings.
+    """Find the first JSON object with the key `action`, whatever is around it."""
+    # Not strict, as models put line breaks into strings.
     decoder = json.JSONDecoder(strict=False)
     place = text.find("{")
     for _ in range(_MOST_ATTEMPTS):

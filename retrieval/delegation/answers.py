@@ -1,4 +1,4 @@
-"""Check what an answer rests on, and pick excerpts where there is none."""
+"""Check the ids that an answer cites; if there is no answer, pick excerpts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 
 MOST_EXCERPTS = 20
-# The best match may fill half of the room, and each after it half of what is left: many small excerpts say nothing.
+# A match gets at most half of the tokens that are left, best first, and at least 24: smaller excerpts say nothing.
 _SHARE, _LEAST = 2, 24
-# Of a long text, so much of what is before the place that was found.
+# How many characters before the match the excerpt of a long text begins.
 _BEFORE = 200
 
 
 def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-    """The answer without ids beyond the grant; the ids within; those removed."""
+    """Return the answer without ids beyond the grant, the valid ids, the removed."""
     if work.answer is None:
         return None, (), ()
     in_text = [each for each in names_in(work.answer) if each.kind in (ItemKind.SUMMARY, ItemKind.MESSAGE)]
     cited = [each for text in work.cited for each in names_in(text)]
     allowed = extent.within([*cited, *in_text])
     named_ids = list(dict.fromkeys(each.id for each in (*cited, *in_text)))
-    # What is cited and is no id at all leads nowhere either.
+    # Citations that are no ids at all are removed, too.
     removed = [id for id in named_ids if id not in allowed] + [text[:80] for text in work.cited if not names_in(text)]
     answer = without(work.answer, {each.id for each in in_text if each.id not in allowed}, instead="[unknown id]")
     return answer, tuple(id for id in named_ids if id in allowed), tuple(dict.fromkeys(removed))
@@ -44,7 +44,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
         Ending.MODEL_FAILED: f"The language model gave no answer ({work.failure}).",
         Ending.NOT_UNDERSTOOD: "The language model did not keep to the form of an answer.",
         Ending.INCOMPLETE: "The language model says that it found only a part, or nothing.",
-        Ending.GRANT_EXCEEDED: "What may be read by the grant is read, without an answer.",
+        Ending.GRANT_EXCEEDED: "All that the grant allows was read, without an answer.",
         Ending.GRANT_EXPIRED: "The grant expired before there was an answer.",
         Ending.GRANT_REVOKED: "The grant was revoked before there was an answer.",
     }.get(work.ending)

@@ -1,7 +1,7 @@
-"""Answer a question from what summaries stand for.
+"""Answer a question from summaries and what they stand for, under a grant.
 
-A grant allows so much reading and no more; by it a language model looks into the question, or, without one, the best
-excerpts are picked. What comes back is checked: ids that it names exist and may be read.
+The grant limits which items may be read, and how many tokens. Under it a language model works on the question; without
+a model, the best excerpts are picked. The ids in an answer are checked: they exist and may be read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DEEPEST = 3
 MOST_IDS = 50
 _MOST_FOUND = 8
 _LEAST_WINDOW = 1_000
-# What costs less than this share of one expansion is as well opened directly, if that takes no more than a few calls.
+# What costs less than this share of one expansion, and takes at most this many calls, is as well opened directly.
 _DIRECT_SHARE, _MOST_CALLS = 0.7, 3
 
 _SQL = load("retrieval/delegation.sql")
@@ -48,7 +48,7 @@ _WORKSPACES = "SELECT DISTINCT workspace_id FROM conversations WHERE conversatio
 
 @dataclass(frozen=True)
 class Delegation:
-    """Gives leave, has the question looked into, and vouches for what comes back."""
+    """Issues a grant, has a model answer a question under it, and checks the ids."""
 
     engine: RetrievalEngine
     grants: Grants
@@ -75,14 +75,14 @@ class Delegation:
         token_cap: int | None = None,
         grant_id: str | None = None,
     ) -> QueryAnswer:
-        """Answer a question from much text, with the ids that the answer rests on.
+        """Answer a question from long texts, citing the ids of its sources.
 
-        Name the `ids` of summaries and messages, or what to search for; without either, the question itself is searched
-        for. A language model, where one is configured (`LCM_SUMMARIZER`), reads them by a grant: `depth` levels down,
-        at most `token_cap` tokens, for a while. Without one, or where it gives no answer in time, the best excerpts are
-        given, and `ending` says why. `hint` says when opening everything directly is enough. A `grant_id` from an
-        earlier answer asks again by the same grant: refused as grant_expired, grant_revoked, grant_exceeded or
-        not_found, and, where ids or a search come with it, as grant_recursion.
+        Name the `ids` of summaries and messages, or give a `query` to search for; without either, the question is
+        searched for. A language model, if one is configured (`LCM_SUMMARIZER`), reads them under a temporary grant:
+        `depth` levels down, at most `token_cap` tokens. Without a model, or if it gives no answer in time, the best
+        excerpts are returned, and `ending` says why. `hint` says when opening everything directly is enough. A
+        `grant_id` from an earlier answer asks another question under the same grant: refused as grant_expired,
+        grant_revoked, grant_exceeded or not_found, and, if ids or a search come with it, as grant_recursion.
         """
         if not question.strip():
             raise Invalid("question: This is empty.")
@@ -128,7 +128,7 @@ class Delegation:
             note=note_of(work, removed, excerpts),
         )
 
-    # -- leave to read
+    # -- the grant
 
     def _again(self, grant_id: str, *, is_new: bool) -> GrantRecord:
         grant = self.grants.usable(grant_id=grant_id)
@@ -150,7 +150,7 @@ class Delegation:
         )
 
     def _named(self, ids: Sequence[str]) -> list[str]:
-        """The ids, each of a summary or a message that the caller may see."""
+        """Parse ids of summaries and messages. Raises NotFound for an unseen one."""
         found = [_one(id) for id in ids]
         for each in found:
             if each.kind is ItemKind.SUMMARY:
@@ -168,7 +168,7 @@ class Delegation:
     def _workspace_of(self, item_ids: Sequence[str]) -> int:
         if self.engine.scope.workspace_id is not None:
             return self.engine.scope.workspace_id
-        # Whoever sees all workspaces still gives leave for one.
+        # A grant belongs to one workspace, also where the caller sees all of them.
         extent = Extent.of(item_ids, depth=1)
         found = rows(_WORKSPACES, [extent.conversations()])
         if len(found) > 1:
@@ -195,7 +195,7 @@ class Delegation:
         return next((name for name in chain_of(self.chain) if name in MODELS), None)
 
     def _room(self) -> int:
-        """What the model can have read by its last turn, beside its prompts."""
+        """The tokens of read text that fit the model's window besides its prompts."""
         name = self._model()
         if name is None:
             return self.engine.policy.grant_tokens
@@ -223,7 +223,7 @@ class Delegation:
 
 
 def _one(id: str) -> Named:
-    """The id of a summary or a message in the text."""
+    """Parse the id of a summary or message in a text. Raises NotFound, Invalid."""
     found = named(id) or next(iter(names_in(id)), None)
     if found is None:
         raise NotFound(f"There is no summary or message {id[:80]!r} that you may see.")

@@ -12,10 +12,10 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named
 from retrieval.types import GrepScope, ItemKind, Match
 
-# A message alone seldom answers anything: of one that is raw, so many before and behind it are read, too.
+# How many messages before and after a raw message are granted with it, as one alone seldom answers anything.
 _NEIGHBOURS = 2
 
-# Of each search, so many matches are looked through for what is within; and beyond so many searches, one for all.
+# The most matches of one search that are checked against the grant; and the most summaries searched one by one.
 _MOST_LOOKED_AT, _MOST_SEARCHES = 50, 8
 
 _SQL = load("retrieval/delegation.sql")
@@ -23,7 +23,7 @@ _SQL = load("retrieval/delegation.sql")
 
 @dataclass(frozen=True)
 class Extent:
-    """The summaries that may be read, with their levels, and named messages."""
+    """What may be read: summaries, by level below the named ones, and messages."""
 
     roots: tuple[str, ...]
     depth: int
@@ -32,7 +32,7 @@ class Extent:
 
     @classmethod
     def of(cls, item_ids: Sequence[str], *, depth: int) -> Extent:
-        """Of these ids of summaries and messages."""
+        """Find the extent of these ids of summaries and messages, `depth` levels down."""
         known = [found for found in map(named, item_ids) if found is not None]
         roots = tuple(each.id for each in known if each.kind is ItemKind.SUMMARY)
         found = rows(_SQL["summaries_within"], {"roots": list(roots), "depth": depth}) if roots else []
@@ -45,7 +45,7 @@ class Extent:
         return -1 if level is None else self.depth - level
 
     def within(self, ids: Collection[Named]) -> frozenset[str]:
-        """Those of the ids that exist and may be read."""
+        """Return those of the ids that exist and may be read."""
         found = {each.id for each in ids if each.kind is ItemKind.SUMMARY and each.id in self.levels}
         wanted = {each.number for each in ids if each.kind is ItemKind.MESSAGE and each.number < 2**63}
         held = self.messages & wanted
@@ -54,7 +54,7 @@ class Extent:
         return frozenset(found | {f"msg_{number}" for number in held})
 
     def conversations(self) -> list[int]:
-        """The conversations that all of it is in."""
+        """The conversations of the named summaries and messages."""
         return [row[0] for row in rows(_SQL["conversations"], [array(self.messages), list(self.roots)])]
 
     def spans(self) -> list[tuple[int, int, int]]:
@@ -62,7 +62,7 @@ class Extent:
         return [(id, first, last) for id, first, last in rows(_SQL["spans"], [array(self.messages)])]
 
     def tokens_below(self) -> int:
-        """What everything that may be read would cost."""
+        """The tokens of all that lies below the named summaries, and of the messages."""
         below = [summary_id for summary_id, level in self.levels.items() if level > 0]
         values = {"below": below, "messages": array(self.messages), "opened": self._opened()}
         return int(rows(_SQL["tokens_below"], values)[0][0])
@@ -73,7 +73,10 @@ class Extent:
 
 
 def to_be_read(found: Sequence[Match]) -> list[str]:
-    """The ids that a grant for these matches names."""
+    """Choose the ids that a grant for these matches names.
+
+    For a message, that is the summary made from it or, without one, the raw messages around it.
+    """
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     around: dict[str, list[str]] = {}
     values = {"messages": array(numbers), "neighbours": _NEIGHBOURS}
@@ -101,12 +104,12 @@ def matches_within(engine: RetrievalEngine, query: str, extent: Extent, *, limit
 
 
 def _searches(extent: Extent) -> Iterator[dict[str, Any]]:
-    """Where to search, so that little else is found than what is within the grant."""
+    """Yield filters for searches that find little beyond what the grant allows."""
     conversations = extent.conversations()
     if len(extent.roots) > _MOST_SEARCHES:
         yield from ({"conversation_id": each, "scope": GrepScope.BOTH} for each in conversations)
         return
-    # What is below a summary does not include itself.
+    # A search `under` a summary does not include the summary itself.
     if extent.roots:
         yield from ({"conversation_id": each, "scope": GrepScope.SUMMARIES} for each in conversations)
     yield from ({"under": root, "scope": GrepScope.BOTH} for root in extent.roots)

@@ -1,4 +1,4 @@
-"""Read what a grant allows, as text for a model, every token counted."""
+"""Carry out the reads of a sub-agent under its grant, and count their tokens."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named
 from retrieval.types import Description, ExpandedItem, ItemKind, Match
 
-# The most that one answer holds: several of them show more than one that fills the room.
+# The most tokens of one result: several small ones show a model more than one that uses up the grant.
 MOST_AT_ONCE = 2_000
 MOST_MATCHES = 12
-# The tokens of an item's heading, and of the line that leads on.
+# The tokens of an item's heading, and of the line that says how to continue.
 _HEADING_TOKENS, _MORE_TOKENS = 30, 40
 # If the headings do not fit, a smaller page is read.
 _ATTEMPTS, _SMALLER = 3, 0.7
@@ -32,14 +32,14 @@ _DELEGATING = ("expand_query", "lcm_expand_query", "delegate")
 
 
 class Read(NamedTuple):
-    """The answer to an action, and its tokens."""
+    """The result of an action, as text for the model, and its tokens."""
 
     text: str
     tokens: int
 
 
 class Page(NamedTuple):
-    """Where an expansion begins, or goes on."""
+    """The beginning of an expansion, or the place where it continues."""
 
     summary_id: str
     depth: int
@@ -49,7 +49,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class GrantedReader:
-    """One reader by one grant; it knows where its answers broke off."""
+    """Reads under one grant, and remembers where results that were cut continue."""
 
     engine: RetrievalEngine
     grants: Grants
@@ -58,7 +58,7 @@ class GrantedReader:
     pages: dict[str, Page] = field(default_factory=dict)
 
     def read(self, action: Action) -> Read:
-        """Take the action; a refusal is counted on the grant and raised."""
+        """Carry out an action. A refusal is counted on the grant, and raised."""
         match action:
             case Find(query=query):
                 return self._given(lambda room: fit(self._found(query), room, self._count))
@@ -80,7 +80,7 @@ class GrantedReader:
         raise self._refused(NotFound(f"There is no action {action.name[:20]!r} here."))
 
     def _given(self, answer: Callable[[int], str]) -> Read:
-        """The answer, in the room there is for it, counted."""
+        """Reserve tokens, make the result within them, and count what it used."""
         with self.grants.room(grant_id=self.grant.grant_id, wanted=MOST_AT_ONCE) as room:
             text = answer(room.tokens)
             room.used = min(room.tokens, self._count(text))
@@ -93,14 +93,14 @@ class GrantedReader:
         return self.grants.noted(grant_id=self.grant.grant_id, refusal=refusal)
 
     def _within(self, id: str) -> Named:
-        """The id, if it may be read; else NotFound, as for what is not there."""
+        """Parse an id that may be read. Any other raises NotFound, as an unknown one."""
         found = named(id)
         if found is None or not self.extent.within([found]):
             raise self._refused(NotFound(f"There is no {id[:80]!r} that you may read."))
         return found
 
     def _levels(self, summary_id: str, depth: int) -> int:
-        """The levels wanted, as far as they may be opened."""
+        """How many levels to open: those requested, as far as the grant allows."""
         left = self.extent.levels_left(summary_id)
         if left < 1:
             raise self._refused(
@@ -121,7 +121,7 @@ class GrantedReader:
         head = f"{found.id} [{_place(found)}], {counted(found.token_count or 0, 'token')}"
         if found.kind is ItemKind.MESSAGE:
             return f"{head}, {found.role}, {found.created_at:%Y-%m-%d %H:%M}"
-        # What else derives from it is beyond the grant.
+        # Other sources are beyond the grant.
         sources = [source for source in found.sources if source in self.extent.levels]
         return "\n".join(
             [
@@ -139,7 +139,7 @@ class GrantedReader:
         return fit(f"{message.id} [{message.seq}, {message.role}]\n{content}", room, self._count)
 
     def _page(self, page: Page, room: int) -> str:
-        """A page that costs no more than the room, headings and all."""
+        """A page of an expansion that fits `room` tokens, with its headings."""
         cap = max(1, room - _MORE_TOKENS)
         for _ in range(_ATTEMPTS):
             result = self.engine.expand(

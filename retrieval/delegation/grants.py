@@ -1,8 +1,8 @@
-"""Issue grants to read, count what is read by them, and revoke them.
+"""Issue read grants, count the tokens that are read under them, and revoke them.
 
-Before anything is read, its room is set aside, the grant's row held for as long as that takes. So however many read at
-once, they are never given more than the cap. What a reader has set aside and does not need is given back; until then it
-counts as used, and another reader finds so much less. That of a reader that died is not given back.
+Before a read, its tokens are reserved under the lock of the grant's row, so concurrent readers together never get more
+than the cap. Reserved tokens count as used until the reader returns those it did not need; a reader that dies returns
+none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from retrieval.models import Grant
 
 # Fewer tokens than this hold no useful answer.
 LEAST_ROOM = 32
-# How long what was read, and refused, stays in the list.
+# How long expired grants stay listed, with what was read and refused.
 KEPT = timedelta(days=30)
 _MOST_REMOVED = 100
 
@@ -47,7 +47,7 @@ _REFUSALS: dict[GrantState, tuple[type[Forbidden], str]] = {
 
 @dataclass
 class Room:
-    """So many tokens may be given; `used` is how many were."""
+    """Reserved tokens; the reader sets `used` to how many it returned."""
 
     tokens: int
     used: int = 0
@@ -74,11 +74,11 @@ class Grants:
         return [_record(grant, now) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
-        """Get a grant: what it allows, what was read by it, what was refused."""
+        """Get a grant: what it allows, what was read under it, what was refused."""
         return _record(self._found(grant_id), self.now())
 
     def revoke_grant(self, *, grant_id: str) -> GrantRecord:
-        """Revoke a grant; work under way reads nothing more by it either."""
+        """Revoke a grant; work in progress reads nothing more under it either."""
         found = self._found(grant_id)
         Grant.objects.filter(pk=found.pk, revoked_at=None).update(revoked_at=self.now())
         return self.get_grant(grant_id=grant_id)
@@ -86,7 +86,7 @@ class Grants:
     def issue(
         self, *, workspace_id: int, question: str, item_ids: Sequence[str], depth: int, token_cap: int, seconds: int
     ) -> GrantRecord:
-        """Make a grant for these items, which the caller must be allowed to see."""
+        """Create a grant for these items; the caller has checked access to them."""
         now = self.now()
         forgotten = Grant.objects.filter(workspace_id=workspace_id, expires_at__lt=now - KEPT)
         Grant.objects.filter(pk__in=list(forgotten.values_list("pk", flat=True)[:_MOST_REMOVED])).delete()
@@ -103,11 +103,11 @@ class Grants:
         return _record(grant, now)
 
     def usable(self, *, grant_id: str) -> GrantRecord:
-        """The grant, if it is active; else the refusal, which is counted on it."""
+        """Return the grant if it is active; otherwise count and raise the refusal."""
         try:
             grant = self._found(grant_id)
         except NotFound as refusal:
-            # Counted for the owner, whose grant somebody else tried to use.
+            # The owner sees that another workspace tried to use the grant.
             raise self.noted(grant_id=grant_id, refusal=refusal) from None
         record = _record(grant, self.now())
         self._require(record)
@@ -115,9 +115,9 @@ class Grants:
 
     @contextmanager
     def room(self, *, grant_id: str, wanted: int) -> Iterator[Room]:
-        """Set aside at most `wanted` tokens for an answer; what is unused goes back.
+        """Reserve at most `wanted` tokens for a read; unused ones are returned.
 
-        Raises the refusal if nothing may be read, and notes it.
+        If the grant is not active, counts and raises the refusal.
         """
         with transaction.atomic():
             grant = Grant.objects.select_for_update().get(pk=grant_id)
@@ -134,7 +134,7 @@ class Grants:
                 Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") - (tokens - max(0, room.used)))
 
     def noted(self, *, grant_id: str, refusal: LcmError) -> LcmError:
-        """The refusal, put on the grant's list."""
+        """Count a refusal on the grant by its code. Returns the refusal."""
         with connection.cursor() as cursor:
             cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
         return refusal

@@ -1,8 +1,8 @@
-"""Let a language model read by a grant, for a few turns and a limited time.
+"""Let a language model read under a grant, for a few turns and a limited time.
 
-No transaction is open during a call of the model. Its actions are a handful of reads; delegating is none of them.
-Stored texts go into its prompt between tags that hold a number drawn for this one turn, so no text can close them; the
-templates are filled in once, and what they are filled with is never a template.
+No transaction is open during a model call. Its actions can only read, and not delegate. Stored texts go into its prompt
+between tags with a random number drawn for each turn, so that no text can close them; templates are filled once, and
+the values are never expanded as templates themselves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "retrieval"
 _LAST_TURN = 'This is your last turn: answer now with the action "answer", from what you have read.'
 _NO_TOKENS = 'You may read no more: answer now with the action "answer", from what you have read.'
 _ANOTHER = "What is your next action?"
-# A model that cannot say what it wants three times in a row will not.
+# After so many replies in a row without a valid action, the work ends.
 MOST_MISUNDERSTOOD = 3
 _SHOWN_OF_A_REPLY = 300
 
@@ -38,7 +38,7 @@ _TAKEN_BACK = {GrantState.REVOKED: Ending.GRANT_REVOKED, GrantState.EXPIRED: End
 
 @dataclass(frozen=True)
 class Turn:
-    """An action, as it was understood, and what came of it."""
+    """An action of the model, and the result it was shown."""
 
     action: str
     outcome: str
@@ -62,24 +62,24 @@ class Work:
 
 @dataclass(frozen=True)
 class SubAgent:
-    """A model with a reader by a grant."""
+    """A language model, and the reader that carries out its actions."""
 
     client: ModelClient
     reader: GrantedReader
 
     @property
     def policy(self) -> RetrievalPolicy:
-        """How long it may work, and how much it may say."""
+        """The limits on its turns, its time and its answer."""
         return self.reader.engine.policy
 
     def look_into(self, question: str, items: Sequence[str]) -> Work:
-        """What the model finds out; where it does not answer, why."""
+        """Have the model work on a question. Returns its answer, or why there is none."""
         work, turns = Work(), list[Turn]()
         until = self.client.clock() + self.policy.query_seconds
         for left in range(self.policy.query_turns, 0, -1):
             grant = self.reader.grants.get_grant(grant_id=self.reader.grant.grant_id)
             if grant.state in _TAKEN_BACK:
-                # Whoever took it back wants no answer from what was read by it.
+                # What was read under a grant that was revoked or has expired gives no answer.
                 return work.ended(_TAKEN_BACK[grant.state])
             work.ending = Ending.OUT_OF_TURNS if grant.state is GrantState.ACTIVE else Ending.GRANT_EXCEEDED
             prompt = self._prompt(question, items, turns, turns_left=left, grant=grant)
@@ -98,7 +98,7 @@ class SubAgent:
         return work
 
     def _taken(self, reply: str, work: Work) -> Turn | None:
-        """The turn that the reply asks for, taken; None if it was the last one."""
+        """Carry out the action of a reply. Returns None if that ends the work."""
         try:
             action = action_in(reply)
         except NotAnAction as wrong:
@@ -124,16 +124,16 @@ class SubAgent:
     def _prompt(
         self, question: str, items: Sequence[str], turns: Sequence[Turn], *, turns_left: int, grant: GrantRecord
     ) -> Prompt:
-        """What to ask for the next action, between tags with a number drawn for it."""
+        """Build the prompt for the next action, texts between newly drawn tags."""
         nonce = secrets.token_hex(8)
         tag = f"data-{nonce}"
 
         def harmless(text: str) -> str:
-            # Nobody can know the nonce; but if it should be there, it is there no longer.
+            # No text can know the nonce; should one contain it, it is replaced.
             return re.sub(re.escape(nonce), "(number)", clean(text), flags=re.IGNORECASE)
 
         def described(turn: Turn) -> str:
-            # What the model wrote itself may quote somebody else.
+            # The model's own actions are tagged, too, as they may quote stored text.
             return (
                 f"\nYou asked:\n<{tag}>\n{harmless(turn.action)}\n</{tag}>\n"
                 f"and were shown:\n<{tag}>\n{harmless(turn.outcome)}\n</{tag}>\n"

@@ -13,31 +13,31 @@ from retrieval.types import ItemKind
 
 
 class GrantExpired(Forbidden):
-    """Its time is over."""
+    """The grant has expired."""
 
     code = "grant_expired"
 
 
 class GrantRevoked(Forbidden):
-    """Somebody has taken it back."""
+    """The grant was revoked."""
 
     code = "grant_revoked"
 
 
 class GrantExceeded(Forbidden):
-    """Its tokens are spent, or it does not go so far down."""
+    """The grant's tokens are spent, or it does not reach so many levels down."""
 
     code = "grant_exceeded"
 
 
 class GrantRecursion(Forbidden):
-    """A grant's reader can neither grant access nor delegate further."""
+    """A reader under a grant tried to grant access or to delegate further."""
 
     code = "grant_recursion"
 
 
 class GrantState(StrEnum):
-    """Whether a grant can be read by; if not, why."""
+    """Whether a grant can be used to read; if not, why."""
 
     ACTIVE = "active"
     REVOKED = "revoked"
@@ -49,8 +49,8 @@ class GrantState(StrEnum):
 class GrantRecord:
     """A grant to read summaries and messages, and `depth` levels below them.
 
-    At most `token_cap` tokens are given by it.     `tokens_used` is what was given, and what is set aside for answers
-    under way: never more than the cap. `refusals` counts refused reads by code.
+    At most `token_cap` tokens can be read under it. `tokens_used` counts those read, and those reserved for reads in
+    progress: never more than the cap. `refusals` counts refused reads by code.
     """
 
     grant_id: str
@@ -102,7 +102,7 @@ class Ending(StrEnum):
     # No language model is configured.
     NO_MODEL = "no_model"
     NOTHING_FOUND = "nothing_found"
-    # The model says itself that there is more to it.
+    # The model itself reports that it found only a part, or nothing.
     INCOMPLETE = "incomplete"
     OUT_OF_TURNS = "out_of_turns"
     OUT_OF_TIME = "out_of_time"
@@ -115,7 +115,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class QueryStep:
-    """One turn of a sub-agent: its action and what came of it."""
+    """One turn of a sub-agent: its action, and the tokens read or the refusal."""
 
     action: str
     about: str
@@ -125,10 +125,10 @@ class QueryStep:
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """An answer by a model, or else the excerpts that say most.
+    """An answer by a model or, without one, the best excerpts.
 
-    `partial`: there may be more to it; `ending` says why. `cited_ids` exist and lie within the grant; `removed_ids`
-    were named and do not. The answer is as untrusted as the texts it is made from.
+    `partial`: the answer may be incomplete; `ending` says why. `cited_ids` exist and are within the grant;
+    `removed_ids` were cited and are not. The answer is as untrusted as the texts it is made from.
     """
 
     question: str

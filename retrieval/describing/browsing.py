@@ -1,4 +1,4 @@
-"""List conversations with what fills each context."""
+"""List conversations with the tokens that fill each context."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from conversations.types import ConversationRecord
 
-# The most pages; for what lies behind them there is the search.
+# The most pages; beyond them, search.
 MOST_PAGES = 10_000
 
 _SQL = load("retrieval/describe.sql")
 
 
 class BrowseSort(StrEnum):
-    """In which order; each from its largest or latest, but for titles."""
+    """The order of conversations: largest or latest first, titles from A to Z."""
 
     UPDATED = "updated"
     ACTIVE_TOKENS = "active_tokens"
@@ -45,7 +45,7 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class ConversationOverview:
-    """One conversation with the tokens of its context; the rest are raw messages."""
+    """A conversation with the tokens of its context, by kind of item."""
 
     conversation: ConversationRecord
     system_tokens: int
@@ -62,7 +62,7 @@ class ConversationOverview:
 
 @dataclass(frozen=True)
 class ConversationPage:
-    """One page of them, of so many in all."""
+    """One page of conversations; `total` counts those on all pages."""
 
     conversations: Annotated[tuple[ConversationOverview, ...], Field(serialization_alias="items")]
     total: int
@@ -75,7 +75,7 @@ class ConversationPage:
 def browse(
     *, query: str | None, sort: BrowseSort | str, page: int, limit: int, policy: CompactionPolicy, scope: Scope
 ) -> ConversationPage:
-    """See `RetrievalEngine.browse`: three statements, whatever the number."""
+    """See `RetrievalEngine.browse`: three statements for any number of rows."""
     found: QuerySet[Conversation] = scope.narrow(Conversation.objects.select_related("project"))
     if query:
         found = found.filter(

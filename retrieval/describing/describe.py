@@ -24,10 +24,10 @@ from retrieval.types import Description, ItemKind, MessageSpan
 MOST_IN_MANIFEST = 50
 MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
-# What is shown of a summary that carries the words of a quarantined message, and of a message with such a part.
+# The reason shown for a summary that repeats a quarantined message, and for a message with a quarantined part.
 _WITHHELD = "It repeats words that were quarantined after it was made, or one of its parts is quarantined."
 
-# What a description says in the words of the row.
+# The fields that a description copies from the row.
 _OF_SUMMARY = (
     "conversation_id", "created_at", "token_count", "first_seq", "last_seq", "earliest_at", "latest_at", "depth",
     "model", "is_degraded", "source_tokens", "quality", "content", "run_id",
@@ -158,7 +158,7 @@ def _file(file: LargeFile) -> Description:
 
 
 def _run(run_id: str, *, scope: Scope) -> Description:
-    """What a run came to and which summaries it made; NotFound."""
+    """Describe the outcome of a run and the summaries it made; or raise NotFound."""
     runs = scope.narrow(CompactionRun.objects.all())
     run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
     if run is None:
@@ -180,10 +180,10 @@ def _run(run_id: str, *, scope: Scope) -> Description:
 
 
 def _conversation(conversation: Conversation) -> Description:
-    """What a conversation holds, what a model sees of it, and its last run."""
+    """Describe a conversation: its totals, its active context and its last run."""
     number = {"conversation_id": conversation.conversation_id}
     with snapshot():
-        # Again, so that its counters are of the same moment as what they count.
+        # Reread in this snapshot, so that the counters agree with the rows.
         conversation.refresh_from_db()
         shown = [outline(row) for row in rows(STATEMENTS["active_summaries"], {**number, "most": MOST_IN_MANIFEST})]
         raw = rows(STATEMENTS["raw_spans"], {**number, "from": 0, "upto": conversation.next_seq})

@@ -1,4 +1,4 @@
-"""Tell what derives from what: the whole lineage, and what depends on a thing."""
+"""Read the lineage: all of a conversation's, or what depends on one item."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.ids import named, names_in
 from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan
 
-# No lineage is deeper; a damaged one may go round in circles.
+# Deeper than any lineage; it ends the recursion where a damaged one has a cycle.
 MOST_LEVELS = 1000
 _SQL = load("retrieval/describing/impact.sql")
 
 
 class Direction(StrEnum):
-    """Upstream is what derives from a thing, downstream what it was made from."""
+    """Upstream: what derives from an item; downstream: what it was made from."""
 
     UPSTREAM = "upstream"
     DOWNSTREAM = "downstream"
 
 
 class ImpactKind(StrEnum):
-    """What can depend on something, or have been made of it."""
+    """The kinds of item that have links in the lineage."""
 
     MESSAGE = "message"
     SUMMARY = "summary"
     FILE = "file"
-    # Of a session, an arc or an epoch: what other conversations of a project get to see.
+    # The summary of a session, an arc or an epoch, which other conversations of its project can read.
     SESSION_SUMMARY = "session_summary"
 
 
 class ImpactLabel(StrEnum):
-    """What becomes of a thing at some distance if that in question is wrong."""
+    """How an item at some distance is affected if the described one is wrong."""
 
     WILL_BREAK = "WILL BREAK"
     LIKELY_AFFECTED = "LIKELY AFFECTED"
@@ -52,9 +52,9 @@ _LABELS = {1: ImpactLabel.WILL_BREAK, 2: ImpactLabel.LIKELY_AFFECTED}
 
 @dataclass(frozen=True)
 class ImpactItem:
-    """One thing that is reached; fields that its kind does not have are empty.
+    """An item that the links lead to; fields that its kind lacks are empty.
 
-    `active`: whether a model sees it; of a session summary, whether it is the current one.
+    `active`: it is in the active context; of a session summary, it is the current one.
     """
 
     id: str
@@ -69,30 +69,30 @@ class ImpactItem:
     superseded_by: str | None
     file_name: str | None
     level: Level | None
-    # How far a summary can be relied on, by its level.
+    # The confidence of a summary, by its level.
     confidence: float | None
 
 
 @dataclass(frozen=True)
 class ImpactLevel:
-    """The things at one distance: all are counted, the nearest listed."""
+    """The items at one distance: all are counted, the nearest are listed."""
 
     distance: int
     count: int
     tokens: int
     active: int
-    # Upstream alone: what something was made from does not break with it.
+    # Only upstream: the sources of an item are not affected by it.
     label: ImpactLabel | None = None
     items: tuple[ImpactItem, ...] = ()
 
 
 @dataclass(frozen=True)
 class Impact:
-    """What depends on a thing, or what it was made from, by distance.
+    """What depends on an item, or what it was made from, by distance.
 
-    `levels` count all of it, their items are the nearest (`items_complete`). `active`: whether the thing itself is in
-    the active context. A summary that was made again counts, with what it was superseded by; what was made instead of
-    it derives from the same messages.
+    `levels` count everything, and list the nearest items, or all of them (`items_complete`). `active`: whether the item
+    itself is in the active context. A superseded summary counts, and names its successor, which derives from the same
+    messages.
     """
 
     id: str
@@ -108,7 +108,7 @@ class Impact:
 
 
 def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: float, limit: int, scope: Scope) -> Impact:
-    """See `RetrievalEngine.impact`: three queries, and one if there are files."""
+    """See `RetrievalEngine.impact`: three queries, and one more if it finds files."""
     with snapshot():
         kind, name, number, conversation_id = _source(id, scope)
         values = {
@@ -146,7 +146,7 @@ def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: flo
 
 
 def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | None]:
-    """The kind, id, number and conversation of what the id names; NotFound."""
+    """Return the kind, id, number and conversation of an item; or raise NotFound."""
     found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
     if found is None or found.kind not in _FINDERS:
         raise NotFound(
@@ -172,7 +172,7 @@ def _rows(name: str, direction: Direction, values: dict[str, Any]) -> list[tuple
 
 
 def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
-    """The items by distance; a file that is withheld has no name."""
+    """Make the items, by distance; a quarantined file gets no name."""
     found = records_of(ImpactItem, fetched)
     held = quarantined_files(item.id for item in found if item.kind is ImpactKind.FILE)
     items = [replace(item, file_name=None) if item.id in held else item for item in found]
@@ -180,7 +180,7 @@ def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
 
 
 def lineage(conversation_id: int, *, scope: Scope) -> Lineage:
-    """See `RetrievalEngine.lineage`: five queries, whatever the size."""
+    """See `RetrievalEngine.lineage`: five queries for any size."""
     conversation = scope.conversation(conversation_id)
     whole = {"conversation_id": conversation_id, "from": 1, "upto": conversation.next_seq}
     return Lineage(

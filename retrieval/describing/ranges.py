@@ -24,9 +24,10 @@ NOW = "infinity"
 
 @dataclass(frozen=True)
 class CoveringNode:
-    """An active summary of messages of the range, and its reach beyond it.
+    """An active summary that covers messages of a range.
 
-    `content` is its text, for the first of them that fit `LCM_MAX_EXPAND_TOKENS` together.
+    `seqs_before` and `seqs_after` are how far it reaches beyond the range. `content` is its text, if it is one of the
+    first that together fit `LCM_MAX_EXPAND_TOKENS`.
     """
 
     summary: SummaryOutline
@@ -42,10 +43,10 @@ class CoveringNode:
 class RangeDescription:
     """The active context's items for a range, and what opening it costs.
 
-    `nodes` and `raw_messages` together are every message of the range. `manifest` are the summaries below the nodes
-    that overlap the range, each with its `opening_tokens`, in order, or the nearest of them (`manifest_complete`).
-    `first_seq` to `last_seq` is how far all nodes reach. `context_tokens`: what nodes and raw messages cost as they
-    are; `message_tokens`: what the messages themselves cost.
+    `nodes` and `raw_messages` together cover every message of the range. `manifest` lists the summaries below the nodes
+    that overlap the range, each with its `opening_tokens`, in order, or only the nearest (`manifest_complete`).
+    `first_seq` to `last_seq` is how far the nodes reach. `context_tokens` is the cost of the nodes and raw messages,
+    `message_tokens` that of all messages of the range.
     """
 
     conversation_id: int
@@ -65,11 +66,11 @@ class RangeDescription:
 
 @dataclass(frozen=True)
 class RangeExpansion:
-    """One page of what a range holds, in order.
+    """One page of the expansion of a range, in order.
 
-    `cursor` continues it, and is None once everything was given. `of` of an item that is in the active context is the
-    conversation. With `keep_ends`, the last item is the last one of the range, whole or its beginning, and `gap` is
-    what lies between it and those before.
+    `cursor` continues it, and is None at the end. An item of the active context has the conversation as its `of`. With
+    `keep_ends`, the last item is the last one of the range, whole or only its beginning, and `gap` are the messages
+    skipped before it.
     """
 
     conversation_id: int
@@ -100,7 +101,7 @@ class Range(NamedTuple):
 
     @property
     def last_seq(self) -> int:
-        """The last message of the range that there is."""
+        """The last message of the range that exists."""
         return min(self.to_seq, self.conversation.next_seq - 1)
 
     @property
@@ -109,19 +110,19 @@ class Range(NamedTuple):
 
     @property
     def beyond_the_end(self) -> str | None:
-        """A note for a range that goes on where the conversation does not."""
+        """A note for a range that goes beyond the end of the conversation."""
         if self.last_seq == self.to_seq:
             return None
         return f"The conversation has {counted(self.conversation.next_seq - 1, 'message')} so far."
 
     @property
     def values(self) -> dict[str, int]:
-        """For statements."""
+        """The parameters of the range in SQL statements."""
         return {"conversation_id": self.conversation_id, "from": self.from_seq, "upto": self.last_seq}
 
 
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
-    """The messages from one seq to another; Invalid if the first is the later."""
+    """Make a range. Raises Invalid if it runs backwards, NotFound."""
     if from_seq > to_seq:
         raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
     return Range(scope.conversation(conversation_id), from_seq, to_seq)
@@ -138,7 +139,7 @@ def covering(stretch: Range, *, as_of: datetime | str = NOW) -> list[tuple[Summa
 def describe_range(
     *, conversation_id: int, from_seq: int, to_seq: int, text_tokens: int, scope: Scope
 ) -> RangeDescription:
-    """See `RetrievalEngine.describe_range`: six queries at most, whatever the range."""
+    """See `RetrievalEngine.describe_range`: six queries at most for any range."""
     with snapshot():
         stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
         found = covering(stretch)
@@ -185,7 +186,7 @@ def _below(stretch: Range, roots: Sequence[str]) -> list[SummaryOutline]:
 
 
 def _texts(summaries: Sequence[SummaryOutline], most_tokens: int) -> dict[str, str]:
-    """The texts of the first summaries, as many as cost no more than this together."""
+    """Read the texts of the first summaries, `most_tokens` together at most."""
     wanted = []
     for summary in summaries:
         most_tokens -= summary.token_count

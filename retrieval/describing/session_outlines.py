@@ -1,4 +1,7 @@
-"""Describe a session, arc or epoch summary: its text, sources and successors."""
+"""Describe a session, arc or epoch summary: its text, its sources, what derives.
+
+Session summaries cover one conversation, arcs several sessions, epochs several arcs.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ _OF_ROW = (
 
 
 def session_summary(scope: Scope, found: Named) -> SessionSummary:
-    """The row of a session, arc or epoch summary; NotFound."""
+    """The row of a session, arc or epoch summary. Raises NotFound."""
     return scope.find(SessionSummary.objects.readable(), "session summary", found.id, summary_id=found.id)
 
 
 def described_session(found: Named, scope: Scope) -> Description:
-    """What a session, arc or epoch came to, and its place in the lineage."""
+    """Describe a session, arc or epoch summary, and its place in the lineage."""
     summary = session_summary(scope, found)
     [relations] = rows(_SQL["relations"], {"summary_id": summary.pk})
     project, superseded_by, sources, spans, derived, messages, tokens = relations

@@ -1,4 +1,4 @@
-"""Outlines: summaries without their text, and the statements that give them."""
+"""Read outlines, which are summaries without their text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from retrieval.types import SummaryOutline
 R = TypeVar("R")
 
 _SQL = load("retrieval/describe.sql")
-# `{outline}` in a statement is the piece of that name.
+# `{outline}` in a statement is replaced by the fragment of that name.
 STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
-# No columns: they follow from the level.
+# Fields without a column: they follow from the level.
 _OF_THE_LEVEL = ("confidence", "confidence_reason")
 _OUTLINE = TypeAdapter(SummaryOutline)
-# Of `{outline}`, and the distance that follows it.
+# The columns of `{outline}`, and the distance that follows them.
 _COLUMNS = (
     *(each.name for each in fields(SummaryOutline) if each.name not in ("distance", "superseded_by", *_OF_THE_LEVEL)),
     "superseded_by",
@@ -37,7 +37,7 @@ def outline(row: Sequence[Any]) -> SummaryOutline:
 def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
     """Make records from rows that have their fields as columns, in that order.
 
-    The confidence of a summary is no column: it follows from its level.
+    The confidence of a summary is not among the columns: it follows from its level.
     """
     names = [each.name for each in fields(kind) if each.name not in _OF_THE_LEVEL]  # type: ignore[arg-type]
     adapter = _adapter(kind)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def _adapter(kind: Hashable) -> TypeAdapter[Any]:
 
 
 def in_order(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
-    """Sort by first seq, the widest first, each summary once, at its nearest."""
+    """Sort by first seq, then widest first; each summary once, at least distance."""
     nearest: dict[str, SummaryOutline] = {}
     for each in sorted(outlines, key=lambda each: abs(each.distance)):
         nearest.setdefault(each.summary_id, each)
@@ -67,5 +67,5 @@ def in_order(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
 
 
 def way_up(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
-    """The nearest first."""
+    """Sort the summaries above an item, nearest first."""
     return sorted(in_order(outlines), key=lambda each: -each.distance)

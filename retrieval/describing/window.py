@@ -1,7 +1,7 @@
 """Read a window of the lineage: the items between two seqs, now or after a run.
 
-Made for pictures: single messages are listed only where there are few, and single summaries only where a picture can
-show them apart.
+It serves drawings: single messages are listed only where they are few, and single summaries only where they are wide
+enough to be drawn apart.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from conversations.types import ConversationRecord, Level, Role
 from retrieval.describing.summary_outlines import records_of
 from retrieval.types import MessageSpan
 
-# More messages than this in a window are not listed one by one.
+# A window of more messages does not list them one by one.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
-# The most parts of the resolution that a bundle is wide: enough to point at, and few enough.
+# The width of a bundle in columns of the drawing: wide enough to point at.
 BUNDLED_PARTS = 8
 
 _SQL = load("retrieval/lineage_window.sql")
@@ -35,9 +35,9 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 
 @dataclass(frozen=True)
 class WindowSummary:
-    """A summary that reaches into the window.
+    """A summary that overlaps the window.
 
-    `active`: a model sees it at that moment. `superseded`: another one of the same sources has been made instead.
+    `active`: it is in the active context at that moment. `superseded`: a newer summary of its sources replaced it.
     """
 
     summary_id: str
@@ -61,7 +61,7 @@ class WindowSummary:
 class WindowBundle:
     """Adjacent summaries of one depth, too narrow to list, none of them active.
 
-    `token_count` is that of the largest of them; `messages` are those they were made from, `source_tokens` theirs.
+    `token_count` is that of the largest of them; `messages` counts what they cover, `source_tokens` their sources'.
     """
 
     depth: int
@@ -86,7 +86,7 @@ class WindowMessage:
 
 @dataclass(frozen=True)
 class WindowRun:
-    """A run that made summaries, the last message it covered, and its reason."""
+    """A run that made summaries, the last seq they cover, and its reason."""
 
     run_id: str
     finished_at: datetime
@@ -100,11 +100,10 @@ class WindowRun:
 class LineageWindow:
     """The items between two seqs of a conversation, at a moment.
 
-    `first_seq` and `last_seq` are the window, `message_count` the messages that there were at that moment. From
-    `tail_from_seq` on nothing is ever summarized. `raw` are the stretches that no summary stood for. `messages` is None
-    where the window holds too many to list. `runs` are the newest of all that made summaries, oldest
-    first, whatever the window and the moment. `bundles` stand for summaries that are too
-    narrow for the resolution.
+    `first_seq` and `last_seq` are the window, `message_count` the messages that existed at that moment. The fresh tail,
+    which is not summarized, begins at `tail_from_seq`. `raw` are the stretches that no summary covered. `messages` is
+    None where there are too many to list. `runs` are the newest runs that made summaries, oldest first, whatever the
+    window and the moment. `bundles` replace summaries that are too narrow for the resolution.
     """
 
     conversation: ConversationRecord
@@ -132,7 +131,7 @@ def lineage_window(
     resolution: int | None,
     scope: Scope,
 ) -> LineageWindow:
-    """See `RetrievalEngine.lineage_window`: few statements, whatever the size."""
+    """See `RetrievalEngine.lineage_window`: a few statements for any size."""
     with snapshot():
         conversation = scope.conversation(conversation_id)
         time, count = _moment(conversation, as_of_run)
@@ -141,7 +140,7 @@ def lineage_window(
             raise Invalid(
                 f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
             )
-        # The messages of a summary that is as wide as one part of the resolution.
+        # How many messages one column of the drawing covers: a narrower summary is not listed by itself.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS
@@ -170,7 +169,7 @@ def lineage_window(
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
-    """The end of the run and the number of messages then; None, and all, for now."""
+    """The end of the run and the last seq then; without a run, None and the last."""
     if as_of_run is None:
         return None, conversation.counters.message_count
     values: dict[str, Any] = {"id": conversation.pk, "run": as_of_run}

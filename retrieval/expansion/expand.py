@@ -24,14 +24,14 @@ from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
-# How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
+# How many messages are listed for a page at once: about as many as it holds, by a typical size; at least a few.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 _MORE = "There is more: expand with the same arguments and this cursor."
 _REFUSAL = (
     "This is not a cursor that expand gave for the same arguments, or it was changed, or what it goes through has "
     "changed"
 )
-# What a description of a message takes over from the page of its text.
+# The fields that the description of a message takes from the page of its text.
 _OF_A_PAGE = (
     "tokens", "content", "complete", "content_offset", "content_total", "parts", "parts_json", "parts_offset",
     "parts_total",
@@ -43,7 +43,7 @@ BEGINNING = Position(Key(0, -(2**31)))
 
 
 class Request(NamedTuple):
-    """What a cursor belongs to: a summary, or a range as of a moment."""
+    """The request a cursor belongs to: a summary, or a range as of a moment."""
 
     of: str
     depth: int
@@ -51,11 +51,11 @@ class Request(NamedTuple):
     as_of: datetime | None = None
 
     def cursor(self, position: Position[Key]) -> str:
-        """The cursor for this position in this expansion."""
+        """Write the signed cursor for this position in this expansion."""
         return write_cursor([self.as_of, *position.key, *position[1:]], of="expand", request=repr(self[:3]))
 
     def position(self, cursor: str | None) -> Position[Key]:
-        """The position of a cursor; Invalid (`bad_cursor`) if not of this request."""
+        """Read a cursor. Raises Invalid (`bad_cursor`) if not of this request."""
         if cursor is None:
             return BEGINNING
         values: list[Any] = read_cursor(cursor, of="expand", request=repr(self[:3]), refusal=_REFUSAL)
@@ -73,14 +73,14 @@ class _Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Expansion:
-    """Reads what a summary was made from, or what a range of messages holds."""
+    """Reads what a summary was made from, or the contents of a range, in pages."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator
     scope: Scope = EVERYTHING
 
     def description(self, described: Description, *, token_cap: int | None, cursor: str | None) -> Description:
-        """See `RetrievalEngine.describe`: a message gets a page of its text."""
+        """Add a page of its text to the description of a message; return others as is."""
         request = Request(described.id, 0, include_messages=True)
         position = request.position(cursor)
         if described.kind is not ItemKind.MESSAGE:
@@ -109,7 +109,7 @@ class Expansion:
         filling = self._filling(withheld_in([root.conversation_id]))
         page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
         if root.created_at.astimezone(UTC).date() < today():
-            # A conversation in which something was made today was used today.
+            # Creating a summary counts as use, so one made today needs no second mark.
             Conversation.objects.filter(pk=root.conversation_id).mark_used()
         return ExpandResult(
             summary_id=summary_id,
@@ -146,7 +146,7 @@ class Expansion:
             else:
                 roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
                 outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
-            # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
+            # The signature of the cursor covers the moment and the context as of then, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
             filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
             page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
@@ -180,19 +180,19 @@ class Expansion:
         items, following = filling.filled(outline.entries(start=position.key, at_once=at_once), position, cap)
         last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:
-            # Nothing is left out, or what is left out is of the last item alone.
+            # Nothing is left, or only the rest of the last item.
             return _Page(items, following)
         end = filling.beginning_of(last, cap // 2)
         items, following = filling.filled(
             outline.entries(start=position.key, at_once=at_once), position, cap - end.tokens
         )
-        # With less room it stops no later than before.
+        # With fewer tokens, the page ends at the same place or earlier.
         begins = following.key.seq if following is not None else last.seq
         return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
 
 
 def _given(page: _Page) -> dict[str, Any]:
-    """What the pages of a summary and of a range have in common."""
+    """The fields that the pages of a summary and of a range share."""
     return {
         "items": tuple(page.items),
         "tokens": sum(item.tokens for item in page.items),
@@ -208,7 +208,7 @@ def _now() -> datetime:
 
 
 def _moment_of(cursor: str) -> datetime:
-    """The moment whose context a cursor of a range goes through."""
+    """The moment in a range's cursor, as of which the context is read."""
     values = unsigned_values(cursor)
     if not values or not isinstance(values[0], datetime):
         raise bad_cursor(_REFUSAL)

@@ -15,14 +15,14 @@ from retrieval.expansion.outline import Entry
 from retrieval.slices import Slice, as_json, cost_of, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
 
-# How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
+# The most rows read at once; a page may end before, as parts cost tokens that entries do not count.
 READ_AT_ONCE = 1000
 
 _SQL = load("retrieval/expand.sql")
 
 
 def items_of(entries: Sequence[Entry], *, withheld: Collection[str] = ()) -> list[ExpandedItem]:
-    """Read one item for each entry; what is `withheld` has no text."""
+    """Read one item for each entry; those in `withheld` come without text."""
     message_ids = [entry.message_id for entry in entries if entry.message_id is not None]
     messages = {each.message_id: each for each in messages_of(message_ids)} if message_ids else {}
     summary_ids = [entry.summary_id for entry in entries if entry.message_id is None]
@@ -47,7 +47,7 @@ def _summaries(summary_ids: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedItem:
-    """A piece of the item as an item."""
+    """Copy the item with only this slice of its text."""
     return replace(
         whole,
         tokens=piece.tokens,
@@ -106,7 +106,7 @@ K = TypeVar("K", bound=tuple[Any, ...])
 
 
 class Position(NamedTuple, Generic[K]):
-    """The item to go on with, and how much of it has been given."""
+    """Where a page begins: an item, and the offsets within its text and parts."""
 
     key: K
     content_offset: int = 0
@@ -131,7 +131,7 @@ E = TypeVar("E", bound=Placed)
 
 @dataclass(frozen=True)
 class Filling(Generic[E]):
-    """Fills pages from entries; `read` gives one item for each."""
+    """Fills pages from entries; `read` returns one item for each entry."""
 
     tokens: TokenEstimator
     read: Callable[[Sequence[E]], list[ExpandedItem]]
@@ -139,19 +139,19 @@ class Filling(Generic[E]):
     def filled(
         self, entries: Iterator[E], position: Position[Any], cap: int
     ) -> tuple[list[ExpandedItem], Position[Any] | None]:
-        """The items of a page, and where the next one begins.
+        """Return the items of a page, and where the next page begins; None at the end.
 
-        What is too long for any page begins where at least half of one is left; anything else comes whole.
+        An item longer than a whole page starts on this one if half of the page is left; any other comes whole.
         """
         items: list[ExpandedItem] = []
         room = cap
-        # The one that is being sliced is the first; what is left of it is not known yet.
+        # If the page begins inside an item, how much of it is left is not known yet.
         begun = position.key if position.is_inside else None
         for entry, read_ahead in self._read_ahead(entries, cap, begun):
             if items and read_ahead is None and room < cap / 2:
                 return items, Position(entry.key)
             whole = read_ahead or self.read([entry])[0]
-            # What was not read ahead and fits a page begins the next one.
+            # An item that fits a page, but not the rest of this one, begins the next; so does one not read ahead.
             if items and whole.tokens <= cap and (read_ahead is None or whole.tokens > room):
                 return items, Position(entry.key)
             if whole.tokens <= room and entry.key != begun:
@@ -168,14 +168,14 @@ class Filling(Generic[E]):
         return items, None
 
     def beginning_of(self, entry: E, room: int) -> ExpandedItem:
-        """The item whole, or as much of its beginning as the room holds."""
+        """The whole item, or as much of its beginning as fits `room` tokens."""
         [whole] = self.read([entry])
         return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
 
     def _sliced(
         self, whole: ExpandedItem, begins: Position[Any], room: int
     ) -> tuple[ExpandedItem, Position[Any] | None]:
-        """The next slice of an item that does not fit, and where to go on with it."""
+        """Return the next slice of an item, and the position after it; None at its end."""
         parts_json = as_json(whole.parts)
         piece = slice_of(
             whole.content,
@@ -191,9 +191,9 @@ class Filling(Generic[E]):
         return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
 
     def _read_ahead(self, entries: Iterator[E], cap: int, begun: Any | None) -> Iterator[tuple[E, ExpandedItem | None]]:
-        """Each entry with its item, many of them read at once.
+        """Yield each entry with its item, reading many at once.
 
-        Those behind the cap come unread: a page seldom goes on there, except past a long one that was erased.
+        Entries beyond the cap come without an item: pages seldom get there, except past a long text that was erased.
         """
         batch: list[E] = []
         total = 0

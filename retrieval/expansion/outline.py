@@ -1,4 +1,4 @@
-"""List what can be opened, in order, in windows of seqs."""
+"""List the entries of an expansion in order, one window of seqs at a time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from conversations.models import Summary
 from conversations.sql import load, rows
 from retrieval.describing.ranges import Range
 
-# How a window grows where it holds much less than is wanted.
+# The factor by which a window grows if the one before held few entries.
 _WIDENING = 4
 UNLIMITED = 2**30
 _SQL = load("retrieval/expand.sql")
 
 
 class Key(NamedTuple):
-    """The place of an item in the order of an expansion.
+    """The sort key of an item in an expansion.
 
-    By seq; of summaries that begin there, the widest first. A summary's rank is its depth, below zero; a message's is
-    1, and it has no summary's id.
+    By seq; among summaries that begin there, the widest first, then the message. The rank of a summary is its negative
+    depth, that of a message 1; a message has an empty `summary_id`.
     """
 
     seq: int
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 class Entry(NamedTuple):
     """One item below a summary: its place, its tokens, and whose source it is.
 
-    As a window's row has it; its place comes first, so that entries are in order as they are.
+    The fields are the columns of a window's rows; as the sort key comes first, entries sort as tuples.
     """
 
     seq: int
@@ -52,28 +52,28 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Outline:
-    """What can be opened: its seqs, and the statement that lists a window."""
+    """The entries of an expansion: their seqs, and the statement that lists a window."""
 
-    # Tells it from any other outline.
+    # Identifies the outline, in cursors too.
     name: str
     first_seq: int
     last_seq: int
-    # Whether it is a handful of summaries, or messages of which no more are read than are wanted.
+    # Whether any window is cheap to read: it goes through no more messages than it returns.
     is_shallow: bool
     statement: str
     values: Mapping[str, Any]
 
     def window(self, begin: int, upto: int, most: int) -> list[Entry]:
-        """Every summary and the first `most` messages that begin in the window."""
+        """Read the summaries, and the first `most` messages, that begin in a window."""
         values = {**self.values, "from": begin, "upto": upto, "most": most}
         return sorted(Entry(*row) for row in rows(self.statement, values, binary=True))
 
     def entries(self, *, start: Key, at_once: int) -> Iterator[Entry]:
-        """Everything there is to open from `start` on, in order, read as it is taken.
+        """Yield the entries from `start` on, in order, reading lazily.
 
-        `at_once`: how many messages are worth looking up in one go.
+        `at_once` is how many messages to read with one statement.
         """
-        # No wider than what is wanted, where each message is below: all that lies in a window is gone through for it.
+        # Where the outline is deep, a statement goes through all messages of its window, so the window starts narrow.
         window = UNLIMITED if self.is_shallow else at_once
         begin = max(start.seq, self.first_seq)
         while begin <= self.last_seq:
@@ -81,7 +81,7 @@ class Outline:
             entries = self.window(begin, upto, at_once)
             messages = [entry.seq for entry in entries if entry.message_id is not None]
             if len(messages) >= at_once:
-                # There may be more behind the last message, so nothing that comes after it is given yet.
+                # The window may hold more messages, so entries after the last one read wait for the next window.
                 upto = min(upto, messages[-1])
             elif len(messages) < at_once // 2:
                 window *= _WIDENING
@@ -91,7 +91,7 @@ class Outline:
             begin = upto + 1
 
     def last_entry(self) -> Entry | None:
-        """The entry that comes last; None if there is nothing to open."""
+        """Find the last entry; None if there are no entries."""
         upto, width = self.last_seq, 1
         while upto >= self.first_seq:
             begin = max(self.first_seq, upto - width + 1)
@@ -103,7 +103,7 @@ class Outline:
 
 
 def below(root: Summary, *, depth: int, include_messages: bool) -> Outline:
-    """Everything within `depth` levels (-1: all) below a summary."""
+    """The outline of `depth` levels (-1: all) below a summary."""
     values = {
         "root": root.summary_id,
         "conversation_id": root.conversation_id,
@@ -114,7 +114,7 @@ def below(root: Summary, *, depth: int, include_messages: bool) -> Outline:
 
 
 def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int, include_messages: bool) -> Outline:
-    """The context of a range as of a moment, with `depth` levels below (-1: all)."""
+    """The outline of a range's context as of a moment, `depth` levels down (-1: all)."""
     shown = hashlib.sha256(" ".join(roots).encode()).hexdigest()[:16]
     values = {
         "roots": list(roots),
@@ -127,7 +127,7 @@ def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int,
 
 
 def messages_within(stretch: Range) -> Outline:
-    """The messages of a range and nothing else, whatever has become of them."""
+    """The outline of all messages of a range, whether summarized or not."""
     return _of_range(stretch, "messages", _SQL["messages_of_range"], {}, is_shallow=True)
 
 
@@ -138,5 +138,5 @@ def _of_range(stretch: Range, name: str, statement: str, values: Mapping[str, An
 
 
 def _levels(depth: int) -> int:
-    """The depth as a number that every level is compared with."""
+    """The depth as a number to compare levels with; -1 becomes a large one."""
     return UNLIMITED if depth < 0 else depth

@@ -1,4 +1,7 @@
-"""Remember across the conversations of a project."""
+"""Read the history of a project, across its conversations.
+
+A session summary covers one conversation, an arc several sessions, an epoch several arcs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from retrieval.policy import RetrievalPolicy
 
 @dataclass(frozen=True)
 class ProjectHistory:
-    """Reads what the sessions of a project came to: sessions, arcs and epochs."""
+    """Reads the session, arc and epoch summaries of a project."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator
@@ -33,7 +36,7 @@ class ProjectHistory:
         return cls(policy=RetrievalPolicy.from_settings(), tokens=TokenEstimator.from_settings(), scope=scope)
 
     def list_projects(self, *, after_name: str | None = None, limit: int = 100) -> list[ProjectOutline]:
-        """List projects by name, each with how many sessions, arcs and epochs it has."""
+        """List projects by name, each with its numbers of sessions, arcs and epochs."""
         return projects_of(self.scope, after_name=after_name, limit=limit)
 
     def timeline(
@@ -47,11 +50,11 @@ class ProjectHistory:
     ) -> list[TimelineEntry]:
         """List the sessions, arcs and epochs of a project, newest first.
 
-        The project is named, or that of a conversation, which is listed alone if it has none; without either, those of
-        all projects. A session has the text of its summary, an arc stands for several sessions, an epoch for several
-        arcs; `part_of` names what stands for it. A session without an id has no summary yet. Texts come for the first
-        entries of a page, as many as LCM_MAX_EXPAND_TOKENS holds; lcm_expand_session opens any of them by its id.
-        Raises NotFound.
+        Name the project, or a conversation of it; a conversation without a project is listed alone. Without either, all
+        projects are listed. A session has the text of its summary, an arc stands for several sessions, an epoch for
+        several arcs; `part_of` names what stands for the entry. A session without an id has no summary yet. The first
+        entries of a page come with their texts, as far as LCM_MAX_EXPAND_TOKENS allows; lcm_expand_session opens any of
+        them by its id. Raises NotFound.
         """
         with snapshot(settings=self.policy.search_settings):
             owner = self._project(project, conversation_id)
@@ -74,12 +77,12 @@ class ProjectHistory:
         token_cap: int | None = None,
         cursor: str | None = None,
     ) -> SessionExpansion:
-        """Open a session, arc or epoch summary: a page of what it rests on, in order.
+        """Open a session, arc or epoch summary: a page of its sources, in order.
 
-        One level down: an epoch's arcs, an arc's sessions, a session's summaries and the messages that no summary
-        stands for. `depth` levels are opened, all of them with -1; with `include_messages` all messages below come,
-        too, byte for byte. A page holds `token_cap` tokens at most, and its cursor continues exactly where it stopped.
-        Raises NotFound; Invalid, with `bad_cursor` for a cursor of another expansion.
+        One level down are an epoch's arcs, an arc's sessions, a session's summaries and the messages that no summary
+        stands for. `depth` levels are opened, all of them with -1; `include_messages` adds all messages below, byte for
+        byte. A page holds `token_cap` tokens at most, and its cursor continues exactly where it stopped. Raises
+        NotFound; Invalid (`bad_cursor`) for a cursor of another expansion.
         """
         return SessionOpening(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
             summary_id=summary_id,
@@ -90,11 +93,11 @@ class ProjectHistory:
         )
 
     def session_ago(self, *, conversation_id: int, sessions_ago: int = 1) -> SessionAgo:
-        """Get the session so many sessions before a conversation in its project.
+        """Get the session that is `sessions_ago` before a conversation in its project.
 
-        Sessions count in the order in which they were opened, without those of subagents and those without a message.
-        It comes with its summary, if it has one by now, and with the calls that read more of it. Raises NotFound, also
-        for a conversation without a project.
+        Sessions are ordered by when they were opened; those of subagents and those without a message do not count. The
+        session comes with its summary, if it has one yet, and with the calls that read more of it. Raises NotFound,
+        also for a conversation without a project.
         """
         with snapshot(settings=self.policy.search_settings):
             project = self._project(None, conversation_id)
@@ -126,9 +129,9 @@ class ProjectHistory:
     ) -> SessionMatches:
         """Search the current session, arc and epoch summaries, best match first.
 
-        The query is words, "phrases", `or` and -exclusions, as of grep; in one project, or in all of them. If too few
-        summaries hold every word, those with any of them are given, and the answer says so. Raises Invalid for a query
-        without a word, NotFound for a project.
+        The query is words, "phrases", `or` and -exclusions, as for grep; in one project, or in all of them. If too few
+        summaries hold every word, those with any of them are returned, and `relaxed` is set. Raises Invalid for a query
+        without a word, NotFound for an unknown project.
         """
         return session_search.search(
             query,
@@ -141,7 +144,7 @@ class ProjectHistory:
         )
 
     def _project(self, name: str | None, conversation_id: int | None) -> Project | None:
-        """The project that is named, or the conversation's; None if there is none."""
+        """Find the named project, or the conversation's; None if there is none."""
         if name is not None and conversation_id is not None:
             raise Invalid("project: give a project or a conversation of it, not both.", code="invalid_params")
         if conversation_id is not None:
@@ -150,7 +153,7 @@ class ProjectHistory:
 
 
 def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[TimelineEntry]:
-    """The entries, with the texts of the first that cost no more than this together."""
+    """Drop the texts of entries after the first `most_tokens` tokens of text."""
     shown = []
     for entry in found:
         if entry.content is not None:
@@ -160,7 +163,7 @@ def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[
 
 
 def _calls(session: TimelineEntry) -> tuple[str, ...]:
-    """How to read more of a session."""
+    """The tool calls that read more of a session."""
     number, last = session.conversation_id, session.message_count
     calls = (
         f"lcm_expand_range(conversation_id={number}, from_seq=1, to_seq={last})",

@@ -12,15 +12,15 @@ from compaction.rendering import minute_of
 from compaction.summarizing.extractive.sentences import sentences
 from retrieval.history.types import TimelineEntry
 
-# Of what is cut, where the rest is.
+# The attribute of an element that was cut, which says where the whole text is.
 CUT = "lcm_describe has the whole text"
-# Between two elements.
+# The tokens of the blank line between two elements.
 BREAK_TOKENS = 2
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """An entry with its text, or with the first `length` characters of it."""
+    """A timeline entry shown with its text, or with `length` characters of it."""
 
     entry: TimelineEntry
     length: int | None = None
@@ -34,7 +34,7 @@ class Excerpt:
         return self.length is not None
 
     def render(self) -> str:
-        """The summary as an XML element, which its text can neither end nor pass for."""
+        """Render the summary as an XML element, its text and attributes escaped."""
         entry = self.entry
         attributes = {"id": self.id}
         if entry.kind is HistoryKind.SESSION:
@@ -55,9 +55,9 @@ class Excerpt:
 
 
 def excerpt(entry: TimelineEntry, *, room: int, count: Callable[[str], int]) -> tuple[Excerpt, int]:
-    """The entry, whole or cut after the last sentence that fits, and its cost.
+    """Return the entry, whole or cut after the last sentence that fits, and its cost.
 
-    Its first sentence alone may cost more than the room.
+    At least the first sentence is kept, even if it costs more than `room`.
     """
     whole = Excerpt(entry)
     cost = whole.cost(count)
@@ -71,7 +71,7 @@ def excerpt(entry: TimelineEntry, *, room: int, count: Callable[[str], int]) -> 
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
-    """Where the sentences and lines of a text end, but for blanks."""
+    """Yield where sentences and lines end, before any blanks behind them."""
     start = 0
     for line in text.split("\n"):
         place = start

@@ -29,9 +29,9 @@ _FIRST = Key(0, -(2**31))
 
 
 class PastKey(NamedTuple):
-    """The place of an item: the step in the walk, and where below a session.
+    """The sort key of an item: the step of the walk, and the place below a session.
 
-    A step is a session, arc or epoch summary. The summary itself comes before all that it rests on.
+    A step is a session, arc or epoch summary. The summary itself comes before its sources.
     """
 
     step: int
@@ -41,7 +41,7 @@ class PastKey(NamedTuple):
 
     @property
     def below(self) -> Key:
-        """The place below the session of this step."""
+        """The key of the item below the session of this step."""
         return _FIRST if self.seq < 0 else Key(*self[1:])
 
 
@@ -69,7 +69,7 @@ class Node(NamedTuple):
 
 
 class PastEntry(NamedTuple):
-    """An item of the past: a node itself, or what lies below a session."""
+    """An item to expand: a node itself or, with `entry`, an item below a session."""
 
     key: PastKey
     tokens: int
@@ -79,7 +79,7 @@ class PastEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Walk:
-    """All items below a root, in the order of the past."""
+    """All items below a root, oldest first, each summary before its sources."""
 
     nodes: Sequence[Node]
     depth: int
@@ -87,7 +87,7 @@ class Walk:
     at_once: int
 
     def entries(self, start: PastKey) -> Iterator[PastEntry]:
-        """What is to be given from `start` on, read as it is taken."""
+        """Yield the items from `start` on, reading lazily."""
         for step, node in enumerate(self.nodes):
             if step < start.step:
                 continue
@@ -102,7 +102,7 @@ class Walk:
                     yield PastEntry(PastKey(step, *entry.key), entry.tokens, node, entry)
 
     def _outline(self, session: Node) -> Outline:
-        """What lies below a session summary."""
+        """The outline of the items below a session summary."""
         values = {
             "session": session.summary_id,
             "conversation_id": session.conversation_id,
@@ -115,7 +115,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class SessionOpening:
-    """Reads what a session, arc or epoch summary rests on."""
+    """Reads the sources of session, arc and epoch summaries, in pages."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator

@@ -19,9 +19,9 @@ from retrieval.search.query.parser import ParsedQuery, parse
 from retrieval.search.request import wrong
 from retrieval.search.snippets import Needles, snippet
 
-# So many matches may be paged through.
+# The most matches on all pages together.
 MOST_RANKED = 1000
-# Fewer texts than this with every word in them, and those with any of the words are given too.
+# If fewer texts than this hold every word, those that hold any of them are returned, too.
 A_HANDFUL = 5
 
 _SQL = load("retrieval/history/search.sql")
@@ -29,7 +29,7 @@ _KINDS = tuple(HistoryKind)
 
 
 class Found(NamedTuple):
-    """A summary that matches, as the statement has it."""
+    """A row of a matching summary; the fields are the columns of `best`."""
 
     summary_id: str
     depth: int
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A query as the index can answer it: terms to hold, terms not to hold, lexemes."""
+    """A query as the index takes it: terms, excluded terms, all lexemes."""
 
     terms: tuple[str, ...]
     excluded: tuple[str, ...]
@@ -53,7 +53,7 @@ class Words(NamedTuple):
 
 
 def words_of(query: str) -> Words:
-    """The words of a query; no terms if the index knows none of them."""
+    """Parse a query for the index; no terms if none of its words are indexed."""
     parsed = parse(query)
     lexed = lexed_terms([parsed])
     clauses = [[lexed[term, False] for term in clause if lexed[term, False].lexemes] for clause in parsed.clauses]
@@ -72,7 +72,7 @@ def best(
     offset: int = 0,
     limit: int,
 ) -> list[Found]:
-    """The best matches; none if the index knows no word of the query."""
+    """Find the best matches; none if no word of the query is indexed."""
     words = words_of(query)
     if not words.terms:
         return []
@@ -137,7 +137,7 @@ def search(
 
 
 def _as_query(term: LexedTerm, parsed: ParsedQuery) -> str:
-    """The tsquery of a term; in a sentence a word is found in its other forms, too."""
+    """The tsquery of a term; in a sentence, with the other forms of the word."""
     forms = map(lexeme_query, term.forms) if parsed.is_sentence else ()
     return " | ".join((f"({term.as_query})", *forms))
 

@@ -29,7 +29,7 @@ _NONE = "false"
 
 
 def project_named(name: str, scope: Scope) -> Project:
-    """The project of this name; NotFound, or Invalid if several workspaces have one."""
+    """Find a project by name. Raises NotFound; Invalid if several workspaces have it."""
     found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
     if len(found) > 1:
         raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
@@ -39,7 +39,7 @@ def project_named(name: str, scope: Scope) -> Project:
 
 
 def projects_of(scope: Scope, *, after_name: str | None, limit: int) -> list[ProjectOutline]:
-    """The projects of a scope by name."""
+    """List the projects of a scope by name."""
     owned = "true" if scope.workspace_id is None else "p.workspace_id = %(workspace_id)s"
     values = {"workspace_id": scope.workspace_id, "after_name": after_name, "limit": limit}
     return [ProjectOutline(*row) for row in rows(_SQL["projects"].format(owned=owned), values)]
@@ -55,9 +55,9 @@ def entries(
     behind: Sequence[Any] | None = None,
     limit: int,
 ) -> list[TimelineEntry]:
-    """The entries of a time line behind a place, of a project or of the scope.
+    """Read entries of the time line of a project, or of the scope, newest first.
 
-    What is erased or quarantined has no text.
+    `behind` is the place of the last entry before the page. Erased or quarantined entries come without text.
     """
     latest_at, depth, key = behind if behind is not None else (None, None, None)
     project_id = None if project is None else project.project_id
@@ -98,13 +98,13 @@ def entries(
 
 
 def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
-    """The conversation so many sessions before in its project; None if there is none."""
+    """Find the conversation `sessions_ago` sessions earlier in its project, or None."""
     values = {"conversation_id": conversation_id, "back": sessions_ago - 1}
     return next((int(found) for (found,) in rows(_SQL["session_ago"], values)), None)
 
 
 def _owner(*, project_id: int | None, workspace_id: int | None) -> str:
-    """The condition on the rows of a table, to be filled with its name."""
+    """The SQL condition on the owner of rows, a template to fill with their table."""
     if project_id is not None:
         return "{}.project_id = %(project_id)s"
     return "true" if workspace_id is None else "{}.workspace_id = %(workspace_id)s"

@@ -1,4 +1,4 @@
-"""The records of memory across conversations."""
+"""The records of the history of projects."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from retrieval.types import ExpandedItem, Snippet
 
 @dataclass(frozen=True)
 class ProjectOutline:
-    """A project: its conversations, and the current summaries of its past."""
+    """A project, with its numbers of conversations and of current summaries."""
 
     project_id: int
     name: str
     created_at: datetime
     conversations: int
-    # Conversations that have a session summary; the others have none yet.
+    # Conversations that have a session summary.
     sessions: int
     arcs: int
     epochs: int
@@ -32,9 +32,9 @@ class ProjectOutline:
 class TimelineEntry:
     """A session, arc or epoch of a project.
 
-    A session without an `id` has no summary yet. `part_of` is the arc or epoch that holds it. `behind`: how many
-    messages the conversation has that its summary does not cover yet. `content` is None where the page has no room for
-    it, or there is none to show.
+    A session without an `id` has no summary yet. `part_of` is the arc or epoch made from it. `behind` counts the
+    messages of the conversation that its summary does not cover yet. `content` is None where it does not fit the page,
+    or where the text is erased, withheld or not made yet.
     """
 
     id: str | None
@@ -53,15 +53,15 @@ class TimelineEntry:
     parent_link: ParentLink | None = None
     message_count: int | None = None
     behind: int = 0
-    # Of an arc or epoch: how many it was made from, and how many sessions are below it.
+    # Of an arc or epoch: how many summaries it was made from, and how many sessions are below it.
     children: int | None = None
     sessions: int | None = None
     level: Level | None = None
     confidence: float | None = None
     is_degraded: bool = False
-    # Its text had to be erased for good.
+    # Its text was permanently erased.
     erased: bool = False
-    # It rests on quarantined content, so its text is withheld until it is made again.
+    # It was made from content that is quarantined now, so its text is withheld until it is made again.
     quarantined: bool = False
 
     @property
@@ -86,9 +86,9 @@ class SessionAgo:
 
 @dataclass(frozen=True)
 class HistoryItem(ExpandedItem):
-    """An item on a page of an expansion of the past: of which session it is.
+    """An item of an expansion of history, with the conversation it is from.
 
-    An arc or a session summary has its `history_kind`; its seqs are 0 where it covers several conversations.
+    A session, arc or epoch summary has a `history_kind`; the seqs of arcs and epochs are 0.
     """
 
     conversation_id: int | None = None
@@ -97,10 +97,10 @@ class HistoryItem(ExpandedItem):
 
 @dataclass(frozen=True)
 class SessionExpansion:
-    """One page of what a session, arc or epoch summary rests on.
+    """One page of the expansion of a session, arc or epoch summary.
 
-    Items lie in the order of the past: an arc before its sessions, a session before its summaries and messages.
-    `cursor` continues it; None at the end.
+    Items come oldest first: an arc before its sessions, a session before its summaries and messages. `cursor` continues
+    the page; it is None at the end.
     """
 
     summary_id: str
@@ -113,14 +113,14 @@ class SessionExpansion:
     token_cap: int
     truncated: bool
     cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
-    # The summary that was made instead of this one.
+    # The newer summary that replaced this one.
     superseded_by: str | None = None
     note: str | None = None
 
 
 @dataclass(frozen=True)
 class SessionMatch:
-    """A current session, arc or epoch summary that matches."""
+    """A current session, arc or epoch summary that matches a query."""
 
     id: str
     kind: HistoryKind
@@ -138,7 +138,7 @@ class SessionMatch:
 class SessionMatches:
     """A page of matches, best first.
 
-    `relaxed`: too few hold every word, so these hold any of them.
+    `relaxed`: too few summaries hold every word, so these hold any of them.
     """
 
     query: str
@@ -151,7 +151,7 @@ class SessionMatches:
 
 @dataclass(frozen=True)
 class PastSection:
-    """What a recall says of earlier sessions, with ids in it and ids without room.
+    """The text about earlier sessions, the ids shown in it, and those left out.
 
     Of `cut_ids` only the first sentences are shown.
     """

@@ -1,7 +1,7 @@
 """Hand items of agentic runs to outside agents, and take their answers.
 
-An agent claims items, keeps their leases alive, and completes or releases each with the fence of its claim. An answer
-that comes after somebody else has claimed the item is refused by that fence, whatever it says.
+An agent claims items, renews their leases, and completes or releases each with the fence of its claim. If another agent
+has claimed the item since, the fence is outdated and the answer is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState
 
 logger = structlog.get_logger(__name__)
 
-# How much is kept of what an agent says about its failure.
+# The most characters of an agent's error that are stored.
 MOST_ERROR_CHARACTERS = 2_000
 
 _READ_ONLY = (
@@ -48,10 +48,10 @@ class AgenticClaims(Scoped):
     def claim(self, *, run_id: str, worker: str, count: int = 1, lease_s: int = 300) -> ClaimedItems:
         """Claim items of an agentic run for a while, with the terms of the delegation.
 
-        There are fewer items than `count` if the run's concurrency allows no more at once, or if with their prompts
-        they would have more than 8 MiB, unless it is one; there are none while the run is paused, as it is where its
-        input file is quarantined. Each has a fence, which its heartbeats and its completion must give. Raises the
-        refusal of the run's grant if that cannot be read by any more, and Conflict for a run that has ended.
+        Returns fewer items than `count` if more would exceed the run's concurrency or, with their prompts, 8 MiB (one
+        item may be larger); none while the run is paused, as it is while its input file is quarantined. Each has a
+        fence, which heartbeats and completion must pass. Raises grant_expired, grant_revoked or grant_exceeded if the
+        run's grant is no longer active, and Conflict for a run that has ended.
         """
         run = self._run(run_id)
         if run.kind != MapKind.AGENTIC:
@@ -65,7 +65,7 @@ class AgenticClaims(Scoped):
             for lease in leases:
                 self._record(lease.row, run, MapEventKind.CLAIMED, {"worker": worker, "fence": lease.fence})
             open_items = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).count()
-        # The queue gives up items whose agents died again and again; one of these may have been the last.
+        # The queue fails items whose agents died repeatedly; one of these may have been the last open item.
         self._finish(run)
         return ClaimedItems(
             run_id=run.pk,
@@ -85,9 +85,9 @@ class AgenticClaims(Scoped):
         )
 
     def heartbeat(self, *, item_id: int, fence: int, lease_s: int = 300) -> HeldItem:
-        """Extend the lease of a claimed item; LeaseLost if another agent has it by now.
+        """Extend the lease of a claimed item.
 
-        An agent that gets LeaseLost drops the item: no answer of its will be taken.
+        Raises LeaseLost if another agent has the item by now: drop it then, as no answer for it will be accepted.
         """
         lease = self._lease(item_id, fence, seconds=lease_s)
         lease.renew()
@@ -99,11 +99,11 @@ class AgenticClaims(Scoped):
         )
 
     def complete(self, *, item_id: int, fence: int, output: Any = None, error: str | None = None) -> ItemOutcome:
-        """Answer for a claimed item: its output, or the error that prevented one.
+        """Complete a claimed item: with its output, or the error that prevented one.
 
-        An output has to match the run's schema. One that does not is refused with its errors and counts as an attempt,
+        An output must match the run's schema. One that does not is refused with its errors and counts as an attempt,
         and so does an error. Until the last attempt the item can be completed again, under the same fence or by the
-        next agent. The same completion twice is one completion. Raises LeaseLost if another agent has the item by now.
+        next agent. Repeating a completion changes nothing. Raises LeaseLost if another agent has the item by now.
         """
         if error is not None and output is not None:
             raise Invalid("Give either output or error.", code="invalid_params")
@@ -154,11 +154,11 @@ class AgenticClaims(Scoped):
         return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
 
     def _grant(self, run: MapRun) -> GrantRecord | None:
-        """What agents may read besides the items; the refusal if it is over."""
+        """The run's grant, if it has one. Raises its refusal if it is not active."""
         return Grants.from_settings(self.scope).usable(grant_id=run.grant_id) if run.grant_id else None
 
     def _lease(self, item_id: int, fence: int, *, seconds: float = 0.0, may_be_done: bool = False) -> ItemLease:
-        """The lease that an agent claims to hold; LeaseLost if it does not."""
+        """Find the lease of this fence. Raises LeaseLost if it is over, NotFound."""
         items = self.scope.narrow(MapItem.objects.select_related("run")).filter(run__kind=MapKind.AGENTIC)
         item = items.filter(pk=item_id).first()
         if item is None:

@@ -1,4 +1,4 @@
-"""The record of map runs: append-only, each entry chained to the one before."""
+"""Record events of map runs: append-only, each hash covering the event before."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def record_event(
     output_hash: bytes = b"",
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record what happened to a run, in the transaction that makes it happen.
+    """Record an event of a run, in the transaction of the change it describes.
 
-    Raises RuntimeError outside a transaction. It holds the run's row until the end of the transaction, so whoever also
-    locks items locks the run first. `details` holds ids, counts and kinds, never what was said.
+    Raises RuntimeError outside a transaction. It locks the run's row until the transaction ends, so code that locks
+    items as well locks the run first. `details` holds ids, counts and kinds, never texts.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("An event is recorded in the transaction that makes it happen.")
@@ -36,7 +36,7 @@ def record_event(
         run_id=run_id,
         workspace_id=workspace_id,
         event=MapEventKind(event),
-        # One line of the text that is hashed.
+        # On one line, as the text that is hashed has one for each column.
         actor=" ".join(actor.split()) or "system",
         position=position,
         input_hash=input_hash,

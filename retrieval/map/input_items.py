@@ -1,6 +1,6 @@
-"""Read the items of a map run from a JSON array or from JSONL. Pure.
+"""Parse the items of a map run from a JSON array or from JSON Lines. Pure.
 
-An item is kept as the text that it was written as.
+An item of a file keeps the exact text that it has there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _WHITE = " \t\n\r"
 
 
 def items_of_file(content: bytes, *, file_name: str | None = None) -> list[str]:
-    """The items of a file: of a JSON array its elements, else its lines.
+    """Parse a file into items: the elements of a JSON array, or else the lines.
 
-    Lines that are blank are left out. A file named .jsonl or .ndjson has lines, whatever it begins with. Invalid names
-    the item or line that is not JSON.
+    Blank lines are skipped. A file named .jsonl or .ndjson is read by lines, whatever it begins with. Raises TooLarge,
+    and Invalid, which names the item or line that is not JSON.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -40,7 +40,7 @@ def items_of_file(content: bytes, *, file_name: str | None = None) -> list[str]:
 
 
 def items_of_values(values: Sequence[Any]) -> list[str]:
-    """The items of a request, each as one line of JSON."""
+    """Serialize the items of a request, each as one line of JSON."""
     if len(values) > MOST_GIVEN_ITEMS:
         raise TooLarge(
             f"{len(values):,} items were given; a request takes {MOST_GIVEN_ITEMS:,}. Store more as a file first, and "
@@ -54,23 +54,23 @@ def items_of_values(values: Sequence[Any]) -> list[str]:
 
 
 def line_of(value: Any) -> str:
-    """A JSON value on one line of text that can be stored."""
+    """Serialize a JSON value as one line of text that PostgreSQL can store."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Lone surrogates have no UTF-8; as escapes they have.
+    # Lone surrogates cannot be encoded in UTF-8, so they are written as escapes.
     is_text = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
     return text if is_text else json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def value_of(text: str) -> Any:
-    """The value of a JSON text; ValueError for NaN, Infinity, and what is no JSON."""
+    """Parse a JSON text. Raises ValueError for NaN, Infinity and what is no JSON."""
     value = json.loads(text, parse_constant=_refuse)
-    # A number that is too large would come back as Infinity.
+    # Refuses a number so large that it was parsed as Infinity, too.
     line_of(value)
     return value
 
 
 def hash_of_items(items: Iterable[str]) -> bytes:
-    """SHA-256 over the items, a line end behind each."""
+    """SHA-256 of the items, with a line end after each."""
     digest = hashlib.sha256()
     for item in items:
         digest.update(item.encode() + b"\n")
@@ -78,7 +78,7 @@ def hash_of_items(items: Iterable[str]) -> bytes:
 
 
 def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
-    """The texts that are not blank, all of them JSON within the bounds; or Invalid."""
+    """Drop blank texts, and check the others. Raises Invalid or TooLarge."""
     items: list[str] = []
     for number, text in enumerate(texts, start=1):
         if not text:
@@ -100,7 +100,7 @@ def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
 
 
 def _elements(text: str) -> list[str] | None:
-    """The elements of an array, as they are written; None for another text."""
+    """The exact texts of a JSON array's elements; None if the text is no array."""
     try:
         return list(_scan(text))
     except (ValueError, RecursionError):

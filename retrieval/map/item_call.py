@@ -1,4 +1,4 @@
-"""One call of a language model for one item, outside of any transaction."""
+"""Call a language model for one item, outside of any transaction."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ItemCall:
-    """What a thread needs for the call; it reads no row."""
+    """The values a thread needs for one call, so that it reads no rows."""
 
     model: str
     prompt: Prompt
     timeout_seconds: int
-    # The same for the same request: a vendor that knows it may answer a repeated call without a second run.
+    # Equal for equal requests: a vendor that supports such keys need not process a repeated call twice.
     idempotency_key: str
     policy: ModelsPolicy
 
@@ -50,7 +50,7 @@ class ItemCall:
         )
 
     def carry_out(self) -> Reply | ModelFailed:
-        """The reply, or why there is none. One call: the item's row decides on others."""
+        """Make one call, without retries. Returns the reply, or the failure."""
         try:
             client = guarded_client(self.model, policy=self.policy, headers={"idempotency-key": self.idempotency_key})
             endpoint = replace(client.endpoint, attempts=1, timeout_seconds=self.timeout_seconds)
@@ -66,9 +66,9 @@ class ItemCall:
 
 
 def chosen_model(name: str, policy: ModelsPolicy | None = None) -> str:
-    """The model of this name, or without one the first of the summarizers' chain.
+    """Return the model of this name or, without one, the first that is configured.
 
-    Invalid if it is not configured.
+    Models of the summarizers' chain come first. Raises Invalid if the model is unknown, or none is configured.
     """
     policy = policy or ModelsPolicy.from_settings()
     if name and name not in MODELS:
@@ -82,7 +82,7 @@ def chosen_model(name: str, policy: ModelsPolicy | None = None) -> str:
 
 
 def _and_disconnect(hook: Callable[P, T]) -> Callable[P, T]:
-    """The hook of a thread that keeps no connection while a model answers."""
+    """Wrap a hook to close its thread's database connection when it has run."""
 
     @wraps(hook)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

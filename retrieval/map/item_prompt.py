@@ -1,4 +1,4 @@
-"""Build the prompt of one item, and read the value in an answer. Pure."""
+"""Build the prompt of one item, and parse the JSON value of an answer. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retrieval.map.input_items import MOST_ITEM_LEVELS, value_of
 
 PLACE = "{{item}}"
 MOST_ANSWER_CHARACTERS = 256_000
-# How much of an answer that was refused is shown to the model again.
+# The most characters of a refused answer that are repeated to the model.
 MOST_SHOWN_CHARACTERS = 4_000
 
 _SYSTEM = """\
@@ -33,7 +33,7 @@ _FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 class NotJson(ValueError):
-    """An answer that is no JSON value; the sentence is fed back to the model."""
+    """An answer is not one JSON value; the message is fed back to the model."""
 
 
 def item_prompt(
@@ -46,7 +46,7 @@ def item_prompt(
 
 
 def value_in_answer(answer: str) -> Any:
-    """The JSON value that an answer consists of, in a code fence or not; or NotJson."""
+    """Parse an answer as one JSON value, in a code fence or not. Raises NotJson."""
     text = answer.strip()
     fenced = _FENCE.match(text)
     text = fenced[1].strip() if fenced else text
@@ -62,6 +62,6 @@ def value_in_answer(answer: str) -> Any:
 
 
 def refusal_of(answer: str, errors: Sequence[str]) -> str:
-    """What the next attempt is shown: the answer, cut, and what was wrong with it."""
+    """Describe a refused answer for the next attempt: its text, cut, and its errors."""
     shown = answer if len(answer) <= MOST_SHOWN_CHARACTERS else answer[:MOST_SHOWN_CHARACTERS] + " [cut]"
     return "The answer was:\n" + shown + "\nWhat is wrong with it:\n" + "\n".join(f"- {error}" for error in errors)

@@ -1,6 +1,6 @@
-"""Items as work: claimed one by one, in turn between runs, within their bounds.
+"""Queue the items of map runs: claim them in turn between runs, and end them.
 
-Whoever locks a run and its items locks the run first.
+Code that locks a run and its items locks the run first.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from retrieval.map.item_prompt import PLACE
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapState, PauseReason
 
-# Items of some run may be due. sender=None, delay_seconds: float
+# Sent when items of some run may be due. sender=None, delay_seconds: float
 map_due = Signal()
 
 OPEN_STATES = (MapState.QUEUED, MapState.RUNNING)
-# Calls in a row without an answer, after which an item is given up: its run would never end.
+# The consecutive calls without an answer after which an item fails, as its run would otherwise never end.
 MOST_FAULTS = 20
 
 STATEMENTS = sql.load("retrieval/map/statements.sql")
 
 
 def wake_workers(delay_seconds: float = 0.0) -> None:
-    """Send a worker to the runs, after a delay."""
+    """Start a worker for map runs, after a delay."""
     map_due.send(sender=None, delay_seconds=delay_seconds)
 
 
 def _no_wake_up(item_id: int, delay_seconds: float) -> None:
-    """A worker takes many items, and is woken for all of them at once."""
+    """Do nothing for a single item: `wake_workers` wakes a worker for all items."""
 
 
 class ItemLease(Lease[MapItem]):
-    """A claimed item. Each of its ends is one transaction, with the run's row held.
+    """A claimed item. Each outcome is one transaction, with the run's row locked.
 
-    Raises LeaseLost where another worker has the item by now, or the run was cancelled.
+    All methods raise LeaseLost if another worker has the item by now, or the run was cancelled.
     """
 
     def complete(self, output: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
-        """Record the output, JSON on one line, and the event."""
+        """Record the output, which is JSON on one line, and the event."""
         digest = hashlib.sha256(output.encode()).digest()
         with self._recording(tokens_in, tokens_out):
             self.finish(
@@ -64,7 +64,7 @@ class ItemLease(Lease[MapItem]):
     def refuse(
         self, errors: list[str], refusal: str, *, actor: str, most: int, tokens_in: int = 0, tokens_out: int = 0
     ) -> None:
-        """Feed the errors of an output back, or fail the item after the last attempt."""
+        """Keep the errors for the next attempt; after the last one, fail the item."""
         refused, refusal, error = self.row.refused_answers + 1, storable(refusal), storable("; ".join(errors))
         kept = {
             "refused_answers": refused,
@@ -86,7 +86,7 @@ class ItemLease(Lease[MapItem]):
     def put_off(
         self, kind: ItemErrorKind, error: str, *, actor: str, at_least: float = 0.0, tokens_in: int = 0
     ) -> None:
-        """Let the item rest after a call without an answer, or give it up after too many."""
+        """Back off after a call without an answer; after too many, fail the item."""
         faults = self.row.faults + 1
         if faults >= MOST_FAULTS:
             self.give_up(kind, error, actor=actor, tokens_in=tokens_in, faults=faults)
@@ -97,7 +97,7 @@ class ItemLease(Lease[MapItem]):
             self.release(error=error, delay_seconds=delay)
 
     def return_unused(self) -> None:
-        """Let the item be claimed again as if it had not been: no call was made."""
+        """Release the item without counting an attempt, as no call was made."""
         self.release(attempts=self.attempts - 1, error=self.row.last_error)
 
     def give_up(
@@ -116,7 +116,7 @@ class ItemLease(Lease[MapItem]):
             super().end(state, **values)
             return
         with self._recording(0, 0):
-            # The queue itself fails a row whose workers died again and again.
+            # The queue itself fails a row whose workers died repeatedly.
             kind = values.setdefault("error_kind", ItemErrorKind.LEASE_LOST)
             super().end(state, **values)
             self._record(MapEventKind.FAILED, actor, details={"kind": kind})
@@ -145,7 +145,7 @@ class ItemLease(Lease[MapItem]):
 
 
 def queue_of(run_id: str) -> WorkQueue[MapItem]:
-    """The items of one run as work."""
+    """The work queue of one run's items."""
     return WorkQueue(
         rows=partial(MapItem.objects.filter, run_id=run_id),
         wake=_no_wake_up,
@@ -169,10 +169,10 @@ def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:
 
 @transaction.atomic
 def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) -> list[ItemLease]:
-    """Lease up to so many items of a run, within its concurrency and budget.
+    """Lease up to `count` items of a run, within its concurrency and budget.
 
-    Together with their prompts they have as many bytes as a page, or there is one. A run whose budget is spent is
-    paused, and one whose input file is quarantined.
+    With their prompts they fit the bytes of a page, unless it is a single item. If the budget is spent or the input
+    file is quarantined, pauses the run and returns none.
     """
     run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state not in OPEN_STATES:
@@ -181,7 +181,7 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
         pause_run(run, PauseReason.BUDGET, actor="system")
         return []
     if is_quarantined(run.input_file_id):
-        # Its items hold the words of the file.
+        # Its items are copies of the file's text.
         pause_run(run, PauseReason.QUARANTINE, actor="system")
         return []
     [(at_work,)] = sql.rows(STATEMENTS["items_at_work"], {"run_id": run_id})
@@ -222,7 +222,7 @@ def _lease(run: MapRun, item: MapItem, seconds: float) -> ItemLease:
 
 
 def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:
-    """Pause an open run whose row is held; items at work end normally."""
+    """Pause an open run whose row is locked; items in progress end normally."""
     MapRun.objects.filter(pk=run.pk).update(state=MapState.PAUSED, pause_reason=reason)
     record_event(
         run_id=run.pk,
@@ -235,7 +235,7 @@ def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:
 
 @transaction.atomic
 def resume_run(run_id: str, *, actor: str) -> None:
-    """Continue a paused run, its resting items first."""
+    """Continue a paused run; its items in backoff become due at once."""
     run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state != MapState.PAUSED:
         return
@@ -253,7 +253,7 @@ def resume_run(run_id: str, *, actor: str) -> None:
 
 
 def count_spending(run_id: str, tokens_in: int, tokens_out: int) -> None:
-    """Count what a call cost, also where its answer came too late."""
+    """Add the tokens of a call to its run, even if its answer came too late."""
     sql_update("count_spending", run_id=run_id, tokens_in=tokens_in, tokens_out=tokens_out)
 
 

@@ -67,11 +67,11 @@ class MapOperator(Scoped):
         The prompt holds {{item}}, where the JSON of an item goes; each answer is one JSON value that matches
         `output_schema` (Draft 2020-12, references only within). An answer that does not is refused with its errors, up
         to `max_attempts` times. Everything is checked before anything is stored; the run goes on in the background.
-        At the end the outputs are a file, in the order of the input, and the failures another one; a conversation gets
-        one short message with their ids, and never the outputs. The same idempotency key is the same run. An agentic
-        run must say what the caller retains, and with a grant also what it hands over and keeps; `read_only` is a term
-        that its agents are given, and cannot be enforced outside. Raises Invalid, NotFound, Conflict, TooLarge,
-        Unavailable.
+        At the end the outputs become a file, in the order of the input, and the failures another; the conversation gets
+        one short message with their ids, never the outputs. A repeated idempotency key returns the same run. An agentic
+        run must state what the caller stays responsible for (`retain`), and with a grant also what it delegates and
+        what it keeps (`delegated_scope`, `kept_work`); `read_only` is a term for its agents that LCM cannot enforce.
+        Raises Invalid, NotFound, Conflict, TooLarge, Unavailable.
         """
         request = MapRequest(
             kind=kind, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
@@ -83,7 +83,7 @@ class MapOperator(Scoped):
         return self._submitted(request)
 
     def get_run(self, *, run_id: str) -> MapRunRecord:
-        """Get a run with its progress; NotFound if there is none."""
+        """Get a run with its progress. Raises NotFound."""
         [record] = self._records([self._found(run_id)])
         return record
 
@@ -97,7 +97,7 @@ class MapOperator(Scoped):
     ) -> list[MapRunRecord]:
         """List runs, newest first, by conversation and state.
 
-        NotFound if there is no such conversation or run.
+        Raises NotFound for an unknown conversation or run.
         """
         runs = self.scope.narrow(MapRun.objects.order_by("-created_at", "-run_id"))
         if conversation_id is not None:
@@ -121,7 +121,7 @@ class MapOperator(Scoped):
         return self._items(self._found(run_id), state=state, after_position=after_position, limit=limit)
 
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
-        """A page of the outputs so far, in the order of the input, and the file ids.
+        """Read a page of the outputs so far, in input order, and the ids of the files.
 
         While the input file is quarantined, items come without their texts.
         """
@@ -138,12 +138,12 @@ class MapOperator(Scoped):
 
     @transaction.atomic
     def pause(self, *, run_id: str) -> MapRunRecord:
-        """Pause a run: items at work end normally, and no others begin."""
+        """Pause a run: items in progress end normally, and no others begin."""
         run = self._held(run_id)
         if run.state in OPEN_STATES:
             pause_run(run, PauseReason.PERSON, actor=self.scope.actor)
         elif run.state == MapState.PAUSED:
-            # A person's pause outlives the model's.
+            # A person's pause replaces one for the model, which the sweep would end by itself.
             MapRun.objects.filter(pk=run.pk).update(pause_reason=PauseReason.PERSON)
         else:
             raise _is_over(run)
@@ -193,7 +193,8 @@ class MapOperator(Scoped):
     def retry_failed(self, *, run_id: str) -> MapRunRecord:
         """Queue the failed items of a run again, with all their attempts.
 
-        A run that has ended goes on, and writes its files anew. Conflict if it was cancelled or nothing has failed.
+        A run that has ended continues, and writes its files again. Raises Conflict if it was cancelled or no item has
+        failed.
         """
         run = self._held(run_id)
         if run.state == MapState.CANCELLED:
@@ -232,7 +233,7 @@ class MapOperator(Scoped):
         return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
 
     def _held(self, run_id: str) -> MapRun:
-        """The run, its row held until the transaction ends."""
+        """The run, its row locked until the transaction ends."""
         held = MapRun.objects.select_for_update(no_key=True)
         return self.scope.find(held, "map run", run_id, run_id=run_id)
 
@@ -240,7 +241,7 @@ class MapOperator(Scoped):
         record_event(run_id=run.pk, workspace_id=run.workspace_id, event=event, actor=self.scope.actor, details=details)
 
     def _records(self, runs: Sequence[MapRun]) -> list[MapRunRecord]:
-        """The runs with their counts, in one statement for all."""
+        """Make the records of runs, reading all their counts with one statement."""
         values = {"run_ids": sql.texts(run.pk for run in runs)}
         counts = {run_id: counted for run_id, *counted in sql.rows(STATEMENTS["counts_of_runs"], values)}
         records = []
@@ -268,7 +269,7 @@ def _item_record(row: MapItem) -> MapItemRecord:
 
 
 def _without_texts(item: MapItemRecord) -> MapItemRecord:
-    """The item without what is in the file, or made from it; errors quote both."""
+    """The item without its texts: the input, and output and errors that quote it."""
     return replace(item, input="", output=None, last_error="", validation_errors="", quarantined=True)
 
 

@@ -1,9 +1,9 @@
-"""Work on map runs: claim items, have models called, record what came back.
+"""Process map runs: claim items, call models, record the results.
 
-A process has one at a time. It takes one thread of the queue, calls models from threads of its own, and ends after a
-while in favour of other tasks; a wake-up continues the work. The rows of items are read and written by the worker's own
-thread, which also renews the leases of all items whose calls are under way. Runs are ended beside it, as
-writing the output of a large one may outlast a lease.
+A process runs one worker at a time. It takes one thread of the queue, calls models from threads of its own, and yields
+to other tasks after a time slice; a wake-up continues the work. The worker's own thread reads and writes all rows of
+items, and renews the leases of those with a call in progress. Runs are finished on another thread, as writing the
+output of a large one may outlast a lease.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ from retrieval.policy import RetrievalPolicy
 
 logger = structlog.get_logger(__name__)
 
-# The runs whose schemas are kept ready.
+# The most runs whose schema checks are cached.
 _MOST_SCHEMAS = 100
 
-# How often runs are ended while others go on.
+# The time between checks for runs to finish, while others go on.
 _SECONDS_BETWEEN_ENDS = 2.0
 
 # Seconds between attempts to reach the database.
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 OUTAGES = (OperationalError, InterfaceError)
-# Classes of states in which the server takes nothing: broken connections, no disk or memory left, shutdown and start.
+# SQLSTATE prefixes of an outage: broken connections, no disk or memory left, shutdown and startup.
 _STATES_OF_OUTAGES = ("08", "53", "57P")
 
-# The calls under way, and those whose results are not recorded yet.
+# The calls in progress, and those whose results are not recorded yet.
 Calls = dict[Future[Reply | ModelFailed], ItemLease]
 
 _at_work = threading.Lock()
@@ -83,7 +83,7 @@ _PAUSES: dict[type[ModelFailed], PauseReason] = {
 
 @dataclass
 class MapWorker:
-    """Works on all runs in turn."""
+    """Processes items of all runs in turn."""
 
     policy: ModelsPolicy
     slice_seconds: float
@@ -104,9 +104,9 @@ class MapWorker:
         )
 
     def work(self) -> None:
-        """Work on items until none is due or the slice is over; then wake the next.
+        """Process items until none is due or the time slice is over; wake the next.
 
-        Does nothing where this process is at it already.
+        Does nothing if this process runs a worker already.
         """
         if not _at_work.acquire(blocking=False):
             return
@@ -116,7 +116,7 @@ class MapWorker:
             self._finish_runs()
         finally:
             _at_work.release()
-        # After the release: who was woken before it found the process at work, and what it came for is due by now.
+        # After the release, as a worker that was woken before it did nothing, though items are due by now.
         self._wake_next()
 
     def sweep(self) -> None:
@@ -161,20 +161,20 @@ class MapWorker:
                 call.cancel()
 
     def _claim(self, threads: ThreadPoolExecutor, calls: Calls, until: float, *, is_first: bool) -> None:
-        """Begin calls, as many as may be under way."""
+        """Claim items and start their calls, up to `most_calls` at once."""
         while self.clock() < until and len(calls) < self.most_calls:
             lease = claim_next(worker=self.name, lease_seconds=self.lease_seconds)
             if lease is None:
                 return
             if not calls and is_first:
-                # Should this process die, another goes on when its leases have ended.
+                # Should this process die, this wakes another worker when the leases have ended.
                 wake_workers(self.slice_seconds + self.lease_seconds)
             calls[threads.submit(ItemCall.of(lease, self.policy).carry_out)] = lease
 
     def _record_ended(self, calls: Calls, ended: Iterable[Future[Reply | ModelFailed]]) -> None:
-        """Record what came of calls; while the database is away, they stay."""
+        """Record the results of calls; during a database outage, keep them."""
         for call in ended:
-            # The guards of a model need the database, too: such a call has no result.
+            # A model's guards use the database, too: a call that failed there has no result.
             failure: BaseException | None = call.exception()
             if not isinstance(failure, Error):
                 try:
@@ -182,7 +182,7 @@ class MapWorker:
                 except Error as refusal:
                     if _is_outage(refusal):
                         raise
-                    # It would be refused again.
+                    # Not an outage, so a second attempt would fail the same way.
                     failure = refusal
             if failure is not None:
                 # The item is claimed again when its lease has ended; others go on.
@@ -194,7 +194,7 @@ class MapWorker:
             try:
                 lease.renew()
             except LeaseLost:
-                # Its end will be refused.
+                # Recording its result will be refused.
                 continue
             except Error:
                 # The database may be back at the next beat, on a new connection.
@@ -202,7 +202,7 @@ class MapWorker:
                 return
 
     def _record(self, lease: ItemLease, result: Reply | ModelFailed) -> None:
-        """Record what came of a call; a lease that is lost only costs."""
+        """Record the result of a call; if its lease was lost, only its tokens."""
         usage = result.usage
         tokens = {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
         try:
@@ -235,7 +235,7 @@ class MapWorker:
                 kind, sentence, actor=self.name, at_least=failed.retry_after or 0.0, tokens_in=tokens["tokens_in"]
             )
         elif isinstance(failed, BadAnswer):
-            # Cut off or empty: another attempt may do better, and must not be repeated for ever.
+            # Cut off or empty: another attempt may do better, but counts against the limit.
             self._refuse(lease, [sentence], f"There was no usable answer: {failed.detail}.", tokens)
         else:
             lease.give_up(ItemErrorKind.MODEL, sentence, actor=self.name, **tokens)
@@ -244,7 +244,7 @@ class MapWorker:
         lease.refuse(errors, refusal, actor=self.name, most=lease.row.run.max_attempts, **tokens)
 
     def _pause(self, lease: ItemLease, reason: PauseReason) -> None:
-        """Pause the run for its model; the item was not tried."""
+        """Pause the run because of its model; the item loses no attempt."""
         with transaction.atomic():
             run = MapRun.objects.select_for_update(no_key=True).get(pk=lease.row.run_id)
             lease.return_unused()
@@ -261,25 +261,25 @@ class MapWorker:
         return model in callable_models([model], policy=self.policy)
 
     def _finish_runs(self) -> None:
-        """End the runs whose items have all ended."""
+        """Finish the runs whose items have all ended."""
         for run_id, is_paused in sql.rows(STATEMENTS["runs_to_look_at"]):
             if is_paused:
                 continue
             try:
                 finish_if_over(run_id, actor=self.name)
             except LcmError as refusal:
-                # The storage may be back at the next sweep; other runs are not to wait for it.
+                # File storage may work again at the next sweep; other runs do not wait for it.
                 logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
 
     def _finish_runs_beside(self) -> None:
-        """End runs beside the calls; what fails is tried again when the slice ends."""
+        """Finish runs on another thread; failures are retried when the slice ends."""
         try:
             self._finish_runs()
         finally:
             connection.close()
 
     def _wake_next(self) -> None:
-        """Wake a worker for what is due, or for the moment when something will be."""
+        """Wake a worker now if items are due, or else when the next one will be."""
         if sql.first_row(STATEMENTS["next_run"], {"passed": "{}"}) is not None:
             wake_workers()
             return
@@ -289,7 +289,7 @@ class MapWorker:
 
 
 def _is_outage(error: Error) -> bool:
-    """Whether the database takes nothing now; a timeout of one statement is none."""
+    """Whether the error is a database outage, rather than a statement's timeout."""
     state = getattr(error.__cause__, "sqlstate", None)
-    # Without a state there was no answer.
+    # Without an SQLSTATE, the server did not answer.
     return isinstance(error, OUTAGES) and (state is None or state.startswith(_STATES_OF_OUTAGES))

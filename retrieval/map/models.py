@@ -13,7 +13,7 @@ from conversations.models.columns import ExactJSONField, JSONTextField
 from conversations.work.queue import WorkState
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState, PauseReason
 
-# A text that says something.
+# Matches a text that is not blank.
 _NOT_BLANK = r"[^ \t\r\n]"
 
 
@@ -22,7 +22,7 @@ class MapRun(models.Model):
 
     run_id = models.TextField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="map_runs")
-    # Gets one message at the end; without it nobody is notified, and files go where the input is.
+    # Gets one message at the end; without one, no message is sent, and the files belong to the input's conversation.
     conversation = models.ForeignKey(Conversation, models.RESTRICT, null=True, related_name="map_runs")
     kind = models.TextField(choices=[(kind.value, kind.value) for kind in MapKind])
     state = models.TextField(choices=[(state.value, state.value) for state in MapState], default=MapState.QUEUED)
@@ -46,7 +46,7 @@ class MapRun(models.Model):
     spent_out = models.BigIntegerField(default=0, db_default=0)
     # What the caller of an agentic run stays responsible for.
     retain = models.TextField(default="", db_default="")
-    # What a caller who works on a grant hands over, and what it keeps.
+    # What a caller with a grant delegates to the agents, and which work it keeps.
     delegated_scope = models.TextField(default="", db_default="")
     kept_work = models.TextField(default="", db_default="")
     grant_id = models.TextField(null=True)  # noqa: DJ001 (absent is not empty)
@@ -107,14 +107,14 @@ class MapRun(models.Model):
 class MapItem(models.Model):
     """One input of a run, and the work on it: a row of `conversations/work/queue.py`.
 
-    `attempts` counts claims since the last result was recorded; `refused_answers` those whose output failed validation.
+    `attempts` counts claims since the last result was recorded, `refused_answers` the answers that failed validation.
     """
 
     item_id = models.BigAutoField(primary_key=True)
     run = models.ForeignKey("retrieval.MapRun", models.RESTRICT, related_name="items")
     # From 1, in the order of the input.
     position = models.IntegerField()
-    # The JSON of the line, exactly.
+    # The JSON text of the item, exactly as given.
     input = models.TextField()
     input_hash = models.BinaryField()
     state = models.TextField(
@@ -127,13 +127,13 @@ class MapItem(models.Model):
     fence = models.IntegerField(default=0, db_default=0)
     attempts = models.IntegerField(default=0, db_default=0)
     refused_answers = models.IntegerField(default=0, db_default=0)
-    # Calls in a row without an answer; they only slow the item down.
+    # Consecutive calls without an answer: each lengthens the backoff, too many fail the item.
     faults = models.IntegerField(default=0, db_default=0)
     last_error = models.TextField(default="", db_default="")
     error_kind = models.TextField(  # noqa: DJ001 (absent while nothing has failed)
         choices=[(kind.value, kind.value) for kind in ItemErrorKind], null=True
     )
-    # The answer before and what was wrong with it, for the next attempt.
+    # The last refused answer and its errors, for the next attempt.
     validation_errors = models.TextField(default="", db_default="")
     # JSON on one line.
     output = models.TextField(null=True)  # noqa: DJ001 (absent until it is done)

@@ -1,4 +1,4 @@
-"""Check output schemas, and values against them, in bounded work. Pure.
+"""Check output schemas, and values against them, with bounded work. Pure.
 
 JSON Schema, Draft 2020-12. A `$ref` leads to a place within the schema: nothing is ever fetched.
 """
@@ -26,10 +26,10 @@ from conversations.errors import Invalid
 MOST_SCHEMA_CHARACTERS = 64_000
 MOST_SCHEMA_LEVELS = 40
 # The most references followed while one value is checked: they multiply where each leads to several others, and so do
-# the keywords that ask what others have evaluated.
+# the `unevaluated` keywords.
 MOST_REFERENCES = 20_000
-# Python tries a regular expression at every place and in every way: hence bounds on expression and text, and on all
-# ways in which the texts of one value can be tried.
+# Python's regular expressions backtrack through every choice at every position: hence limits on the expression, on the
+# text, and on the steps for all texts of one value.
 MOST_PATTERN_CHARACTERS = 200
 MOST_UNBOUNDED = 2
 MOST_WAYS = 10_000_000
@@ -64,13 +64,13 @@ class TooMuchWork(Exception):
 
 @dataclass(frozen=True)
 class PatternCost:
-    """In how many ways a regular expression can be tried at one place of a text."""
+    """How many ways a regular expression can be tried at one position of a text."""
 
     unbounded: int
     # The product of all other choices.
     choices: int
     is_anchored: bool
-    # A group is repeated or referred to, or may be in a way that is not looked for: no bound is known.
+    # A group is, or may be, repeated or referred to: no bound is known.
     is_unknown: bool
 
     def ways(self, length: int) -> int:
@@ -83,8 +83,8 @@ class PatternCost:
 
 @lru_cache(maxsize=512)
 def cost_of(pattern: str) -> PatternCost:
-    """What a valid regular expression can cost, read off its text."""
-    # Alternatives of each open group, the whole expression being the first; then of those that are closed.
+    """Bound the cost of a valid regular expression from its text."""
+    # `open_groups` counts the alternatives of each open group, the whole expression first; closed ones go to `choices`.
     open_groups, choices, unbounded, is_unknown = [1], [], 0, False
     for piece in _PIECE.finditer(pattern):
         match piece.lastgroup:
@@ -115,14 +115,14 @@ def cost_of(pattern: str) -> PatternCost:
 
 @dataclass
 class SchemaCheck:
-    """One schema that was found good, ready to check values; not for several threads."""
+    """A valid schema, ready to check values against. Not thread-safe."""
 
     schema: Mapping[str, Any]
     _followed: int = field(default=0, init=False)
     _trials: int = field(default=0, init=False)
 
     def errors(self, value: Any) -> list[str]:
-        """What is wrong with the value, each with its place; empty if nothing is."""
+        """Return the errors of a value, each with its JSON path; empty if it is valid."""
         self._followed = self._trials = 0
         try:
             found = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
@@ -176,7 +176,7 @@ class SchemaCheck:
 
 
 def checked_schema(schema: Any) -> SchemaCheck:
-    """The check of a schema; Invalid says what is wrong with it."""
+    """Validate a schema. Returns the check of values; raises Invalid."""
     if not isinstance(schema, Mapping):
         raise Invalid("output_schema must be an object of JSON Schema.")
     try:
@@ -229,7 +229,7 @@ def _require_places(schema: Mapping[str, Any]) -> None:
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(dict(schema)))
     for _, part in _parts(schema, 1):
         reference = part.get("$ref")
-        # A reference below an $id of its own counts from there, and is found out when it is followed.
+        # References are relative to an $id, if there is one; a bad one of these is found when it is followed.
         if isinstance(reference, str) and "$id" not in schema:
             try:
                 resolver.lookup(reference)
@@ -262,7 +262,7 @@ def _require_simple_patterns(part: Mapping[str, Any]) -> None:
 
 
 def _unique(validator: Any, is_wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Compare the items by their canonical JSON: each with each takes too long."""
+    """Compare items by canonical JSON, as comparing all pairs takes too long."""
     if is_wanted and isinstance(value, list):
         keys = {json.dumps(_as_compared(each), sort_keys=True) for each in value}
         if len(keys) < len(value):
@@ -270,7 +270,7 @@ def _unique(validator: Any, is_wanted: bool, value: Any, schema: Any) -> Iterato
 
 
 def _as_compared(value: Any) -> Any:
-    """The value with one way to write each number: 1.0 equals 1."""
+    """Normalize the numbers of a value, so that 1.0 equals 1."""
     if isinstance(value, Mapping):
         return {name: _as_compared(each) for name, each in value.items()}
     if isinstance(value, list):

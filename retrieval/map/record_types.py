@@ -1,4 +1,4 @@
-"""What the record of map runs and the claims of agents give back."""
+"""What operations on the events of map runs and on agents' claims return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from retrieval.map.types import MapEventKind
 
 @dataclass(frozen=True)
 class MapEventRecord:
-    """One event of a map run; each hash, in hexadecimal, seals all events before it."""
+    """One event of a map run; its hash, in hexadecimal, covers all events before."""
 
     run_id: str
     seq: int
@@ -63,7 +63,7 @@ class MapVerification:
 
 @dataclass(frozen=True)
 class ClaimTerms:
-    """On which terms an agent works on items of a run.
+    """The terms on which an agent works on items of a run.
 
     `grant` is what it may read besides its items, by `lcm_expand_query` with its id; without one, nothing. `read_only`
     forbids it to change anything outside LCM. LCM cannot enforce that: an agent that works elsewhere has to keep to it.
@@ -79,10 +79,10 @@ class ClaimTerms:
 
 @dataclass(frozen=True)
 class ClaimedItem:
-    """An item in the hands of one agent, until its lease ends.
+    """An item that is leased to one agent.
 
-    `fence` goes with every answer about it. `prompt` is the run's with the item filled in; `validation_errors` is what
-    was wrong with the last answer.
+    Every call about it must pass its `fence`. `prompt` is the run's with the item filled in; `validation_errors`
+    quotes the last refused answer and its errors.
     """
 
     item_id: int
@@ -99,8 +99,8 @@ class ClaimedItem:
 class ClaimedItems:
     """Claimed items of a run, their terms, and the schema of each output.
 
-    `open_items` is how many of the run are not finished. Without items while some are open, all of these are in other
-    hands; ask again when a lease may have ended.
+    `open_items` counts the items of the run that are not finished. If some are open but none were claimed, they are
+    leased to others or the run is paused; claim again later.
     """
 
     run_id: str
@@ -114,7 +114,7 @@ class ClaimedItems:
 
 @dataclass(frozen=True)
 class HeldItem:
-    """How long an item stays in the hands of the agent with this fence."""
+    """The lease of a claimed item after a heartbeat."""
 
     item_id: int
     run_id: str
@@ -125,7 +125,7 @@ class HeldItem:
 
 @dataclass(frozen=True)
 class ItemOutcome:
-    """What an answer about an item led to.
+    """The state of an item after it was completed or released.
 
     `state` is `done`, `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated` says
     that the same answer was recorded before.

@@ -1,4 +1,4 @@
-"""End a run: outputs in order as a file, failures apart, and one message."""
+"""Finish a run: store its outputs and failures as files, append one message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAGE = 500
 
 
 def finish_if_over(run_id: str, *, actor: str) -> bool:
-    """End the run if all of its items have ended; whether it did.
+    """Finish the run if all of its items have ended. Returns whether it did.
 
     Files, message, state and event are one transaction, so a crash at any point leaves either all of them or none. The
     bytes are stored before, under their hash.
@@ -40,7 +40,7 @@ def finish_if_over(run_id: str, *, actor: str) -> bool:
     failures = _bytes_kept(run, WorkState.FAILED, _failure_line, f"{run_id}-failures") if failed else None
     with transaction.atomic():
         run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        # Somebody may have ended it meanwhile, or had its failed items tried again and again ended.
+        # Meanwhile, the run may have been finished elsewhere, or its failed items retried and ended again.
         if not _is_over(run) or run.events.filter(event=MapEventKind.RETRIED).count() != retries:
             return False
         files = LargeFileService.from_settings()
@@ -94,7 +94,7 @@ def _bytes_kept(run: MapRun, state: WorkState, line: Callable[[MapItem], str], n
 
 
 def _in_order(run_id: str, state: WorkState) -> Iterator[MapItem]:
-    """The items in the order of the input, a page at a time."""
+    """Yield the items in the order of the input, reading a page at a time."""
     after = 0
     rows = MapItem.objects.filter(run_id=run_id, state=state).order_by("position").defer("input")
     while page := list(rows.filter(position__gt=after)[:_PAGE]):

@@ -39,7 +39,7 @@ NO_RETENTION = "Delegation without retention violates scope-reduction invariant.
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest:
-    """All that a run is made from."""
+    """The parameters of a run, as requested."""
 
     kind: MapKind
     prompt: str
@@ -62,7 +62,7 @@ class MapRequest:
     idempotency_key: str | None = None
 
     def require_possible(self) -> None:
-        """Raise Invalid for what no database needs to be read for."""
+        """Raise Invalid for errors that can be found without the database."""
         if self.kind is MapKind.AGENTIC:
             self._require_terms()
         if PLACE not in self.prompt:
@@ -130,7 +130,7 @@ class MapSubmission:
         # Bytes first: the row of a file must not name missing bytes.
         kept = file or self._kept(conversation, run.pk, texts)
         with transaction.atomic():
-            # One at a time for each conversation, so that of two equal requests the second finds the first one's run.
+            # Requests of one conversation are serialized, so that of two equal ones the second finds the first's run.
             Conversation.objects.select_for_update(no_key=True).get(pk=conversation.pk)
             if (same := _same_run(run)) is not None:
                 return same
@@ -144,7 +144,7 @@ class MapSubmission:
         return run
 
     def _places(self, request: MapRequest) -> tuple[Conversation, LargeFile | None]:
-        """Where the run's files go, and the input file if there is one already."""
+        """The conversation that gets the run's files, and the input file, if given."""
         conversation = None if request.conversation_id is None else self.scope.conversation(request.conversation_id)
         if request.input_file_id is None:
             assert conversation is not None, "items have a conversation"
@@ -233,7 +233,7 @@ _COMPARED = (
 
 
 def _same_run(run: MapRun) -> MapRun | None:
-    """The run with the same idempotency key; Conflict if it is another one."""
+    """Find the run of the same idempotency key. Raises Conflict if it differs."""
     if run.idempotency_key is None:
         return None
     found = MapRun.objects.filter(workspace_id=run.workspace_id, idempotency_key=run.idempotency_key).first()

@@ -19,7 +19,7 @@ class MapKind(StrEnum):
 
 
 class MapState(StrEnum):
-    """Where a run is; a failed run has no item that succeeded."""
+    """The state of a run; in a failed run, no item has succeeded."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -30,22 +30,22 @@ class MapState(StrEnum):
 
 
 class PauseReason(StrEnum):
-    """Why a run is paused; the sweep resumes those of a model by itself."""
+    """Why a run is paused; the sweep resumes runs that wait for their model."""
 
     NONE = ""
     PERSON = "person"
     # The model failed too often, or cannot be called as it is configured.
     BREAKER = "breaker"
-    # The site's limit on calls or tokens of the model.
+    # The site's limit on calls or tokens of the model is reached.
     SPEND = "spend"
-    # The run's own budget.
+    # The run's own budget is spent.
     BUDGET = "budget"
     # The input file is quarantined: release the file, then resume the run.
     QUARANTINE = "quarantine"
 
 
 class ItemErrorKind(StrEnum):
-    """Why an item failed, or what its last attempt met."""
+    """Why an item failed, or the error of its last attempt."""
 
     TIMEOUT = "timeout"
     VALIDATION = "validation"
@@ -56,7 +56,7 @@ class ItemErrorKind(StrEnum):
 
 
 class MapEventKind(StrEnum):
-    """What the record of a run holds."""
+    """The kinds of events in the record of a run."""
 
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
@@ -73,9 +73,9 @@ class MapEventKind(StrEnum):
 
 @dataclass(frozen=True)
 class MapRunRecord:
-    """One run: what was requested, how far it is, and what came of it.
+    """One run: what was requested, its progress, and its results.
 
-    `queued` items wait for a worker or for the end of a backoff, `leased` ones are at work.
+    `queued` items wait for a worker or for the end of a backoff, `leased` ones are in progress.
     """
 
     run_id: str
@@ -150,6 +150,6 @@ class MapOutput:
     output_file_id: str | None
     failures_file_id: str | None
     items: tuple[MapItemRecord, ...]
-    # Where the next page begins behind; None at the end.
+    # The last position of this page, to continue after; None at the end.
     next_position: int | None
     next_cursor: str | None = None

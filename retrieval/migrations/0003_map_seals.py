@@ -1,4 +1,4 @@
-"""Terms of map runs that cannot be changed, and seals of every column of theirs."""
+"""Terms of map runs: constraints, triggers against changes, and seals of rows."""
 
 from django.db import migrations, models
 

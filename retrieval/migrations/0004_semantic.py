@@ -1,4 +1,4 @@
-"""Embedders, how far each has come, and triggers that remove vectors."""
+"""Embedders, their progress by conversation, and triggers that remove vectors."""
 
 import django.db.models.deletion
 import django.db.models.functions.datetime

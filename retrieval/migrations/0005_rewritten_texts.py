@@ -1,4 +1,4 @@
-"""Triggers that remove the vectors of texts that were written anew, too."""
+"""Triggers that remove the vectors of rewritten texts, too."""
 
 from django.db import migrations
 

@@ -1,4 +1,4 @@
-"""Let a map run say that it is paused because its input file is quarantined."""
+"""Add a pause reason to map runs: their input file is quarantined."""
 
 from django.db import migrations, models
 

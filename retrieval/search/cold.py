@@ -1,7 +1,7 @@
 """Search the texts in cold storage, newest first, within the time limit.
 
-No index has them. The filters still apply to their rows; their texts are unpacked, block after block, and matched by
-PostgreSQL, so that words and expressions mean here what they mean everywhere.
+They are in no index. The filters apply to their rows as usual; their texts are decompressed block by block and matched
+by PostgreSQL, so that words and expressions match as in any other search.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from retrieval.types import Snippet
 
 _SQL = load("retrieval/search/cold.sql")
 
-# So many rows are read at a time; their texts are unpacked and matched in portions of about so many characters, by
-# what their tokens come to.
+# How many rows are read at a time; and about how many characters of their texts, estimated from their tokens, are
+# decompressed and matched at a time.
 _AT_ONCE = 5000
 _PORTION = 1_000_000
 _CHARACTERS_A_TOKEN = 4
-# Of the time of a search, this share may go by before it is left where it is and a cursor leads on: what is under way
-# then still has time to end.
+# When less than this share of a search's time is left, the page ends there and its cursor continues, so that what is
+# in progress still has time to finish.
 _SHARE = 0.5
 
-_IN_PARTS = "There was time to look through some of the cold messages only: the cursor goes on with the older ones."
+_IN_PARTS = "Only some of the cold messages could be searched in time: the cursor continues with the older ones."
 
-# Of a message: its id and place, its block, and its tokens.
+# The id of a message, its place, its block, and its tokens.
 _Row = tuple[int, int, int, int]
 
 
@@ -51,7 +51,7 @@ class ColdSearch:
     texts: ColdTexts = field(default_factory=ColdTexts)
 
     def by_words(self, query: CompiledQuery) -> Found:
-        """The first messages behind the position that hold all of the words."""
+        """Find the first messages after the position that hold all of the words."""
         tsquery, needles = query.for_every_clause().query, Needles.of(query.rarities)
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
@@ -61,7 +61,7 @@ class ColdSearch:
         return until_settled(lambda: self._walk(matching))
 
     def by_pattern(self, pattern: Pattern) -> Found:
-        """The first that a regular expression matches; Invalid for an invalid one."""
+        """Find the first messages that an expression matches. Raises Invalid."""
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             try:
@@ -85,7 +85,7 @@ class ColdSearch:
         return _page(found[: self.limit])
 
     def _portions(self) -> Iterator[list[tuple[int, int, str]]]:
-        """Ids, places and texts of the messages behind the position, some at a time."""
+        """Yield ids, places and texts of the messages after the position, in portions."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
         upto = self.filters.high if self.position.key is None else self.position.key[0] - 1
@@ -97,9 +97,9 @@ class ColdSearch:
             upto = batch[-1][1] - 1
 
     def _unpacked(self, portion: Sequence[_Row]) -> list[tuple[int, int, str]]:
-        """The portion with its texts, their blocks read in one go."""
+        """Read the texts of a portion, all of their blocks at once."""
         needed = {block_id for _, _, block_id, _ in portion}
-        # Blocks lie behind each other: those before are through, and memory stays flat.
+        # Blocks are in the order of messages, so earlier ones are not needed again and are freed.
         for through in self.texts.blocks.keys() - needed:
             del self.texts.blocks[through]
         self.texts.read(needed)

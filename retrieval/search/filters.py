@@ -18,11 +18,12 @@ from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search/filters.sql")
 IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
-# So many messages have one place lexeme, as `lcm_places` says; more blocks than these are a whole conversation.
+# The messages of a block, which share a place lexeme in the index (`lcm_places`); and the most blocks that a condition
+# names: for more, it names the whole conversation.
 BLOCK, _MOST_BLOCKS = 1024, 40
 # The greatest place there can be.
 NEWEST = 2**63 - 1
-# A position by when things came, newest first: place, rank, id. No two rows have the same.
+# A sort key in the order of recording, unique to each row: place, rank, id.
 Key = tuple[int, int, str]
 
 # The index of `sql/files.sql` is on exactly this expression.
@@ -34,9 +35,9 @@ FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary,
 class Searchable:
     """A table to search, and how its rows are compared with those of the others.
 
-    `place_in_one` and `place_in_many` order everything by when it came: within one conversation by seq, among several
-    by the id that the message got when it was recorded. At one place, `rank` comes first: the message, then the
-    summaries that end with it, the widest first, then files.
+    `place_in_one` and `place_in_many` order rows by when they were recorded: within one conversation by seq, among
+    several by message id. Rows at the same place are ordered by `rank`: the message, then the summaries that end with
+    it, the widest first, then files.
     """
 
     kind: ItemKind
@@ -53,10 +54,10 @@ class Searchable:
     last_moment: str = "created_at"
     # Whether the word index has place lexemes of its rows: their conversation, and their block of 1,024 messages there.
     has_places: bool = True
-    # What a row must be to be searched at all, now and at an earlier moment.
+    # The condition for a row to be searched at all, now and as of an earlier moment.
     only: str = "true"
     only_then: str = "true"
-    # Whether its text is there: an expression may match one that is empty because it is elsewhere, or erased.
+    # Whether the row has its text: one that is empty because it is cold or erased might match an expression.
     has_text: str = "erased_by_id IS NULL"
 
 
@@ -106,7 +107,7 @@ class Filters:
     """The rows to search, as conditions of SQL.
 
     `low` (exclusive) and `high` are places of messages: seqs of one conversation, else ids. `newest` is the newest
-    place there is, `size` the number of messages, both before any filter. `at`: a moment, if nothing later counts.
+    place of all, `size` the number of messages, both before any filter. `at`: the moment as of which to search, if any.
     """
 
     scope: Scope
@@ -115,18 +116,19 @@ class Filters:
     low: int
     high: int
     newest: int
-    # The summaries below that of the request.
+    # The summaries below `request.under`.
     below: tuple[str, ...] = ()
     at: datetime | None = None
     # How many messages of these conversations are cold.
     cold: int = 0
-    # The seqs off the active path, if there are any: of one conversation. Of several, each row of them says its own.
+    # The seqs off the active path of the one conversation. For several, only whether any has such seqs: each row is
+    # checked against those of its conversation.
     off_path: str | None = None
-    # All messages that have to do with the tools of the request, if these were called rarely.
+    # All messages that call the tools of the request, or answer such a call, if these were called rarely.
     of_tools: tuple[int, ...] | None = None
 
     def as_it_was(self, *, newest: int, size: int, at: datetime) -> Filters:
-        """The same without what came later."""
+        """Copy the filters to search as of a moment, without what came later."""
         high = min(self.high, newest)
         return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)
 
@@ -141,7 +143,7 @@ class Filters:
 
     @property
     def rows(self) -> int:
-        """How many messages there are between `low` and `high`, about."""
+        """About how many messages there are between `low` and `high`."""
         return self.high - self.low if self.is_one_conversation else self.size
 
     @property
@@ -154,11 +156,11 @@ class Filters:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
 
     def high_before(self, key: Key | None) -> int:
-        """The newest place of a message behind the key."""
+        """The newest place that a message after the key can have."""
         return self.high if key is None else min(self.high, key[0] - 1)
 
     def behind(self, table: Searchable, key: Key | None) -> str:
-        """The condition for summaries or files that come behind the key."""
+        """The condition for summaries or files that come after the key."""
         if key is None:
             return "true"
         own = f'({self.place(table)}, {table.rank}, {table.id} COLLATE "C")'
@@ -167,8 +169,8 @@ class Filters:
     def matching(self, table: Searchable, *, places: str = "in_conversations") -> str:
         """The condition by which the word index finds the rows that match `query`.
 
-        `places`: the name of the parameter with the place lexemes to search. Words and places are conditions of their
-        own: of one for both, the index would go through all entries of these places.
+        `places`: the name of the parameter with the place lexemes to search. Words and places are separate conditions:
+        if one condition had both, the index would scan all entries of these places.
         """
         names = ["query", places] if table.has_places and self.request.named else ["query"]
         return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
@@ -211,11 +213,11 @@ class Filters:
     def where(self, table: Searchable, *, by_words: bool = True, costly: bool = True) -> str:
         """The WHERE clause of a table. `costly`: with conditions on message parts.
 
-        `by_words`: the word index finds them, so that no other index is to serve these conditions.
+        `by_words`: the word index finds the rows, so no other index may be used for these conditions.
         """
         owned = self._owned
         if by_words and owned != "true" and (table.has_places or not self.is_one_conversation):
-            # As it is written, no index serves it.
+            # IS TRUE keeps the planner from using an index for it.
             owned = f"({owned}) IS TRUE"
         only = table.only if self.at is None else table.only_then
         return _all_of({owned: True, only: True, **self._conditions(table), self.costly_of(table): costly})
@@ -253,7 +255,7 @@ class Filters:
                 _SQL["held_below"]: request.under,
             }
         elif table is SUMMARIES:
-            # A summary covers a range, and is of every place and moment in it.
+            # A summary matches if the range that it covers overlaps.
             conditions |= {
                 "last_seq > %(low)s": request.from_seq,
                 "first_seq <= %(high)s": request.to_seq is not None,
@@ -271,5 +273,5 @@ def key_values(key: Key | None) -> dict[str, Any]:
 
 
 def _all_of(conditions: Mapping[str, Any]) -> str:
-    """Those of the conditions that are set."""
+    """Join the conditions that are set with AND; `true` if none is."""
     return " AND ".join(each for each, is_set in conditions.items() if is_set and each != "true") or "true"

@@ -1,4 +1,4 @@
-"""Search messages, summaries and files: prepare, rank or take the newest, page."""
+"""Search messages, summaries and files, in every mode and order, page by page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BLANK = string.whitespace + '"“”„«»'
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
 _COLD = "{} here are cold: searched by their summaries, and word for word only with cold=true."
 _TOO_SLOW = (
-    "The search took longer than {} ms and was called off. {}; the operator can allow more with LCM_SEARCH_TIMEOUT_MS."
+    "The search took longer than {} ms and was cancelled. {}; the operator can allow more with LCM_SEARCH_TIMEOUT_MS."
 )
 _FEWER_WORDS = "Search one conversation, or for fewer and rarer words"
 _SIMPLER_PATTERN = (
@@ -48,14 +48,14 @@ _SIMPLER_PATTERN = (
 
 @dataclass(frozen=True)
 class Grep:
-    """All kinds of search."""
+    """Runs searches of every mode and order."""
 
     policy: RetrievalPolicy
     scope: Scope = EVERYTHING
     tokens: TokenEstimator = field(default_factory=TokenEstimator.from_settings)
 
     def run(self, request: SearchRequest) -> GrepResult:
-        """One page of matches; see `RetrievalEngine.grep`."""
+        """Return one page of matches; see `RetrievalEngine.grep`."""
         request = request.validated(self.policy)
         fingerprint = request.fingerprint(self.scope.workspace_id)
         position = read_position(request.cursor, fingerprint) if request.cursor is not None else BEGINNING
@@ -93,9 +93,9 @@ class Grep:
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
     ) -> Iterator[tuple[Conversation, Sequence[FoundRow], Mapping[str, float]]]:
-        """A conversation, its messages that match a query best, and lexemes by worth.
+        """Yield a conversation, its best matches of a query, and the lexemes' worths.
 
-        Whatever is read within is of the same snapshot, and bound by the same limits.
+        Reads within the context use the same snapshot and have the same time limit.
         """
         query = storable(query[: self.policy.max_query_length])
         request = SearchRequest(query, scope=GrepScope.MESSAGES, conversation_id=conversation_id)
@@ -123,7 +123,7 @@ class Grep:
     def _found(
         self, request: SearchRequest, position: Position, deadline: Deadline, question: Question | LcmError | None
     ) -> tuple[Found, int]:
-        """What the search finds behind a position, and the number of cold messages."""
+        """Return what is found after a position, and the number of cold messages."""
         is_pattern = request.mode is GrepMode.REGEX
         queries = () if is_pattern else interpretations(request.query)
         prepared, most = prepare(request, self.scope, queries), request.limit + 1
@@ -158,7 +158,7 @@ class Grep:
         return search.by_words(query) if query else search.by_pattern(self._literal_pattern(request.query))
 
     def _literal_pattern(self, query: str) -> Pattern:
-        """The query as an expression that matches its own text; Invalid if it has none."""
+        """Make an expression that matches the query's text. Raises Invalid without one."""
         parsed = parse(query)
         positive = " ".join(term.text for term in parsed.terms)
         # The parser takes `or` for an operator, which it is not in a literal text.

@@ -15,7 +15,7 @@ from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.types import GrepSort, ItemKind, Match, Snippet
 
-# What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
+# The tokens of a match in JSON besides its texts (names, ids, times, punctuation), and of each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
 _REFUSAL = (
     "This is not a cursor that grep gave for this search, or it was changed; only limit and max_tokens may change from "
@@ -40,7 +40,7 @@ class FoundRow(NamedTuple):
     """A row that matches, and its place by time. `snippet`: if known already."""
 
     id: int | str
-    # The seq of a message, where one conversation is searched.
+    # A seq where one conversation is searched, else the id of a message.
     order_place: int
     rank: int = 0
     snippet: Snippet | None = None
@@ -48,7 +48,7 @@ class FoundRow(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Its position in the order, where no two are alike; the greatest comes first."""
+        """The sort key by recency, unique to each row; the greatest comes first."""
         return (self.order_place, self.rank, str(self.id))
 
     @property
@@ -59,9 +59,10 @@ class FoundRow(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a page ends, how the query was read, and the state at the first page.
+    """Where a page ends, and what its cursor remembers of the first page.
 
-    Without a key, it is the beginning.
+    Without a key, it is the beginning. `interpretation` is the number of the attempt at the query that is in use;
+    `newest`, `size` and `at` are those of the filters at the first page.
     """
 
     key: tuple[Any, ...] | None = None
@@ -76,11 +77,11 @@ BEGINNING = Position()
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, in order, and how it took the query.
+    """What a search found, in order, and how it interpreted the query.
 
-    `rows`: one more than a page holds where there are more. `position_of`: where the page after the match at a place
-    begins. `ends_at`: where to go on behind all that was found, if not everything was searched. `lexemes`: what to
-    show of them, and its worth.
+    `rows` has one more than the page if there are more. `position_of` gives the position after the row at an index.
+    `ends_at` is where to continue after all rows, if not everything was searched. `lexemes` are those that snippets
+    show, with their worths.
     """
 
     rows: Sequence[FoundRow]
@@ -97,7 +98,7 @@ class Found:
 
 
 def matches(found: Sequence[FoundRow], needles: Needles) -> tuple[Match, ...]:
-    """The matches of found rows, in order; `needles`: what their snippets show."""
+    """Make the matches of found rows, in order; snippets show the `needles`."""
     if not found:
         return ()
     values = {
@@ -128,7 +129,7 @@ def _match(found: FoundRow, needles: Needles, withheld: Collection[str], *, cont
 
 
 def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:
-    """How many of the first matches fit into so many tokens; at least one."""
+    """How many of the first matches fit `max_tokens`; at least one."""
     room = max_tokens
     for place, match in enumerate(found):
         shown = filter(None, (match.snippet.text, match.session_id, match.author, match.file_name))
@@ -139,14 +140,14 @@ def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], i
 
 
 def write_position(position: Position, search: str) -> str:
-    """The cursor for a position in the search with this fingerprint."""
+    """Write the signed cursor of a position, bound to a search's fingerprint."""
     key = position.key or ()
     state = (position.interpretation,) if position.at is None else (position.newest, position.size, position.at)
     return write_cursor([*state, *key], of="grep", request=search)
 
 
 def read_position(cursor: str, search: str) -> Position:
-    """The position of a cursor; Invalid (`bad_cursor`) for one of another search."""
+    """Read a cursor. Raises Invalid (`bad_cursor`) for one of another search."""
     values: list[Any] = read_cursor(cursor, of="grep", request=search, refusal=_REFUSAL)
     if len(values) > 2 and isinstance(values[2], datetime):
         newest, size, at, *key = values

@@ -28,38 +28,38 @@ from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")
 
-# An index always serves a search, but the planner may think otherwise of a word without statistics. Plans are not
-# compiled, and a prepared statement is planned once, for any values.
+# An index always serves a search best, but for a word without statistics the planner may choose a sequential scan. JIT
+# compilation is off, and a prepared statement is planned once for all values.
 _SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
-# The messages of tools that were called more rarely are found by their calls; of others, among those that match.
+# The messages of tools with fewer calls are found by these calls; for other tools, each match is checked.
 MOST_CALLS = 300
-# The same words are searched for again and again. Longer terms than nearly any identifier are not cached.
+# Terms are cached, as words are searched for repeatedly; those longer than nearly any identifier are not.
 _MOST_CACHED, _LONGEST_CACHED = 10_000, 100
-# A count is announced a moment before it is committed.
+# PostgreSQL reports an ANALYZE shortly before its statistics are committed, so only older statistics are cached.
 _SETTLED_SECONDS = 10
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a search has to be over."""
+    """The deadline of a search."""
 
     at: float
     milliseconds: int
 
     def remaining_ms(self) -> int:
-        """At least 1, because PostgreSQL takes 0 for no limit at all."""
+        """The milliseconds left; at least 1, as PostgreSQL takes 0 for no limit."""
         return max(1, int((self.at - time.monotonic()) * 1000))
 
     def impose(self) -> None:
-        """Give every later statement only what is left."""
+        """Limit every later statement to the time that is left."""
         rows("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
 
 
 @contextmanager
 def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[Deadline]:
-    """Read from one snapshot; raise the refusal if that is not done in time.
+    """Open a snapshot with a time limit; if that is exceeded, raise `refusal()`.
 
-    What has to be planned for its values is not to be prepared here (`rows_as_planned`).
+    Statements within get generic plans; use `rows_as_planned` for one that must be planned for its values.
     """
     deadline = Deadline(time.monotonic() + milliseconds / 1000, milliseconds)
     settings = {"statement_timeout": str(milliseconds), **_SETTINGS}
@@ -75,7 +75,7 @@ def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[D
 
 @contextmanager
 def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings in a transaction that is not ours, until the savepoint ends."""
+    """Change settings within a caller's transaction, until the savepoint ends."""
     with transaction.atomic():
         rows("SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in settings), [*settings.values()])
         yield
@@ -98,7 +98,10 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The filters of a search, and what compiling its queries takes. `at`: when."""
+    """The filters of a search, and the data for compiling its queries.
+
+    `at` is the time of the snapshot.
+    """
 
     filters: Filters
     lexed: Mapping[TermKey, LexedTerm]
@@ -106,15 +109,15 @@ class Prepared:
     at: datetime
 
     def compiled(self, parsed: ParsedQuery, *, in_all_forms: bool = False) -> CompiledQuery | None:
-        """The query as the word index can answer it; None if it has no lexeme."""
+        """Compile a query for the word index. Returns None if it has no lexeme."""
         frequencies, among = self.frequencies, self.filters.rows
         return compile_query(parsed, self.lexed, frequencies=frequencies, rows=among, in_all_forms=in_all_forms)
 
 
 def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery] = ()) -> Prepared:
-    """The search of a request for one of these queries; call it within `bounded`.
+    """Prepare the search of a request, for these queries; call it within `bounded`.
 
-    NotFound for a conversation or a summary that the scope does not have.
+    Raises NotFound for a conversation or a summary that is not in the scope.
     """
     below: tuple[str, ...] = ()
     first, last = 1, None
@@ -188,7 +191,7 @@ def _is_possible(conversation_id: int) -> bool:
 def _messages_of_rare_tools(request: SearchRequest) -> tuple[int, ...] | None:
     """All messages of the requested tools; None if these were called too often.
 
-    Of other conversations than the one that is named there may be some among them.
+    Messages of other conversations than the requested one may be among them.
     """
     values = {
         "tool_names": list(request.tool_names),

@@ -1,7 +1,7 @@
-"""Make one order of two: by words, and by meaning. Pure.
+"""Fuse two rankings, by words and by embeddings, into one. Pure.
 
-By reciprocal ranks, as what the two count cannot be compared. Of short messages a vector says little, and words, with
-those of the messages beside them, say nearly all: there, meaning counts less.
+Scores are sums of reciprocal ranks, as those of the two rankings cannot be compared. The embedding of a short message
+says little beside its words and those of its neighbours: there, the ranking by embeddings has less weight.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-# The usual constant: what is far behind in one order counts for little less than what is a little before it.
+# The usual constant of reciprocal rank fusion: the larger, the less a difference in rank counts.
 CLOSENESS = 60
-# How much meaning counts beside words, where messages have so many tokens; in between by their logarithm. What other
-# weights change is in docs/figures.md.
+# The weight of embeddings beside words, for short and for long messages, by their tokens; in between it follows their
+# logarithm. docs/figures.md compares other weights.
 SHORT, SHORT_WEIGHT = 50, 0.2
 LONG, LONG_WEIGHT = 200, 1.0
 
 
 class Fused(NamedTuple):
-    """One match and its worth; the best that there could be has 1."""
+    """A match and its score; 1 is the first of both rankings."""
 
     id: int | str
     worth: float
@@ -32,7 +32,7 @@ class Fused(NamedTuple):
 
 
 def weight_of_meaning(tokens: Sequence[int]) -> float:
-    """How much an order by meaning counts, where messages have so many tokens."""
+    """The weight of the ranking by embeddings, for messages of these token counts."""
     if not tokens:
         return SHORT_WEIGHT
     mean = sum(math.log(max(1, each)) for each in tokens) / len(tokens)
@@ -47,9 +47,9 @@ def fused(
     weight: float,
     speech: Mapping[int | str, float] | None = None,
 ) -> list[Fused]:
-    """All that either order holds, best first.
+    """Fuse two rankings into one, best first.
 
-    `speech`: by how much a message found by meaning is marked up or down for who says it.
+    `speech` maps messages to factors by which their rank by embeddings counts more or less, depending on the speaker.
     """
     worths: dict[int | str, float] = {}
     for rank, each in enumerate(by_words):

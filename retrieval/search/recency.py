@@ -23,11 +23,11 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
 
 _SQL = load("retrieval/search/recency.sql")
-# Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
+# In one conversation, how many of the newest blocks of messages the first windows reach back; the last has all others.
 _WINDOWS = (4, 32)
-# So few matches are found at once.
+# If so few matches are expected, one window has everything.
 _FEW = 300
-# A walk passes so many times the rows that should be enough: words come in clusters.
+# A walk may pass this many times the rows that should suffice, as words come in clusters.
 _MANY_TIMES = 4
 _LEFT_OUT = "Texts with common words alone were left out; ask for something rarer to see everything."
 
@@ -55,9 +55,10 @@ class _Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class RecencySearch:
-    """Texts with the words of a query, newest first, within `prepare.bounded`.
+    """Finds texts by words, newest first; use it within `prepare.bounded`.
 
-    All words of a query have to match; if nothing has them all, any of them; then with its phrases taken apart.
+    It finds texts with all words of the query; if there are none, with any of them; if there are none again, the same
+    with the words of phrases instead of the phrases.
     """
 
     prepared: Prepared
@@ -65,7 +66,7 @@ class RecencySearch:
     position: Position = BEGINNING
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """The first matches behind the position; None if the query has no lexeme."""
+        """Find the first matches after the position. None if the query has no lexeme."""
         interpretation = self.position.interpretation
         attempts = [each for each in self._attempts(queries) if interpretation in (None, each.interpretation)]
         for attempt in attempts:
@@ -88,7 +89,7 @@ class RecencySearch:
                 yield _Attempt(query, query.for_any_lexeme(), 2 * number + 1)
 
     def _taken(self, found: Sequence[FoundRow], attempt: _Attempt) -> Found:
-        """The rows, and how the query was taken."""
+        """Make the result: the rows, and how the query was interpreted."""
         query = attempt.query
         terms = tuple(dict.fromkeys(term.text for term in query.parsed.terms))
         used = query.split_terms(self._lexemes_held(query, found))[0] if attempt.is_relaxed else terms
@@ -113,7 +114,7 @@ class RecencySearch:
         return found
 
     def _windows(self, query: CompiledQuery) -> Iterator[Window]:
-        """Where to look, the newest first; each window ends where the next begins."""
+        """Yield the windows to search, newest first, without gaps between them."""
         low, high = self._filters.low, self._filters.high_before(self.position.key)
         start = min(high, max(low, high - self._worth_walking(query)))
         if start < high:
@@ -125,7 +126,7 @@ class RecencySearch:
         blocks = _WINDOWS if self._filters.is_one_conversation and not are_few else ()
         ends = [start, *(max(low, (newest - each) * BLOCK - 1) for each in blocks), low]
         windows = [Window(after, upto) for upto, after in pairwise(dict.fromkeys(ends))]
-        # Beside the first message, there may be others than messages.
+        # Even if no messages are left, there may be summaries or files at the place of the first.
         yield from windows or [Window(low, start)]
 
     def _worth_walking(self, query: CompiledQuery) -> int:

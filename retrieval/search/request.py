@@ -25,7 +25,7 @@ _KINDS = {
     GrepScope.FILES: frozenset({FILE}),
     GrepScope.ALL: frozenset({MESSAGE, SUMMARY, FILE}),
 }
-# The kinds that have what these filters look at; all have the others.
+# The kinds that have the property of each of these filters; all kinds have those of the others.
 _HAD_BY = {
     **dict.fromkeys(("roles", "part_types", "tool_names"), frozenset({MESSAGE})),
     "depth": frozenset({SUMMARY}),
@@ -40,8 +40,8 @@ _OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})
 class SearchRequest:
     """The arguments of `RetrievalEngine.grep`; empty filters match everything.
 
-    `since` is included, `until` is not; `from_seq` and `to_seq` are of one conversation; `under` a summary is what it
-    was made from, all the way down.
+    `since` is included, `until` is not; `from_seq` and `to_seq` need a single conversation; `under` names a summary, to
+    search only what it was made from, all the way down.
     """
 
     query: str
@@ -66,7 +66,7 @@ class SearchRequest:
     branch: BranchChoice = BranchChoice.ACTIVE
 
     def validated(self, policy: RetrievalPolicy) -> SearchRequest:
-        """The normalized request; Invalid, naming the param, if nothing can match."""
+        """Normalize the request. Raises Invalid, naming a param, if nothing can match."""
         self._check_query(policy)
         if self.conversation_id is not None and self.conversation_ids:
             raise wrong("conversation_ids", "Give either one conversation or a list of them.")
@@ -103,20 +103,20 @@ class SearchRequest:
 
     @property
     def order(self) -> GrepSort:
-        """How matches are sorted: as requested, else as the mode allows."""
+        """The sort that was requested, or the default of the mode."""
         if self.sort is not None:
             return self.sort
         return GrepSort.RECENCY if self.mode is GrepMode.REGEX or self.cold else GrepSort.RELEVANCE
 
     @cached_property
     def kinds(self) -> frozenset[ItemKind]:
-        """The kinds of things that can meet all filters; Invalid if there is none."""
+        """The kinds of items that can meet all filters. Raises Invalid if none can."""
         kinds = _KINDS[self.scope]
         for name, having in _HAD_BY.items():
             if getattr(self, name) in (None, ()):
                 continue
             if not kinds & having:
-                raise wrong(name, f"Nothing answers to this among what else is asked for ({', '.join(sorted(kinds))}).")
+                raise wrong(name, f"No kind that other params allow ({', '.join(sorted(kinds))}) has this; drop one.")
             kinds &= having
         if self.mode is GrepMode.SEMANTIC:
             if MESSAGE not in kinds:
@@ -126,7 +126,7 @@ class SearchRequest:
 
     @property
     def named(self) -> tuple[int, ...]:
-        """The conversations to search; none for all."""
+        """The conversations to search; empty for all."""
         return self.conversation_ids if self.conversation_id is None else (self.conversation_id,)
 
     @property
@@ -142,5 +142,5 @@ class SearchRequest:
 
 
 def wrong(name: str, sentence: str) -> Invalid:
-    """The refusal of one param, in the form in which params refuse."""
+    """Make the error for one parameter, in the form of a validation error."""
     return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})

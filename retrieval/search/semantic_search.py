@@ -1,4 +1,4 @@
-"""Search messages by meaning, alone or together with words, best first."""
+"""Search messages by embeddings, alone or fused with a search by words."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from retrieval.semantic.questions import NotReady, Question
 from retrieval.types import BranchChoice, GrepScope, Snippet
 
 _SQL = load("retrieval/search/semantic.sql")
-# So many of the best are put in order, of either kind; of long messages several passages are found.
+# How many of the best are ranked, by words and by embeddings; and how many passages, as long messages have several.
 DEPTH, PASSAGES = 200, 400
-# Where there are no more passages than these, every one is compared; of more, those that the index finds.
+# Up to so many passages are all compared; among more, the index finds the nearest.
 FEW_PASSAGES = 20_000
-# How many the index keeps in view: more find more of the nearest, and take longer.
+# The candidates of an index scan (hnsw.ef_search): more of them find more of the nearest, at a higher cost.
 BREADTH = 100
-# The index scans at most so many passages for those that meet the filters, in so many times work_mem.
+# The most passages that an index scan passes for those that meet the filters, and its memory in multiples of work_mem.
 MOST_SCANNED, SCAN_MEMORY = 100_000, 8
 _PARTIAL = (
     "The index ended its search before enough passages met the filters, so there may be more: name conversations, and "
@@ -66,10 +66,10 @@ class Nearest(NamedTuple):
 
 @dataclass(frozen=True)
 class SemanticSearch:
-    """Messages by meaning, and with `with_words` whatever words find, too.
+    """Finds messages by embeddings and, with `with_words`, all that words find.
 
-    Use it within `prepare.bounded`. `question` is what there is to compare, or why there is nothing: then words alone
-    are searched. The list is the same for every page, but for what was embedded meanwhile.
+    Use it within `prepare.bounded`. Where `question` is an error, words alone are searched; without `with_words`, it is
+    raised. All pages are of the same list, except for what is embedded meanwhile.
     """
 
     prepared: Prepared
@@ -79,7 +79,7 @@ class SemanticSearch:
     with_words: bool = False
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """The first matches behind the position; None if there is nothing to search."""
+        """Find the first matches after the position. None if there is no lexeme."""
         before, filters = self.position, self.prepared.filters
         if before.at is not None:
             filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
@@ -108,7 +108,7 @@ class SemanticSearch:
         )
 
     def ranked(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """The best messages alone, with their worths and without snippets."""
+        """Find the best messages, as rows with scores but without snippets."""
         found = self.by_words(queries)
         try:
             near = self.nearest().messages
@@ -121,13 +121,13 @@ class SemanticSearch:
         return replace(found or Found((), lambda place: BEGINNING), rows=shown)
 
     def by_words(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """The best that words find, as of the first page."""
+        """Find the best matches by words, as of the first page."""
         return RelevanceSearch(self.prepared, DEPTH, self.position._replace(key=None)).first(queries)
 
     def nearest(self) -> Nearest:
-        """The messages nearest in meaning, each by its best passage.
+        """Find the messages nearest to the question, each by its nearest passage.
 
-        Raises LcmError if there is no vector of the question, or none to compare it with.
+        Raises LcmError if the question has no vector, or the vectors cannot be read.
         """
         if isinstance(self.question, LcmError):
             raise self.question
@@ -151,10 +151,10 @@ class SemanticSearch:
         few = _SQL["has_few_passages"].format(table=table.name, within=within)
         is_exact = rows(few, {**values, "few": FEW_PASSAGES})[0][0]
         if is_exact:
-            # As it is written, no index gives this order.
+            # `+ 0` keeps the planner from using the index for this order.
             distance = f"({distance}) + 0"
         else:
-            # As it is written, no other index serves it.
+            # IS TRUE keeps the planner from using another index.
             within = f"({within}) IS TRUE"
             settings = {"breadth": BREADTH, "most_scanned": MOST_SCANNED, "memory": SCAN_MEMORY}
             rows(_SQL["settings"], {name: str(value) for name, value in settings.items()})
@@ -178,7 +178,7 @@ class SemanticSearch:
         return fused(by_words, [each.message_id for each in near], weight=weight, speech=_speech(near))
 
     def rows_of_page(self, best: Sequence[Fused], near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
-        """The rows of a page; those that meaning alone has found show their passage."""
+        """Make the rows of a page; those not found by words show their passage."""
         by_words = {row.id: row for row in found.rows} if found is not None else {}
         passages = {each.message_id: each for each in near}
         alone = [passages[each.id] for each in best if isinstance(each.id, int) and each.id not in by_words]
@@ -194,9 +194,9 @@ class SemanticSearch:
 
 
 def nearest_conversations(question: Question, *, project: Project | None, scope: Scope) -> list[int]:
-    """The conversations with the messages nearest to a question, nearest first.
+    """Find the conversations with the messages nearest to a question, nearest first.
 
-    Of a project or of the whole scope; none if the vectors cannot be read. Use it within a snapshot.
+    Searches a project or the whole scope; returns none if the vectors cannot be read. Use it within a snapshot.
     """
     of_project = () if project is None else tuple(project.conversations.values_list("pk", flat=True))
     if project is not None and not of_project:
@@ -211,7 +211,7 @@ def nearest_conversations(question: Question, *, project: Project | None, scope:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Refuse, and leave the snapshot as it was, if the vectors cannot be read."""
+    """Raise NotReady if vectors cannot be read, and keep the transaction usable."""
     try:
         with transaction.atomic():
             yield
@@ -222,13 +222,13 @@ def _readable() -> Iterator[None]:
 
 
 def _speech(near: Sequence[NearMessage]) -> dict[int | str, float]:
-    """By how much each message is marked up or down for who says it."""
+    """The factor of each message, by how much its speaker writes."""
     speakers = speakers_of(Hit(str(each.message_id), each.place, (), each.tokens, role=each.role) for each in near)
     return {each.message_id: speakers.get((conversation_of(each.place), each.role), 1.0) for each in near}
 
 
 def _places_given(best: Sequence[Fused], before: Position) -> int:
-    """How many of the matches come before the page behind a position."""
+    """How many of the matches come before the page that starts at a position."""
     if before.key is None:
         return 0
     given, mark = before.key
@@ -237,7 +237,7 @@ def _places_given(best: Sequence[Fused], before: Position) -> int:
 
 
 def _snippets(near: Sequence[NearMessage], needles: Needles) -> dict[int, Snippet]:
-    """The passages of some messages as snippets, with the words of the query marked."""
+    """Make snippets of the nearest passages, with the words of the query marked."""
     if not near:
         return {}
     values = {

@@ -13,16 +13,16 @@ from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
 WIDTH = 200
-# About as many characters as the passages have that long messages are ranked by (`relevance_search.HALF_A_PASSAGE`).
+# About the length of the passages that long messages are ranked by (`relevance_search.HALF_A_PASSAGE`).
 RANKED_BY = 360
 # The end of a sentence or of a line, with the blanks behind it.
 _BETWEEN_SENTENCES = re.compile(r"(?:[.!?]\s|\n)\s*")
-# What is in the index of a text is in its first characters.
+# How many first characters of a text are indexed, and so searched here.
 SEARCHED = 250_000
-# Of each needle; a text that has it more often is not read by people.
+# The most occurrences of a needle in one text that are considered.
 _PLACES = range(10_000)
-# Worths are whole numbers of these: sums of others would differ by the order in which they were added, so that of two
-# places with the same needles the emptier might be shown.
+# Worths are integers in this unit: sums of floats would depend on the order of addition, so that of two places with the
+# same needles the one with fewer occurrences might be shown.
 _UNITS = 2**32
 
 
@@ -35,7 +35,7 @@ class Stem(NamedTuple):
 
 @dataclass(frozen=True)
 class Needles:
-    """What is looked for in texts, with its worth, made ready once for all of them.
+    """The lexemes to find in texts, with their worths, prepared once for many texts.
 
     A lexeme is found at the beginning of words and of the parts of compound words, whatever its accents and its ending.
     """
@@ -55,9 +55,9 @@ Spot = tuple[int, int, int]
 
 
 def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
-    """The `width` characters worth most of the passage that a text is ranked by.
+    """Cut the best `width` characters from the passage that a text is ranked by.
 
-    Without any of them, the beginning of the text.
+    If the text has none of the needles, returns its beginning.
     """
     spots = _spots(content[:SEARCHED], needles)
     if not spots:
@@ -72,7 +72,7 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
 
 
 def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
-    """Where the piece begins and ends that shows best why a text matches.
+    """Find the begin and end of the piece that shows best why a text matches.
 
     It has about `width` characters: whole sentences or lines, if they are not much longer.
     """
@@ -105,7 +105,7 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
 
 def _spots(content: str, needles: Needles) -> list[Spot]:
     """Where needles are, in order; of overlapping ones the first and longest."""
-    # Behind the last character there is one that is no letter; which is also what Python finds before the first.
+    # The newline is no letter: it follows the last character and, as index -1, precedes the first.
     folded = folded_in_place(content) + "\n"
     lowered = _lowered_in_place(folded)
     found: list[Spot] = []
@@ -183,10 +183,10 @@ def _cluster(spots: Sequence[Spot], worths: Sequence[int], width: int) -> tuple[
 
 
 def folded_in_place(text: str) -> str:
-    """The text without accents and compatibility forms, every character where it was."""
+    """Remove accents and compatibility forms, keeping every character's position."""
     if text.isascii() or unicodedata.is_normalized("NFKD", text):
         return text
-    # Of the many characters of a text few are different ones, and of those fewer have to be replaced.
+    # A text has few distinct characters, and fewer that have to be replaced.
     for each in set(text):
         text = text.replace(each, _plain(each))
     return text
@@ -205,6 +205,6 @@ def _lowered_in_place(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _plain(character: str) -> str:
     base = unicodedata.normalize("NFKD", character)
-    # Hangul comes apart into letters, a ligature into several: they stay what they are.
+    # Hangul syllables and ligatures decompose into several letters: they are kept as they are.
     bare = [each for each in base if not unicodedata.combining(each)]
     return bare[0] if len(bare) == 1 else character

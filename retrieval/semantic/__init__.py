@@ -1,1 +1,1 @@
-"""Vectors of messages, made in the background where an embedder is set up."""
+"""Embeddings of messages, made in the background where an embedder is set up."""

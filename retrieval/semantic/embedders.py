@@ -1,6 +1,6 @@
-"""Set up, watch and remove embedders.
+"""Set up, monitor and remove embedders: embedding models with their vectors.
 
-A model is set up beside the one that is searched, and takes its place when it has embedded everything.
+A new model is set up beside the one in use, and replaces it when it has embedded everything.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from retrieval.semantic.vector_table import WIDEST, VectorTable, pgvector_versio
 
 logger = structlog.get_logger(__name__)
 
-# Some conversation is to be embedded. sender=None, delay_seconds: float
+# Sent when conversations are to be embedded. sender=None, delay_seconds: float
 embedding_due = Signal()
 
 PROGRESS = load("retrieval/semantic/progress.sql")
-# Of what may be spent in a window, work in the background leaves the rest to questions.
+# The share of the spending limit that work in the background may use; the rest is left to questions.
 SHARE_OF_BACKGROUND = 0.8
 _PROBE = "What was said about the port of the database?"
 
 
 @dataclass(frozen=True)
 class Embedders:
-    """The embedders of the site; vectors belong to messages, and so to workspaces."""
+    """The embedders of the site, which all workspaces share."""
 
     policy: EmbedderPolicy
     models: ModelsPolicy
@@ -56,10 +56,10 @@ class Embedders:
         return cls(EmbedderPolicy.from_settings(), ModelsPolicy.from_settings())
 
     def set_up(self) -> SemanticStatus:
-        """Make a table for the vectors of the configured model, and begin to fill it.
+        """Create the vector table of the configured model, and begin to fill it.
 
-        Nothing else waits for it or changes: the model that is searched so far is searched until this one has embedded
-        everything. Raises Invalid for settings, Conflict without pgvector, Unavailable if the model does not answer.
+        Until this model has embedded everything, searches use the one before it. Raises Invalid for unusable settings,
+        Conflict without pgvector, Unavailable if the model does not answer.
         """
         try:
             self.policy.require_usable()
@@ -68,11 +68,11 @@ class Embedders:
         require_pgvector()
         dimension = self._dimension()
         with transaction.atomic():
-            # One after the other: the second finds what the first has made.
+            # Serialized: of two at once, the second finds the embedder of the first.
             pglock.advisory("lcm.embedding.setup", xact=True).acquire()
             embedder = Embedder.objects.select_for_update().filter(**self._configured).first()
             if embedder is not None and (embedder.dimension != dimension or self._is_lost(embedder)):
-                # Of no use any more: its model has changed under its name, or its vectors are gone.
+                # Unusable: the model behind the name has changed, or the vectors are gone.
                 self._remove(embedder)
                 embedder = None
             if embedder is None or embedder.state == EmbedderState.OLD:
@@ -85,14 +85,14 @@ class Embedders:
                 Embedder.objects.filter(pk=embedder.pk).update(state=EmbedderState.BUILDING)
             # A table that was made earlier may lack an index.
             VectorTable.of(embedder).create()
-            # What was set aside is tried again.
+            # Failed conversations are tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
         embedding_due.send(sender=None, delay_seconds=0.0)
         return self.status()
 
     def drop(self, *, embedder_id: int) -> SemanticStatus:
-        """Remove an embedder with all of its vectors; NotFound if there is none."""
+        """Remove an embedder with all of its vectors. Raises NotFound."""
         with transaction.atomic():
             embedder = Embedder.objects.select_for_update().filter(pk=embedder_id).first()
             if embedder is None:
@@ -101,7 +101,7 @@ class Embedders:
         return self.status()
 
     def status(self) -> SemanticStatus:
-        """Whether search by meaning can be had, and how far each embedder is."""
+        """Report whether semantic search is available, and each embedder's progress."""
         embedders = tuple(self._record(each) for each in Embedder.objects.order_by("embedder_id"))
         current = next((each for each in embedders if each.state is EmbedderState.CURRENT), None)
         is_ready = self.policy.is_configured and current is not None and current.index is not IndexState.LOST
@@ -115,9 +115,9 @@ class Embedders:
         )
 
     def at_work(self) -> QuerySet[Embedder]:
-        """The embedders that embed: the one that is searched, and the configured one.
+        """The embedders that embed new messages: the one in use, and the configured one.
 
-        The first is left out while its server rejects calls.
+        The one in use is left out while its server rejects calls.
         """
         if not self.policy.is_configured:
             return Embedder.objects.none()
@@ -142,9 +142,10 @@ class Embedders:
         }
 
     def switch_if_complete(self) -> None:
-        """Search the embedder under way from now on, if it has embedded everything.
+        """Use the embedder that is being built from now on, if it is complete.
 
-        Does nothing while another process is at it, whose unfinished index looks like one that was broken off.
+        Builds its index first. Does nothing while another process builds that, as an unfinished index looks like an
+        interrupted one.
         """
         with pglock.advisory("lcm.embedding.index", timeout=0) as is_mine:
             if is_mine:
@@ -165,11 +166,11 @@ class Embedders:
         logger.info("embedder_switched", embedder_id=building.pk, model=building.model)
 
     def _dimension(self) -> int:
-        """How long the vectors of the configured model are, by asking it."""
+        """Find the dimension of the configured model by embedding a text."""
         configured = Embedder(**self._configured)
         clients = [make(configured, self.policy, self.models) for make in (passages_client, question_client)]
         try:
-            # Its breaker may be open from before.
+            # Calls bypass the circuit breaker, which may still be open.
             found = {len(replace(client, before_call=_permitted).embed([_PROBE])[0]) for client in clients}
         except ModelFailed as failed:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
@@ -218,7 +219,7 @@ class Embedders:
         )
 
     def _note(self, embedders: tuple[EmbedderRecord, ...], current: EmbedderRecord | None) -> str:
-        """What to do next, or how things are."""
+        """A sentence on what the operator has to do next, or on the progress."""
         if not self.policy.is_configured:
             return f"Search is by words alone: {self.policy.what_is_missing}."
         building = next(
@@ -245,17 +246,17 @@ class Embedders:
 
 
 def _permitted() -> None:
-    """Withhold no call."""
+    """Permit every call."""
 
 
 def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:
-    """The breaker and the bound on spending of one embedder."""
+    """The circuit breaker and the spending limit of one embedder."""
     row = endpoint_row(url=embedder.url, model=embedder.model, question_model=embedder.question_model)
     return Guard(EMBEDDER, models, row=row)
 
 
 def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
-    """A client for texts, which leaves some of what may be spent to questions."""
+    """Make a client for passages, with a share of the spending limit."""
     share = SHARE_OF_BACKGROUND
     spending = replace(
         models,
@@ -266,7 +267,7 @@ def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPo
 
 
 def question_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
-    """A client for questions, which somebody waits for."""
+    """Make a client for questions, with the timeout of a search."""
     return _client(embedder, embedder.question_model, policy, models, QUESTION_SECONDS)
 
 

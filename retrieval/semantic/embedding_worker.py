@@ -1,7 +1,7 @@
 """Embed messages in the background, conversation by conversation, in batches.
 
-A process has one worker at a time, which ends after a while in favour of other tasks. What a batch gave is stored
-before the next one is begun, so that a worker that dies loses no more than one. No transaction is open during a call.
+A process runs one worker at a time, which yields to other tasks after a time slice. Each batch is stored before the
+next one begins, so that a worker that dies loses at most one. No transaction is open during a call.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, Vector
 
 logger = structlog.get_logger(__name__)
 
-# So many messages are read at once, and so long a worker goes on before other tasks have their turn.
+# How many messages are read at once; how long a worker runs before it yields to other tasks; and its lease.
 MESSAGES_AT_ONCE = 64
 SLICE_SECONDS, LEASE_SECONDS = 20.0, 300.0
-# How long the embedder is left alone after a fault that it does not say the end of.
+# How long an embedder is paused after an error without a time to retry.
 PAUSE_SECONDS = 30.0
 
 _at_work = threading.Lock()
@@ -39,7 +39,7 @@ _at_work = threading.Lock()
 
 @dataclass(frozen=True)
 class EmbeddingWorker:
-    """Works on the conversations of all embedders in turn."""
+    """Embeds the conversations of all embedders in turn."""
 
     policy: EmbedderPolicy
     models: ModelsPolicy
@@ -51,7 +51,7 @@ class EmbeddingWorker:
         return cls(EmbedderPolicy.from_settings(), ModelsPolicy.from_settings())
 
     def sweep(self) -> None:
-        """Queue conversations with new messages, and work on what is due."""
+        """Queue conversations with new messages, and embed what is due."""
         if not self.policy.embedder_url:
             return
         for embedder_id in self._embedders.at_work().values_list("pk", flat=True):
@@ -59,9 +59,9 @@ class EmbeddingWorker:
         self.work()
 
     def work(self) -> None:
-        """Embed until nothing is due or the slice is over; then wake the next.
+        """Embed until nothing is due or the time slice is over; then wake a worker.
 
-        Does nothing where this process is at it already.
+        Does nothing if this process runs a worker already.
         """
         if not self.policy.embedder_url or not _at_work.acquire(blocking=False):
             return
@@ -82,7 +82,7 @@ class EmbeddingWorker:
         return self._embedders.at_work().exclude(pk__in=paused)
 
     def _work(self) -> dict[int, float]:
-        """Work for a slice; the seconds for which embedders that fail are left alone."""
+        """Embed for a time slice. Returns for how long to pause embedders that fail."""
         until = self.clock() + self.slice_seconds
         paused: dict[int, float] = {}
         embedders = self._at_work_but(paused)
@@ -100,14 +100,14 @@ class EmbeddingWorker:
         return paused
 
     def _seconds_to_next(self, embedders: QuerySet[Embedder]) -> list[float]:
-        """When the next of their conversations can be worked on, if there is one."""
+        """The seconds until their next conversation is due; empty if there is none."""
         values = {"embedders": array(embedders.values_list("pk", flat=True))}
         [(seconds,)] = rows(PROGRESS["seconds_to_next"], values)
         return [] if seconds is None else [max(1.0, seconds)]
 
 
 def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
-    """The conversations of these embedders as work."""
+    """The work queue of these embedders' conversations."""
     return WorkQueue(
         rows=lambda: EmbeddedConversation.objects.filter(embedder__in=embedders.values("pk")),
         wake=_no_wake_up,
@@ -117,12 +117,12 @@ def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
 
 
 def _no_wake_up(job_id: int, delay_seconds: float) -> None:
-    """A worker takes many conversations, and is woken for all of them at once."""
+    """Do nothing for one conversation: `embedding_due` wakes a worker for all."""
 
 
 @dataclass(frozen=True)
 class ConversationEmbedding:
-    """Embeds one conversation, from where it stopped."""
+    """Embeds one conversation, from where the last worker stopped."""
 
     lease: Lease[EmbeddedConversation]
     table: VectorTable
@@ -131,7 +131,7 @@ class ConversationEmbedding:
     def carry_out(self, *, is_over: Callable[[], bool]) -> float | None:
         """Embed the rest of the conversation, or as much as there is time for.
 
-        Returns how many seconds the embedder is to be left alone, if it cannot be called.
+        Returns for how many seconds to pause the embedder if it cannot be called, else None.
         """
         after, conversation_id = self.lease.row.upto_seq, self.lease.row.conversation_id
         while found := self.table.next_texts(conversation_id=conversation_id, after=after, most=MESSAGES_AT_ONCE):
@@ -163,28 +163,28 @@ class ConversationEmbedding:
                 raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
 
     def _vectors(self, passages: Sequence[tuple[StoredPassage, str]]) -> tuple[list[StoredPassage], int]:
-        """The passages with their vectors, and how many of them the embedder refuses."""
+        """Embed passages. Returns them with their vectors, and how many were refused."""
         found: list[StoredPassage] = []
         for first in range(0, len(passages), MOST_TEXTS):
             found += self._vectors_of_some(passages[first : first + MOST_TEXTS])
         return found, len(passages) - len(found)
 
     def _vectors_of_some(self, passages: Sequence[tuple[StoredPassage, str]]) -> list[StoredPassage]:
-        # Each call may take long.
+        # Before each call, which may take long.
         self.lease.renew()
         try:
             vectors = self.client.embed([text for _, text in passages])
         except (Refused, ContextLength) as refusal:
             if isinstance(refusal, Denied):
                 raise
-            # One of them may be what it does not take.
+            # One of them may be the cause, so each is tried by itself.
             return [] if len(passages) == 1 else [each for one in passages for each in self._vectors_of_some([one])]
         return [passage._replace(vector=vector) for (passage, _), vector in zip(passages, vectors, strict=True)]
 
     def _put_off(self, failed: ModelFailed) -> float:
-        """Let the conversation rest until the embedder can be called again.
+        """Release the conversation until the embedder can be called again.
 
-        It was not the conversation's fault, so it does not count as an attempt.
+        The embedder failed, not the conversation, so this is no attempt. Returns the seconds until then.
         """
         seconds = failed.retry_after or PAUSE_SECONDS
         if failed.retry_at is not None:
@@ -195,9 +195,9 @@ class ConversationEmbedding:
 
 
 def _batches(found: Sequence[TextOfMessage]) -> Iterator[tuple[int, list[tuple[StoredPassage, str]]]]:
-    """The passages of some messages in batches, each with the seq that it ends with.
+    """Yield the passages of messages in batches, each with its last seq.
 
-    A batch is one call, but for that of a message which is longer: a message is stored with all of its passages.
+    A batch fits one call, unless a single message has more passages: those of a message are stored together.
     """
     batch: list[tuple[StoredPassage, str]] = []
     last_seq = found[0].seq - 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# A passage is about a hundred words: a vector of more says less of each, and models read some 500 tokens.
+# Characters; about a hundred words. A vector of more represents each less well, and models read some 500 tokens.
 LONGEST, SHORTEST = 800, 300
-# Of a longer text, the index of words knows no more either.
+# What follows these is not embedded; the word index does not have it either.
 MOST_CHARACTERS = 250_000
 
 _ENDS = (re.compile(r"\n\s*\n"), re.compile(r"[.!?。！？][\"')\]]*\s|\n|[。！？]"), re.compile(r"\s"))
@@ -25,7 +25,7 @@ class Passage(NamedTuple):
 
 
 def passages_of(text: str) -> list[Passage]:
-    """The passages of a text in order; none where it holds no word."""
+    """Cut a text into passages, in order, without those that hold no word."""
     found = []
     start, last = 0, min(len(text), MOST_CHARACTERS)
     while start < last:

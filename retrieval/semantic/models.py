@@ -1,4 +1,4 @@
-"""The tables of semantic search: embedders, and how far each has come.
+"""The tables of semantic search: embedders, and their progress by conversation.
 
 The vectors of an embedder are in a table of its own (`vector_table.py`), made when it is set up.
 """
@@ -17,12 +17,12 @@ from retrieval.semantic.types import EmbedderState
 
 
 class Embedder(models.Model):
-    """A model that makes vectors, and what its index is for. No key is stored here."""
+    """An embedding model, and the state of its vectors. No API key is stored here."""
 
     embedder_id = models.BigAutoField(primary_key=True)
     url = models.TextField()
     model = models.TextField()
-    # The model that makes vectors of questions.
+    # The model that embeds questions.
     question_model = models.TextField()
     dimension = models.IntegerField()
     state = models.TextField(
@@ -46,7 +46,7 @@ class Embedder(models.Model):
 
 
 class EmbeddedConversation(models.Model):
-    """How far a conversation is embedded by one embedder; the row is the work."""
+    """How far an embedder has embedded a conversation; a row of the work queue."""
 
     job_id = models.BigAutoField(primary_key=True)
     embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="conversations")

@@ -1,6 +1,6 @@
-"""The vector of a question, in the index that is searched.
+"""Embed questions with the embedder in use, and cache their vectors.
 
-It is made before the snapshot of a search begins: no transaction is open during a call.
+That happens before the snapshot of a search begins: no transaction is open during a call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderState
 from retrieval.semantic.vector_table import VectorTable, as_text
 
-# The same question is asked again for its next page, and by other tools. In characters, no question is longer.
+# How many vectors are cached, as a question is repeated for its next page and by other tools; and how many characters
+# of a question are embedded.
 _MOST_KEPT, _LONGEST = 500, 2000
 _kept: LRUCache[tuple[object, ...], str] = LRUCache(_MOST_KEPT)
 _keeping = threading.Lock()
@@ -35,14 +36,14 @@ class NotReady(Conflict):
 
 @dataclass(frozen=True)
 class Question:
-    """A question as a vector, written as pgvector reads it, and where to look."""
+    """The vector of a question, in pgvector's text form, and the table to search."""
 
     table: VectorTable
     vector: str
 
 
 def question_of(query: str) -> Question | LcmError:
-    """The question as a vector, or why there is none: what to do about it."""
+    """Embed a question. Returns, and does not raise, the error if that fails."""
     policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
     if not policy.is_configured:
         return NotReady(f"No embedder is set up: {policy.what_is_missing}. {_UNTIL_THEN}")
@@ -59,7 +60,7 @@ def question_of(query: str) -> Question | LcmError:
 
 
 def ready(query: str) -> Question | None:
-    """The question as a vector; None if there is none, for callers that do without."""
+    """Embed a question, for callers that can do without. Returns None if it fails."""
     if not query.strip() or _current() is None:
         return None
     question = question_of(query)
@@ -67,9 +68,9 @@ def ready(query: str) -> Question | None:
 
 
 def _vector(text: str, embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> str:
-    """The vector of a text; ModelFailed if there is none.
+    """Embed a text, unless its vector is cached. Raises ModelFailed.
 
-    In a transaction no model is called: then it is one that was made before.
+    Within a transaction no model is called, so only a cached vector can be returned.
     """
     key = (embedder.pk, embedder.created_at, text)
     with _keeping:

@@ -1,4 +1,4 @@
-"""Embedders, and how far each has come."""
+"""The states and records of embedders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class EmbedderState(StrEnum):
-    """What an embedder's index is for: not complete yet, searched, or replaced."""
+    """Whether an embedder is not complete yet, in use for searches, or replaced."""
 
     BUILDING = "building"
     CURRENT = "current"
@@ -16,7 +16,7 @@ class EmbedderState(StrEnum):
 
 
 class IndexState(StrEnum):
-    """The index of the nearest vectors; `lost`: pgvector, or the table, is gone."""
+    """The state of a vector index; `lost`: pgvector, or the table, is gone."""
 
     ABSENT = "absent"
     INCOMPLETE = "incomplete"
@@ -26,7 +26,7 @@ class IndexState(StrEnum):
 
 @dataclass(frozen=True)
 class EmbedderRecord:
-    """One embedder, and how much it has embedded, failed at, and takes on disk."""
+    """One embedder, with its progress, its failures and its size."""
 
     embedder_id: int
     model: str
@@ -38,13 +38,13 @@ class EmbedderRecord:
     messages: int
     messages_embedded: int
     passages: int
-    # Passages that the embedder refuses; words find them.
+    # Passages that the embedder refused; they are found by words alone.
     passages_refused: int
     conversations_waiting: int
     conversations_failed: int
     index: IndexState
     size_bytes: int
-    # Why the last of the work under way came to nothing, if it did.
+    # An error of a conversation that is not done; empty if there is none.
     last_error: str
     # Whether it is the one that the settings name.
     is_configured: bool
@@ -52,10 +52,10 @@ class EmbedderRecord:
 
 @dataclass(frozen=True)
 class SemanticStatus:
-    """Whether search by meaning can be had, what it needs, and all embedders."""
+    """Whether semantic search is available, what it lacks, and all embedders."""
 
     is_configured: bool
-    # Without one of these, nothing can be set up.
+    # Settings without which no embedder can be set up.
     missing_settings: tuple[str, ...]
     # The version of pgvector that the server has, or could have; None for none.
     pgvector: str | None

@@ -1,6 +1,6 @@
-"""The table of one embedder's vectors, and its index, made when it is set up.
+"""Create and use the table of one embedder's vectors, and its index.
 
-It needs pgvector, which migrations do not: without it, everything but semantic search is as ever.
+The table needs pgvector. It is made when the embedder is set up, not by a migration, so LCM also runs without pgvector.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from retrieval.semantic.message_passages import MOST_CHARACTERS, Passage
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import IndexState
 
-# Older ones cannot go on searching where a filter leaves too little.
+# Older versions have no iterative index scans, which continue where filters leave too few rows.
 OLDEST_PGVECTOR = (0, 8)
-# The widest vectors that an index of half precision takes.
+# The most dimensions that an index on half precision supports.
 WIDEST = 4000
-# What making the index may use, beside what the server uses anyway. Of more vectors than fit, it takes much longer.
+# The memory for building the index, in addition to the server's own. If the vectors do not fit, it takes much longer.
 INDEX_MEMORY = "512MB"
 
 _SQL = load("retrieval/semantic/vectors.sql")
@@ -39,7 +39,7 @@ class StoredPassage(NamedTuple):
 
 
 class TextOfMessage(NamedTuple):
-    """A message that was looked at; its text, if it is to be embedded."""
+    """A message to pass or to embed; it has a text only if it is to be embedded."""
 
     seq: int
     message_id: int
@@ -47,13 +47,13 @@ class TextOfMessage(NamedTuple):
 
 
 def pgvector_version() -> str | None:
-    """The version that the server has, or could have; None for none."""
+    """The version of pgvector that is or can be installed; None if there is none."""
     found = rows(_SQL["pgvector"])
     return str(found[0][0]) if found else None
 
 
 def require_pgvector() -> None:
-    """Create the extension if it is not there; Conflict if that is not possible."""
+    """Create the extension if it is missing. Raises Conflict if that is impossible."""
     version = pgvector_version()
     if version is None:
         raise Conflict(
@@ -70,7 +70,7 @@ def require_pgvector() -> None:
 
 
 def as_text(vector: Sequence[float]) -> str:
-    """A vector as pgvector reads it."""
+    """Serialize a vector in pgvector's text form."""
     return "[" + ",".join(f"{each:.6g}" for each in vector) + "]"
 
 
@@ -90,7 +90,7 @@ class VectorTable:
         return f"embedding_vectors_{self.embedder_id}"
 
     def create(self) -> None:
-        """Make the table; the index of all its vectors comes when they are there."""
+        """Create the table; its vector index is built once the vectors are there."""
         _run(self._sql("create_table"))
         _run(self._sql("create_conversation_index"))
         _run(self._sql("create_workspace_index"))
@@ -99,14 +99,14 @@ class VectorTable:
         _run(self._sql("drop_table"))
 
     def build_index(self) -> None:
-        """Build the index, again if that was broken off, without locking the table."""
+        """Build the index without locking the table, from scratch if interrupted."""
         _run(f"SET maintenance_work_mem = '{INDEX_MEMORY}'")
         try:
             self._build_index()
         except Conflict as refusal:
             if not isinstance(refusal.__cause__, OperationalError):
                 raise
-            # Its workers share memory that a container may not have; without them it takes longer.
+            # Parallel workers need shared memory that a container may not have; without them, the build takes longer.
             _run("SET max_parallel_maintenance_workers = 0")
             self._build_index()
         finally:
@@ -119,7 +119,7 @@ class VectorTable:
         _run(self._sql("create_index"))
 
     def state(self) -> tuple[IndexState, int]:
-        """How things are with the index, and the bytes of all of it."""
+        """Return the state of the index, and the size of table and index in bytes."""
         found = rows(self._sql("table_state"))
         if not found or not found[0][0]:
             return IndexState.LOST, 0
@@ -129,7 +129,7 @@ class VectorTable:
         return IndexState.BUILT if is_valid else IndexState.INCOMPLETE, size
 
     def next_texts(self, *, conversation_id: int, after: int, most: int) -> list[TextOfMessage]:
-        """The messages behind a seq, with the texts of those to embed."""
+        """Read the messages after a seq, with the texts of those to embed."""
         values = {
             "conversation_id": conversation_id,
             "after": after,
@@ -139,9 +139,9 @@ class VectorTable:
         return [TextOfMessage(*row) for row in rows(self._sql("next_texts"), values)]
 
     def store(self, passages: Sequence[StoredPassage], *, conversation_id: int) -> int:
-        """Store the vectors of messages that may have some; how many passages.
+        """Store vectors of the messages that may still have them; return their number.
 
-        Call it within a transaction: until its end, none of these texts can be taken away.
+        Call it within a transaction: until it ends, none of these texts can be erased, archived or quarantined.
         """
         messages = {"messages": array(sorted({each.message_id for each in passages}))}
         rows(self._sql("hold_messages"), messages)

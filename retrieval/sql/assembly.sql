@@ -1,12 +1,12 @@
 -- The statements that read a context. A context may have a thousand slots, so a row holds arrays. Its columns: what it
--- gives, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each is recalled, for the
--- context does not show it itself.
+-- lists, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each is recalled, that is,
+-- not shown by the context itself.
 
 -- name: stored_context
--- A page of the present context, what must be shown from before it, and what is sought.
--- `newest` has the tokens of the slots newer than each, `page` those of them that the tokens reach and a margin behind
--- them. `before`: a user's message that only carries tool results is not a question. A summary's last seq is looked up,
--- as the planner may answer a join by scanning all summaries. A raw message has its own seq as ordinal.
+-- A page of the present context, the mandatory messages before it, and the hits of the query.
+-- `newest` sums the tokens of the slots newer than each; `page` keeps the slots within the tokens, and a margin.
+-- `before`: a user's message with nothing but tool results is not a question. A summary's last seq is a subquery, as
+-- the planner may answer a join by scanning all summaries. The ordinal of a raw message is its seq.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
@@ -82,8 +82,8 @@ UNION ALL
 {roles_and_parts}
 
 -- name: roles_and_parts
--- The roles of the messages in `named`; their tool parts with the calls, and, instead of last seqs, those with words.
--- All parts are read at once, not message by message.
+-- The roles of the messages in `named`; those with tool parts, with the ids of the calls; and, in the column of the
+-- last seqs, those with text or file parts. All parts are read at once, not message by message.
 SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
        NULL::boolean[]
 FROM named
@@ -128,9 +128,9 @@ SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NU
 FROM named
 
 -- name: past_context
--- The context as it was at a moment: the summaries there were, and what none of them stood for yet.
--- A summary that reaches farther than the messages did cannot have been there, whatever its time. Where the head was
--- moved, all follows the path to the head of that moment: `off` and `kept` say it.
+-- The context as of a moment: the summaries that existed, and the messages that none of them covered yet.
+-- A summary that goes beyond the last message of that moment did not exist, whatever its time. Where the head was
+-- moved, only the path to the head of that moment counts: `off` are the seqs beside it, `kept` the summaries on it.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
@@ -193,13 +193,13 @@ FROM (
 ) AS named
 
 -- name: moment_after_seq
--- The last moment at which a message was the newest.
+-- A seq, and the time until which its message was the newest: when the next one was recorded.
 SELECT %(as_of)s::bigint AS seq, (
     SELECT min(m.recorded_at) FROM messages m WHERE m.conversation_id = %(id)s AND m.seq = %(as_of)s::bigint + 1
 ) AS time
 
 -- name: moment_at_time
--- The last seq at a time: a clock that goes back records a message before an earlier one, so the seqs decide.
+-- The last seq that was recorded by a time. Where the clock went back, times are not in the order of seqs: seqs decide.
 SELECT coalesce((
     SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
     ORDER BY m.seq DESC LIMIT 1
@@ -207,7 +207,7 @@ SELECT coalesce((
 FROM (SELECT %(as_of)s::timestamptz AS time OFFSET 0) AS given
 
 -- name: moment_of_run
--- The last seq when a run ended: with its last summary, or, if it made none, when its record says so.
+-- The last seq when a run ended, which is when its last summary was made or, without one, what its record says.
 SELECT coalesce((
     SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
     ORDER BY m.seq DESC LIMIT 1
@@ -219,13 +219,13 @@ FROM (SELECT coalesce(
 ) AS time OFFSET 0) AS given
 
 -- name: shown_summaries
--- Summaries as they are shown.
+-- The columns of `ShownSummary`.
 SELECT summary_id, content, erased_by_id, kind::text, depth, first_seq, last_seq, earliest_at, latest_at
 FROM summaries WHERE summary_id = ANY(%s::text[])
 
 -- name: path_at_moment
--- The newest seq of a moment, its time, and what of the messages up to there is not on the path to the head of that moment:
--- that seq, unless the head was moved by then with nothing appended since.
+-- The newest seq of a moment, its time, and the seqs up to there that are not on the path to the head of that moment.
+-- The head is that newest seq, unless it was moved by then and nothing was appended since.
 SELECT moment.seq, moment.time,
        (lcm_off_path(%(id)s, head) + int8multirange(int8range(head + 1, greatest(head, moment.seq) + 1)))::text
 FROM ({moment}) AS moment, LATERAL (

@@ -1,5 +1,5 @@
 -- name: summaries_within
--- The summaries below some, each with its level; the messages of one at the last level are beyond the grant.
+-- The named summaries and those below, each with its level; messages below the last level are beyond the grant.
 WITH RECURSIVE reach AS (
     SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS level
     UNION
@@ -10,19 +10,19 @@ WITH RECURSIVE reach AS (
 SELECT summary_id, min(level) FROM reach GROUP BY summary_id
 
 -- name: messages_of_summaries
--- Those of the messages that some summaries were made from.
+-- Those of the given messages that the given summaries were made from.
 SELECT DISTINCT message_id FROM summary_messages
 WHERE message_id = ANY(%s) AND summary_id = ANY(%s)
 
 -- name: conversations
--- The conversations of some messages and summaries.
+-- The conversations of the given messages and summaries.
 SELECT conversation_id FROM messages WHERE message_id = ANY(%s)
 UNION
 SELECT conversation_id FROM summaries WHERE summary_id = ANY(%s)
 
 -- name: spans
--- The stretches of seqs that some messages make up.
--- Messages that follow each other have the same difference between their seq and their number in the list.
+-- The stretches of consecutive seqs among the given messages.
+-- Within a stretch of consecutive messages, seq minus row number is constant, so it identifies the stretch.
 SELECT conversation_id, min(seq), max(seq)
 FROM (
     SELECT conversation_id, seq, seq - row_number() OVER (PARTITION BY conversation_id ORDER BY seq) AS island
@@ -31,17 +31,17 @@ FROM (
 GROUP BY conversation_id, island ORDER BY conversation_id, min(seq)
 
 -- name: tokens_below
--- The tokens of all that can be read below, each thing once: messages, and the summaries on the way to them.
+-- The tokens of all that can be read, each item once: messages, and the summaries on the way to them.
 SELECT (SELECT coalesce(sum(token_count), 0) FROM summaries WHERE summary_id = ANY(%(below)s))
      + (SELECT coalesce(sum(m.token_count), 0) FROM messages m WHERE m.message_id = ANY(%(messages)s)
         OR m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id = ANY(%(opened)s)))
 
 -- name: widest_spans
--- Of each conversation, the first and the last of some messages.
+-- The first and the last seq of the given messages, by conversation.
 SELECT conversation_id, min(seq), max(seq) FROM messages WHERE message_id = ANY(%s) GROUP BY conversation_id
 
 -- name: around_messages
--- For each message the summary made from it, the newest where it was made again; else the raw messages beside it.
+-- For each message, the current summary made from it; if there is none, the raw messages beside it.
 SELECT m.message_id, held.summary_id, near.message_id
 FROM unnest(%(messages)s::bigint[]) WITH ORDINALITY AS found(message_id, place)
 JOIN messages m ON m.message_id = found.message_id

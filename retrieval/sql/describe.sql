@@ -1,11 +1,11 @@
--- What describe gives. To open a summary is to read the texts of its sources: a leaf's are its `source_tokens`; of a
--- condensed one, sources that are summaries count with their own text. Whether a summary has derived ones is read with a
--- limit, as the planner may answer EXISTS by reading the links of all conversations. In a recursion, links are joined
--- LATERAL with an OFFSET: else the planner, which expects many more summaries, reads the links of all conversations at
--- each step.
+-- The statements of describe. The cost of opening a summary is that of its sources' texts: for a leaf, its
+-- `source_tokens`; for a condensed one, sources that are summaries count with their own text. Whether a summary has
+-- derived ones is a subquery with LIMIT, as the planner may answer EXISTS by reading the links of all conversations. In
+-- recursions, links are joined LATERAL with OFFSET 0: otherwise the planner, which expects many more summaries, reads
+-- the links of all conversations at each step.
 
 -- name: outline
--- The columns of the outline of a summary `s`; its distance follows.
+-- A fragment: the columns of the outline of a summary `s`; its distance follows.
 s.summary_id, s.kind::text, s.depth, s.token_count,
        CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
            SELECT sum(c.token_count - c.source_tokens)
@@ -110,7 +110,7 @@ SELECT file_id FROM large_files WHERE conversation_id = %(conversation_id)s
 ORDER BY created_at DESC, file_id LIMIT %(most)s
 
 -- name: tokens_of_conversations
--- Of each conversation, the tokens of summaries and system messages in its context, and its number of summaries.
+-- For each conversation, the tokens of summaries and system messages in its context, and its number of summaries.
 SELECT c.conversation_id,
        coalesce((SELECT sum(i.token_count) FROM context_items i
                  WHERE i.conversation_id = c.conversation_id AND i.item_type = 'summary'), 0),
@@ -154,7 +154,7 @@ WHERE NOT shown.is_wider OR held.messages > 0
 ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: below
--- The outlines of the summaries below some that overlap the range, the nearest first.
+-- The outlines of the summaries below the `roots` that overlap the range, the nearest ones.
 WITH RECURSIVE below AS (
     SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS distance
     UNION
@@ -178,7 +178,7 @@ FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from
 
 -- name: raw_spans
 -- The stretches of a range that no summary covers.
--- Within a stretch of consecutive messages, seq minus row number is constant: it is the group.
+-- Within a stretch of consecutive messages, seq minus row number is constant, so it identifies the stretch.
 SELECT min(ordinal), max(ordinal)
 FROM (
     SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island

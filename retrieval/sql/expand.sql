@@ -1,11 +1,11 @@
--- The pages of an expansion. `reach` are the summaries in the window, with how far below the root they are; those above
--- the last level are opened. Links are read from where the window begins, as a message's number grows with its seq, and
--- messages by their numbers, all at once: the planner cannot know how many summaries there will be, and may otherwise
--- read every link for every message. Summaries are looked up one by one (LATERAL with an OFFSET), as a join may read a
--- whole history. The subquery around `include_messages` keeps one plan for both values.
+-- The windows of an expansion. `reach` are the summaries that overlap the window, with their level below the root; all
+-- but those at the last level are opened. Links are read from the beginning of the window on, as message ids grow with
+-- seqs, and then the messages by id, all at once: the planner cannot know how many summaries there will be, and may
+-- otherwise read every link for every message. Summaries are looked up one by one (LATERAL with OFFSET 0), as a join
+-- may read a whole history. The subquery around `include_messages` allows one plan for both values.
 
 -- name: below_summary
--- What lies below a summary and begins in a window of seqs: summaries, and the first messages.
+-- The entries below a summary that begin in a window of seqs: all summaries, and the first messages.
 WITH RECURSIVE reach(summary_id, level) AS (
     SELECT %(root)s, 0
     UNION
@@ -43,7 +43,7 @@ SELECT seq, 1, '', message_id, token_count, level, of FROM linked
 
 -- name: below_range
 -- The same for a range as of a moment: below several summaries at once, with the messages that were raw then.
--- A summary that begins before the range has its place where the range begins.
+-- A summary that begins before the range is sorted to where the range begins.
 WITH RECURSIVE reach(summary_id, level) AS (
     SELECT s.summary_id, 1 FROM summaries s
     WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
@@ -72,7 +72,7 @@ WITH RECURSIVE reach(summary_id, level) AS (
     ORDER BY m.seq, links.level
     LIMIT %(most)s
 ), then_raw AS (
-    -- What is raw now, and what was compacted since.
+    -- Candidates: what is raw now, and what was compacted since.
     SELECT message_id FROM context_items
     WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(from)s AND %(upto)s
       AND item_type = 'message'
@@ -101,7 +101,7 @@ UNION ALL
 SELECT seq, 1, '', message_id, token_count, level, of FROM near
 
 -- name: messages_of_range
--- The messages of a range, whatever stands for them.
+-- The messages of a range, whether summarized or not.
 SELECT seq, 1, '', message_id, token_count, 1, %(of)s::text
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s

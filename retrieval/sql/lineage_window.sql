@@ -11,7 +11,7 @@ WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %
 ORDER BY s.depth, s.first_seq, s.created_at
 
 -- name: bundles
--- The summaries that are not listed one by one, in bundles side by side.
+-- The summaries that are not listed one by one, in bundles of adjacent ones.
 SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, count(*) AS summaries,
        max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
        sum(s.last_seq - s.first_seq + 1)::bigint AS messages
@@ -22,17 +22,17 @@ GROUP BY s.depth, s.first_seq / %(bundle_width)s
 ORDER BY 1, 2
 
 -- name: is_single
--- Whether a summary is listed by itself: it is wide enough, or a model sees it.
+-- A condition: a summary is listed by itself if it is wide enough, or active.
 s.last_seq - s.first_seq + 1 >= %(least)s OR {seen}
 
 -- name: active_now
--- A summary is in the active context.
+-- A condition: the summary is in the active context.
 s.summary_id IN (
     SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(id)s AND c.item_type = 'summary'
 )
 
 -- name: active_then
--- A summary was in the active context at that time.
+-- A condition: the summary was in the active context at that time.
 NOT EXISTS (
     SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
     WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
@@ -42,7 +42,7 @@ NOT EXISTS (
 
 -- name: raw_now
 -- The stretches of raw messages.
--- Messages that follow each other have the same difference between their seq and their number in the list.
+-- Within a stretch of consecutive messages, seq minus row number is constant, so it identifies the stretch.
 SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
 FROM (
     SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
@@ -75,7 +75,7 @@ LEFT JOIN compaction_runs r ON r.run_id = made.run_id
 ORDER BY 2, 1
 
 -- name: last_message_then
--- The last message that there was at a time.
+-- The last seq that was recorded by a time.
 SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= %(time)s
 ORDER BY m.seq DESC LIMIT 1
 

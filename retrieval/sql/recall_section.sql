@@ -24,7 +24,7 @@ WHERE NOT EXISTS (SELECT FROM summary_parents p JOIN cut below ON below.summary_
 ORDER BY first_seq
 
 -- name: raw_span
--- The messages that a host has cut and no summary stands for yet.
+-- The first and the last of the messages that a host has cut and no summary covers yet.
 SELECT min(c.ordinal), max(c.ordinal)
 FROM context_items c JOIN messages m ON m.message_id = c.message_id
 WHERE c.conversation_id = %(id)s AND m.role <> 'system'

@@ -13,7 +13,7 @@ from retrieval.map.models import MapEvent, MapRun
 from retrieval.map.record_types import MapEventRecord, MapExport
 from retrieval.map.types import MapEventKind
 
-# Under this name the record is exported unless the caller has another one.
+# The default name of the file that the record is exported to.
 FILE_NAME = "map.events.jsonl"
 _PORTION = 1000
 
@@ -40,8 +40,8 @@ class MapRecord(Scoped):
     def export(self, file: IO[bytes], *, run_id: str | None = None) -> MapExport:
         """Write the events of one run, or of all runs of the workspace, one a line.
 
-        Runs stand in the order of their submission, the events of each by seq. Who keeps the last hash of a run finds
-        by it later whether its newest events were removed.
+        Runs come in the order of their submission, the events of each by seq. Returns the last hash of each run: kept
+        elsewhere, it later shows whether the run's newest events were removed.
         """
         heads: dict[str, str] = {}
         lines = 0
@@ -60,7 +60,7 @@ class MapRecord(Scoped):
 
 
 def record_of(event: MapEvent) -> MapEventRecord:
-    """The event as every face gives it."""
+    """Make the record of an event, its hashes in hexadecimal."""
     return MapEventRecord(
         run_id=event.run_id,
         seq=event.seq,
@@ -77,6 +77,6 @@ def record_of(event: MapEvent) -> MapEventRecord:
 
 
 def line_of(event: MapEvent) -> dict[str, Any]:
-    """The event as one JSON object, its time as the hash has it."""
+    """The event as one JSON object, its time in the form that was hashed."""
     moment = event.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {**vars(record_of(event)), "at": moment}

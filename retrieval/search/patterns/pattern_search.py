@@ -1,6 +1,6 @@
 """Search by a regular expression, newest first.
 
-However long a history is, no more than the matches of a page are in memory.
+Only the matches of one page are held in memory, however long the history is.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from retrieval.search.prepare import Deadline
 from retrieval.search.snippets import WIDTH, around
 
 _SQL = load("retrieval/search/patterns.sql")
-# So many of the newest are searched first: what is frequent is found among them, where the index of trigrams would
-# first collect everything.
+# How many of the newest messages are searched first: a frequent pattern is found among them, where the trigram index
+# would first collect all of its matches.
 NEAR = 1000
 
 
 @dataclass(frozen=True)
 class PatternSearch:
-    """Texts that match, newest first; use it within `prepare.bounded`.
+    """Finds texts that match, newest first; use it within `prepare.bounded`.
 
-    With `by_trigrams`, an index tells which messages can match at all. Each statement is planned for its values: what
-    an expression has to do with the index decides the plan.
+    With `by_trigrams`, the trigram index finds the messages that can match. Each statement is planned for its values,
+    as the best plan depends on the expression.
     """
 
     filters: Filters
@@ -39,14 +39,14 @@ class PatternSearch:
     by_trigrams: bool = False
 
     def first(self, pattern: Pattern, key: Key | None) -> Found:
-        """The first matches behind the key; Invalid for an invalid pattern."""
+        """Find the first matches after the key. Raises Invalid for a bad pattern."""
         found: list[FoundRow] = []
         for table in self.filters.tables:
             if table is MESSAGES:
                 found = self._messages(pattern, key)
                 continue
             self.deadline.impose()
-            # Once there are as many as are given, only what is newer can still come before the last of them.
+            # Once the page is full, only rows newer than its last one can still get onto it.
             since = found[-1].order_place if len(found) >= self.limit else -1
             within = f"{self.filters.place(table)} >= %(from_place)s AND {self.filters.behind(table, key)}"
             values = {"from_place": bigint(since), **key_values(key)}
@@ -55,7 +55,7 @@ class PatternSearch:
         return Found(found, lambda place: Position(found[place].key))
 
     def _messages(self, pattern: Pattern, key: Key | None) -> list[FoundRow]:
-        """The newest of those that are near; if these are not enough, of all the others."""
+        """Find matches among the newest messages; if too few, among all others, too."""
         place, low, high = self.filters.place(MESSAGES), self.filters.low, self.filters.high_before(key)
         within, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
         by_trigrams = self.by_trigrams and pattern.literal is not None
@@ -98,14 +98,14 @@ class PatternSearch:
 
 
 def _matches(pattern: Pattern, text: str) -> str:
-    # The planner takes a CASE to hold for every other row: so it walks back from the newest, and stops soon.
+    # The planner expects a CASE to hold for every other row: so it walks back from the newest, and stops soon.
     if pattern.literal is None:
         return f"CASE WHEN {text} ~ %(expression)s THEN true ELSE false END"
-    # A literal is found in half the time; of two conditions, the planner may check either first.
+    # A literal is cheaper to check. The CASE puts it first; of two conditions, the planner may check either first.
     return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(expression)s ELSE false END"
 
 
 def invalid_pattern(error: DataError) -> Invalid:
-    """The refusal of an expression that PostgreSQL does not understand."""
+    """Make the error for an expression that PostgreSQL rejects."""
     reason = str(error).splitlines()[0].removeprefix("invalid regular expression: ")
     return refused(f"This is not a valid regular expression: {reason}.")

@@ -1,8 +1,8 @@
 """Translate a regular expression of Python's kind into PostgreSQL's. Pure.
 
-^ and $ match at every line, as with Python's (?m), and . no newline, unless the pattern begins with (?s); (?i) and
-(?x) are understood there too. What PostgreSQL has no counterpart for is refused with a sentence that says what to do
-instead; whether the rest is valid, PostgreSQL decides.
+^ and $ match at every line, as with Python's (?m), and . matches no newline, unless the pattern begins with (?s); (?i)
+and (?x) are accepted there, too. Constructs without a counterpart in PostgreSQL are refused with advice on what to
+write instead; PostgreSQL validates the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from conversations.errors import Invalid
 
-# A literal shorter than this rules out too little to be worth looking for first.
+# A shorter literal rules out too few texts to be worth checking first.
 SHORTEST_LITERAL = 3
 
 _FLAGS = re.compile(r"\(\?(?P<flags>[a-zA-Z]*)(?P<off>-[a-zA-Z]*)?(?P<end>[:)])")
@@ -52,7 +52,7 @@ class Pattern:
 
 
 def translated(pattern: str) -> Pattern:
-    """The pattern for PostgreSQL; Invalid (`bad_pattern`) without a counterpart."""
+    """Translate a pattern. Raises Invalid (`bad_pattern`) if there is no counterpart."""
     return _Translation(pattern).run()
 
 
@@ -78,7 +78,7 @@ class _Translation:
     names: dict[str, int] = field(default_factory=dict)
     # What each open parenthesis is: True for a lookaround.
     open: list[bool] = field(default_factory=list)
-    # What is matched as it stands; the last one may go on.
+    # The literal texts that every match contains; the last one may still grow.
     literals: list[str] = field(default_factory=lambda: [""])
     has_alternatives: bool = False
     # `w`: ^ and $ at every line, and classes such as [^a] match a newline, as they do in Python.
@@ -133,7 +133,7 @@ class _Translation:
         self.out.append(piece[0].replace("{,", "{0,"))
 
     def _comment(self, piece: re.Match[str]) -> None:
-        """Leave it out."""
+        """Leave the comment out."""
 
     def _group(self, piece: re.Match[str]) -> None:
         if piece["called"]:
@@ -199,7 +199,7 @@ class _Translation:
         self.out.append(f"\\{target}" + ("(?:)" if self.source[self.place :][:1].isdigit() else ""))
 
     def _brackets(self, piece: re.Match[str]) -> None:
-        """A set of characters, to its end. A bracket that comes first is one of them."""
+        """Translate a set of characters to its end; a leading bracket belongs to it."""
         self.out.append(piece[0])
         while not self.source.startswith("]", self.place):
             inner = _IN_BRACKETS.match(self.source, self.place)
@@ -217,7 +217,7 @@ class _Translation:
 
 
 def _escaped(letter: str) -> str:
-    """A literal character behind a backslash; Invalid for an unknown escape."""
+    """Translate an escaped literal. Raises Invalid for an unknown escape."""
     if not (letter.isascii() and letter.isalnum()):
         return "\\" + letter if letter.isascii() else letter
     if letter in "pPX":

@@ -1,8 +1,8 @@
-"""The optional index of trigrams, which speeds up regular expressions.
+"""Build, drop and check the optional trigram index for regular expressions.
 
-It makes a regular expression with a rare word in it as fast as a look-up, and halves the rate at which messages can be
-appended: so an operator who needs it builds it (`lcm trigram-index build`) and turns it on with LCM_TRIGRAM_INDEX. It
-needs PostgreSQL's pg_trgm, which the server that LCM brings along does not have.
+It turns a search for an expression with a rare word into an index lookup, but halves the rate of appends: so an
+operator who needs it builds it (`lcm trigram-index build`) and turns it on with LCM_TRIGRAM_INDEX. It needs
+PostgreSQL's pg_trgm, which the server that LCM brings along does not have.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _DROP = f"DROP INDEX CONCURRENTLY IF EXISTS {INDEX}"
 
 class State(StrEnum):
     ABSENT = "absent"
-    # Building it was broken off, or is still going on.
+    # Its build was interrupted, or is still in progress.
     INCOMPLETE = "incomplete"
     BUILT = "built"
 
 
 @dataclass(frozen=True)
 class TrigramIndex:
-    """Whether the index can be had, is there, and is used."""
+    """Whether the index is available, built, and enabled."""
 
     state: State
     size_bytes: int
@@ -46,18 +46,18 @@ class TrigramIndex:
 
 
 def status(policy: RetrievalPolicy) -> TrigramIndex:
-    """How things are with the index."""
+    """Report the state of the index."""
     state, size = _state()
     return TrigramIndex(state, size, available=bool(rows(_AVAILABLE)), enabled=policy.trigram_index)
 
 
 def is_used(policy: RetrievalPolicy) -> bool:
-    """Whether a search by a regular expression is to ask the index."""
+    """Whether searches by regular expressions use the index."""
     return policy.trigram_index and _state()[0] is State.BUILT
 
 
 def build(policy: RetrievalPolicy) -> TrigramIndex:
-    """Build the index concurrently. Conflict if the server has no pg_trgm."""
+    """Build the index concurrently. Raises Conflict if the server has no pg_trgm."""
     if not rows(_AVAILABLE):
         raise Conflict(
             "This PostgreSQL has no pg_trgm, without which there is no index of trigrams. The server that LCM brings "

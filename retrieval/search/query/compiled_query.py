@@ -17,12 +17,11 @@ from retrieval.search.query.parser import UNSPACED, ParsedQuery, Term
 MOST_LEXEMES = 32
 MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
-# What PostgreSQL supposes of a lexeme that it has no count of.
+# The share of rows that PostgreSQL assumes for a lexeme without statistics.
 _UNCOUNTED = 0.005
-# The parts of a compound in a row are one more word, also in a sentence; docs/figures.md
-# has what each constant changes.
+# The weight of a compound whose parts follow each other, also in a sentence; docs/figures.md compares other values.
 _COMPOUND = 1.0
-# A few words mostly belong together; in a sentence they also follow each other by grammar alone.
+# The weight of adjacent words in a sentence, where many follow each other by grammar alone; it is 1 in a short query.
 _PAIR_OF_A_SENTENCE = 0.2
 
 # A term, and whether it is excluded.
@@ -33,8 +32,8 @@ TermKey = tuple[Term, bool]
 class LexedTerm:
     """A term as the index has it: lexemes, parts of a compound, tsquery.
 
-    `forms`: of a plain word, lexemes that are the same word. `in_a_row`: the tsquery for a compound as it stands, or by
-    its parts in their order.
+    `forms`: of a plain word, the lexemes of its other forms. `in_a_row`: the tsquery for a compound as it is written,
+    or for its parts in order.
     """
 
     term: Term
@@ -59,7 +58,7 @@ class LexedTerm:
 
     @property
     def _ways(self) -> tuple[tuple[str, ...], ...]:
-        """Either has all of the term."""
+        """The sets of lexemes each of which amounts to the whole term."""
         return tuple(way for way in (self.whole, self.parts) if way)
 
 
@@ -91,7 +90,7 @@ Clauses = Sequence[Sequence[LexedTerm]]
 
 @dataclass(frozen=True)
 class InARow:
-    """Lexemes that rank higher in a row: the tsquery for it, and its weight."""
+    """Lexemes that count more where they are adjacent: the tsquery, and its weight."""
 
     lexemes: tuple[str, ...]
     query: str
@@ -102,7 +101,7 @@ class InARow:
 class CompiledQuery:
     """A query as lexemes to rank by, anchors, expected rows and exclusions.
 
-    `newest`: the share of the rows that is searched, from the newest on. `clauses` without those of stop words alone.
+    `newest`: the share of the rows that is searched, from the newest on. `clauses` exclude those of stop words alone.
     """
 
     parsed: ParsedQuery
@@ -111,7 +110,7 @@ class CompiledQuery:
     anchors: tuple[str, ...]
     expected: Mapping[str, float]
     frequencies: Mapping[str, float]
-    # What else a lexeme is found as.
+    # Other lexemes that count as each, being forms of the same word.
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Lexemes that follow each other in the query.
     pairs: tuple[tuple[str, str], ...] = ()
@@ -129,19 +128,19 @@ class CompiledQuery:
         return self.parsed.is_sentence
 
     def for_every_clause(self) -> CompiledQuery:
-        """The same for texts that match every clause, wherever they are."""
+        """Copy the query to match texts with every clause, however old."""
         return replace(self, wants_every_clause=True, newest=1.0)
 
     def for_any_word(self) -> CompiledQuery | None:
-        """The same for texts with any word; a compound word counts as a whole.
+        """Copy the query to match texts with any word; a compound counts as a whole.
 
-        None where that is the same query, or would find more candidates than are ranked.
+        Returns None if that is the same query, or may find more candidates than are ranked.
         """
         expected = self.rows * sum(self._share_of_all(each.parts or each.whole) for each in self._compounds)
         return replace(self, wants_words=True) if self._compounds and expected <= MOST_CANDIDATES else None
 
     def for_any_lexeme(self) -> CompiledQuery:
-        """The same for texts with any lexeme, however common: the newest of them."""
+        """Copy the query to match the newest texts with any lexeme, however common."""
         total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
         return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
 
@@ -152,7 +151,7 @@ class CompiledQuery:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether rows that hold some of the words are no candidates."""
+        """Whether some rows that hold a word of the query are not candidates."""
         if self.wants_every_clause:
             return False
         return any(lexeme not in self.anchors for lexeme in self._alone) or self.newest < 1
@@ -212,7 +211,7 @@ class CompiledQuery:
         return (*islice(compounds.values(), MOST_COMPOUNDS), *pairs)
 
     def found_as(self, lexeme: str) -> tuple[str, ...]:
-        """The lexeme and what else it is found as."""
+        """The lexeme and its other forms."""
         return (lexeme, *self.forms.get(lexeme, ()))
 
     def _in_any_form(self, lexeme: str) -> str:
@@ -221,18 +220,18 @@ class CompiledQuery:
 
     @cached_property
     def expected_share(self) -> float:
-        """About which share of the rows matches."""
+        """The estimated share of rows that match."""
         if not self.wants_every_clause:
             return min(1.0, sum(self.frequencies.get(lexeme, _UNCOUNTED) for lexeme in self.anchors))
-        # A text that has a compound as it stands mostly has its parts, too.
+        # A text that has a compound as it is written mostly has its parts, too.
         return _together(
             min(1.0, sum(self._share_of_all(term.parts or term.whole) for term in clause)) for clause in self.clauses
         )
 
     def expected_of(self, place: int) -> float:
-        """In how many rows at least the lexeme or pair at this place is to be expected.
+        """The least number of rows expected to hold the lexeme or pair at an index.
 
-        Of an anchor nothing needs to be expected: all the rows that hold it are candidates, and are counted.
+        It is 0 for an anchor: all rows that hold one are candidates, and are counted.
         """
         if place >= len(self.lexemes):
             return 0.0
@@ -250,7 +249,7 @@ class CompiledQuery:
 
     @property
     def rarities(self) -> dict[str, float]:
-        """How rare each lexeme is, as far as it was counted."""
+        """The rarity of each lexeme, from the rows expected to hold it."""
         return {each: rarity(found=self.expected.get(each, 0.0), among=self.rows) for each in self.lexemes}
 
     def split_terms(self, present: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -271,10 +270,10 @@ def compile_query(
     rows: int,
     in_all_forms: bool = False,
 ) -> CompiledQuery | None:
-    """The query for so many rows; None if it has no lexeme.
+    """Compile a query to search `rows` rows. Returns None if it has no lexeme.
 
-    Words that follow each other in the query count once more where they do so in a text; in a sentence, a little.
-    `in_all_forms`: a word of a sentence is found as any of its forms. In a short query, a word means itself.
+    Adjacent words of the query count more where they are adjacent in a text; in a sentence, only a little.
+    `in_all_forms`: words of a sentence match in any of their forms; words of a short query match as they are.
     """
     with_lexemes = ([lexed[term, False] for term in clause if lexed[term, False].lexemes] for clause in parsed.clauses)
     clauses = [clause for clause in with_lexemes if clause]
@@ -318,9 +317,10 @@ def rarity(*, found: float, among: int) -> float:
 
 
 def _together(shares: Iterable[float]) -> float:
-    """Which share of the rows has all of what these shares have.
+    """Estimate the share of rows that hold all lexemes, from the shares of each.
 
-    Words come together more often than by chance, so each further one counts by its root, and the root of that.
+    Words occur together more often than by chance, so beside the rarest, the others count by their square root, fourth
+    root and so on.
     """
     share = 1.0
     for place, each in enumerate(sorted(shares)):
@@ -339,7 +339,7 @@ def _forms(clauses: Clauses, wanted: Collection[str]) -> dict[str, tuple[str, ..
 
 
 def _pairs(clauses: Clauses, lexemes: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Two plain words that follow each other, of those that are ranked by."""
+    """The pairs of adjacent plain words in the query, if both are ranked by."""
     words = [clause[0].whole if len(clause) == 1 and len(clause[0].whole) == 1 else () for clause in clauses]
     following = [(*a, *b) for a, b in zip(words, words[1:], strict=False) if a and b and a != b]
     return tuple(dict.fromkeys((a, b) for a, b in following if a in lexemes and b in lexemes))[:MOST_PAIRS]

@@ -30,7 +30,7 @@ _IDENTIFIER = re.compile(
 )
 # A file and a line of it, as traces and compilers write: `src/x.ts:42`, `x.py:42:7:`.
 _LINE = re.compile(r"(?P<file>.*\.[^\W\d_]\w*):\d+(?::\d+)?[:,]?")
-# So many words, some of which only hold the others together, are a sentence.
+# A query of so many words, with a function word among them, is a sentence.
 _SENTENCE_WORDS = 6
 _HOLDING = """
     a an and are as at be by can did do does for from had has have how i if in is it me my of on our should so that the
@@ -40,7 +40,7 @@ _FUNCTION_WORDS = frozenset(_HOLDING.split())
 
 
 class Term(NamedTuple):
-    """One word, or several that stand in a row."""
+    """One word, or several in a row."""
 
     text: str
     is_phrase: bool = False
@@ -48,7 +48,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """Clauses that all hold, each by one of its terms, and excluded terms."""
+    """Clauses that must all match, each by any of its terms, and excluded terms."""
 
     text: str
     clauses: tuple[tuple[Term, ...], ...]
@@ -71,7 +71,7 @@ class ParsedQuery:
         """Whether this is a single word."""
         if len(self.terms) != 1 or self.terms[0].is_phrase:
             return False
-        # Two signs of such a script are one word at most.
+        # Two characters of an unspaced script are one word at most.
         signs = len(UNSPACED.findall(self.terms[0].text))
         return signs == 0 or (signs <= 2 and len(self.terms[0].text) == signs)
 
@@ -87,9 +87,9 @@ def is_identifier(text: str) -> bool:
 
 
 def parse(text: str) -> ParsedQuery:
-    """The query of a text in websearch syntax; nothing in it is an error.
+    """Parse a query in websearch syntax; every text is valid.
 
-    An identifier that begins with `-`, such as a path, is text where it stands alone: excluded, it would leave nothing.
+    An identifier that begins with `-` and is the whole query is searched for: to exclude it would leave nothing.
     """
     alone = text.strip().removeprefix("-- ").strip()
     if _EXCLUDED_WORD.match(alone) and not _BLANK.search(alone) and is_identifier(alone[1:]):
@@ -112,7 +112,7 @@ def parse(text: str) -> ParsedQuery:
             term = Term(phrase, is_phrase=len(phrase.split()) > 1)
         if not term.text.strip():
             continue
-        # A line of a file is answered by the file, too.
+        # A query for a line of a file is matched by the file alone, too.
         line = None if term.is_phrase else _LINE.fullmatch(term.text)
         alternatives = [term, Term(line["file"])] if line else [term]
         if is_excluded:
@@ -126,7 +126,7 @@ def parse(text: str) -> ParsedQuery:
 
 
 def interpretations(text: str) -> tuple[ParsedQuery, ...]:
-    """The query of a text, then, if it has phrases, the same with their words."""
+    """Parse a query; if it has phrases, return a second version with their words."""
     query = parse(text)
     if not any(term.is_phrase for term in query.terms):
         return (query,)
@@ -155,14 +155,14 @@ _ASKS_WHEN = re.compile(
     re.IGNORECASE,
 )
 
-# What it tells of a moment that it lies in a given month, day of the month, weekday, year: the logarithm of how many
-# there are. Of years a conversation sees few.
+# The information, in nats, of a month, day of the month, weekday or year: the logarithm of how many there are, where a
+# conversation has few years.
 _MONTH_TELLS, _DAY_TELLS, _WEEKDAY_TELLS, _YEAR_TELLS = math.log(12), math.log(30), math.log(7), math.log(2)
 
 
 @dataclass(frozen=True)
 class Dates:
-    """The dates in a query: any of these may be empty."""
+    """The parts of dates that a query names; any of these may be empty."""
 
     months: frozenset[int] = frozenset()
     days: frozenset[int] = frozenset()
@@ -173,7 +173,7 @@ class Dates:
         return bool(self.months or self.days or self.weekdays or self.years)
 
     def information_in(self, moment: datetime) -> float:
-        """How much of the dates is true of this moment, in nats."""
+        """The information of the parts that this moment agrees with, in nats."""
         return (
             _MONTH_TELLS * (moment.month in self.months)
             + _DAY_TELLS * (moment.day in self.days and (not self.months or moment.month in self.months))
@@ -183,7 +183,7 @@ class Dates:
 
 
 def asks_when(text: str) -> bool:
-    """Whether a question is answered by a time."""
+    """Whether a question asks for a time."""
     return _ASKS_WHEN.search(text) is not None
 
 

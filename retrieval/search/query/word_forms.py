@@ -1,9 +1,10 @@
 """Irregular forms of English words, which stemming misses: `won`. Pure.
 
-The lists have a group of forms on each line: of a verb, the base first; a family is what is done and how it is called,
-where that has a stem of its own.
+Each line of a list is a group of forms: of a verb, the base first; a family is a word with its derivations of another
+stem, such as `fail failure`.
 
-Left out is what is mostly another word: `bit` (of data), `left` (the side), `rose`, `ground`, `wound`, `bound`, `bore`.
+Forms that are mostly another word are left out: `bit` (of data), `left` (the side), `rose`, `ground`, `wound`,
+`bound`, `bore`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _ENGLISH = Path(__file__).parent / "english"
 
 
 def other_forms(word: str) -> tuple[str, ...]:
-    """The forms of the word that stemming does not bring together with it."""
+    """The forms of a word that stemming does not reduce to the same lexeme."""
     return known().get(word.strip(".,;:!?\"'()[]").lower(), ())
 
 
@@ -48,6 +49,6 @@ def _regular(base: str) -> tuple[str, ...]:
 
 
 def _past(word: str) -> tuple[str, ...]:
-    """Of a verb that has one; and the plural of a noun that ends like one."""
+    """The regular past of a word; if it ends in -y, also the form in -ies."""
     stem = word.removesuffix("y")
     return (f"{word}d", f"{word}ed") if stem == word else (f"{stem}ied", f"{stem}ies")

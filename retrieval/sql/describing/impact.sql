@@ -1,9 +1,9 @@
--- What derives from a thing, and what it was made from, step by step. A thing is a message, a summary, a file, or a
--- session, arc or epoch summary. Each step is a look-up by index, which OFFSET 0 keeps: the planner would otherwise join
--- the links of all conversations. A link is as sure as the summary that was made by it: `levels` are those sure enough.
+-- What derives from an item, and what it was made from, step by step. An item is a message, a summary, a file, or a
+-- session, arc or epoch summary. OFFSET 0 keeps each step an index lookup: the planner would otherwise join the links
+-- of all conversations. A link has the confidence of the summary made by it; `levels` are those of enough confidence.
 
 -- name: upstream
--- One step from a thing to what derives from it, or names it.
+-- One step from an item to what derives from it, or refers to it.
 (SELECT 'message' AS kind, 'msg_' || r.message_id AS id, r.message_id AS number
  FROM file_references r WHERE reach.kind = 'file' AND r.file_id = reach.id OFFSET 0)
 UNION ALL
@@ -28,7 +28,7 @@ UNION ALL
    AND (SELECT s.level FROM session_summaries s WHERE s.summary_id = c.parent_id) = ANY(%(levels)s::text[]) OFFSET 0)
 
 -- name: downstream
--- One step from a thing to what it was made from, or names.
+-- One step from an item to what it was made from, or refers to.
 (SELECT 'file' AS kind, r.file_id AS id, NULL::bigint AS number
  FROM file_references r WHERE reach.kind = 'message' AND r.message_id = reach.number OFFSET 0)
 UNION ALL
@@ -50,7 +50,7 @@ UNION ALL
    AND (SELECT s.level FROM session_summaries s WHERE s.summary_id = reach.id) = ANY(%(levels)s::text[]) OFFSET 0)
 
 -- name: things
--- Everything within reach, each at its nearest, the thing itself at 0; other statements begin with it.
+-- A fragment that other statements begin with: everything reached, at its least distance; the item itself at 0.
 WITH RECURSIVE reach AS (
     SELECT %(kind)s::text AS kind, %(id)s::text AS id, %(number)s::bigint AS number, 0 AS distance
     UNION
@@ -84,13 +84,13 @@ WITH RECURSIVE reach AS (
 )
 
 -- name: levels
--- For each distance: how many things, their tokens, and how many of them are active.
+-- For each distance: how many items, their tokens, and how many of them are active.
 {things}
 SELECT distance, count(*), coalesce(sum(token_count), 0)::bigint, count(*) FILTER (WHERE active)
 FROM things GROUP BY distance ORDER BY distance
 
 -- name: nearest
--- The nearest things, in the columns of `ImpactItem`.
+-- The nearest items, in the columns of `ImpactItem`.
 {things}
 SELECT id, kind, distance, conversation_id, first_seq, last_seq, token_count, active, depth, superseded_by, file_name,
        level

@@ -1,8 +1,8 @@
--- What session, arc and epoch summaries rest on, and what rests on them. All rows below one are immutable.
+-- The sources of session, arc and epoch summaries, and what was made from them. All rows below one are immutable.
 
 -- name: relations
--- Of one summary: its project, what supersedes it, its sources, the spans of its messages, what was made from it, the
--- messages below it, and the tokens of what lies one level down.
+-- For one summary: its project, its successor, its sources, the spans of its direct messages, what was made from it,
+-- how many messages are below it, and the tokens of its sources.
 WITH RECURSIVE below(summary_id) AS (
     SELECT %(summary_id)s::text
     UNION ALL

@@ -1,7 +1,7 @@
--- What session, arc and epoch summaries rest on. Their rows are immutable, so what lies below one never changes.
+-- The sources of session, arc and epoch summaries. Their rows are immutable, so what lies below one never changes.
 
 -- name: root
--- A session, arc or epoch summary, with its project and what supersedes it.
+-- A session, arc or epoch summary, with its project and the summary that supersedes it.
 SELECT s.summary_id, s.depth, s.workspace_id, p.name,
        (SELECT n.summary_id FROM session_summaries n WHERE n.supersedes_id = s.summary_id)
 FROM session_summaries s LEFT JOIN conversations c ON c.conversation_id = s.conversation_id
@@ -9,7 +9,7 @@ LEFT JOIN projects p ON p.project_id = coalesce(c.project_id, s.project_id)
 WHERE s.summary_id = %(summary_id)s AND {owned}
 
 -- name: below
--- The root and the arcs and sessions below it, each before what it was made from, in the order of the past.
+-- The root and the arcs and sessions below it, oldest first, each before its sources.
 WITH RECURSIVE below(summary_id, level, path, of) AS (
     SELECT %(summary_id)s::text, 0, ARRAY[]::integer[], NULL::text
     UNION ALL
@@ -28,8 +28,9 @@ SELECT summary_id, depth, content, created_at, conversation_id, erased_by_id IS 
 FROM session_summaries WHERE summary_id = ANY((SELECT %s)::text[])
 
 -- name: below_session
--- What a session summary rests on and begins in a window of seqs: the summaries and messages of its conversation that
--- were its context, and what lies below these summaries. As `below_summary` in `expand.sql`, which says why.
+-- The items below a session summary that begin in a window of seqs: its sources, which are the summaries and messages
+-- in the context of its conversation when it was made, and what lies below these summaries. The form is that of
+-- `below_summary` in `expand.sql`, where it is explained.
 WITH RECURSIVE reach(summary_id, level) AS (
     SELECT s.summary_id, 1
     FROM session_summary_memories k, LATERAL (SELECT * FROM summaries WHERE summary_id = k.memory_summary_id OFFSET 0) s

@@ -1,8 +1,8 @@
 -- Full text over session, arc and epoch summaries.
 
 -- name: best
--- The current summaries that hold any of the terms, best first: how rare each term is among those that were found, times
--- how much of it a text holds. Those that hold every term come before all others.
+-- The current summaries that hold any of the terms, best first. The score sums, over the terms, the rarity of each
+-- times its rank in the text. Summaries that hold every term come before all others.
 WITH superseded AS MATERIALIZED (
     SELECT supersedes_id AS id FROM session_summaries WHERE supersedes_id IS NOT NULL
 ), terms AS MATERIALIZED (

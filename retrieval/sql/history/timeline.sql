@@ -1,8 +1,8 @@
--- The past of projects. A session is a conversation; its place among those of its project is when it was opened.
--- Of summaries, the current ones are read: those that no other supersedes.
+-- The history of projects. A session is a conversation; those of a project are ordered by when they were opened.
+-- Only current summaries are read: those that no other supersedes.
 
 -- name: projects
--- Projects by name, each with the figures of its past.
+-- Projects by name, each with its numbers of conversations, sessions, arcs and epochs.
 SELECT p.project_id, p.name, p.created_at,
        (SELECT count(*) FROM conversations c WHERE c.project_id = p.project_id),
        (SELECT count(*) FROM conversations c
@@ -21,8 +21,8 @@ ORDER BY p.name LIMIT %(limit)s
 
 -- name: entries
 -- The entries of a time line, of a project or of all: current summaries, and conversations that have none.
--- The project of a session is its conversation's, which may have been given one after its summary was made. Texts are read
--- for the page alone.
+-- The project of a session is that of its conversation, as the summary may be older than the assignment. Texts are read
+-- only for the page.
 WITH sessions AS (
     SELECT c.project_id, c.conversation_id, c.session_id, c.title, c.parent_id, c.parent_link, c.next_seq - 1 AS message_count,
            s.summary_id, s.token_count, s.last_seq, s.level, s.confidence, s.is_degraded, s.erased_by_id,
@@ -74,12 +74,12 @@ FROM page
 ORDER BY latest_at DESC, depth DESC, coalesce(id, 'conv_' || conversation_id) COLLATE "C" DESC
 
 -- name: behind
--- The condition for entries behind a place.
+-- A condition: the entry comes after a given place in the time line.
 (latest_at, depth, coalesce(id, 'conv_' || conversation_id) COLLATE "C")
     < (%(latest_at)s::timestamptz, %(depth)s::integer, %(key)s::text)
 
 -- name: session_ago
--- The conversation so many sessions before one in its project; without subagents, and without those that are empty.
+-- The conversation that is so many sessions before another in its project, subagents and empty sessions not counted.
 SELECT c.conversation_id
 FROM conversations here JOIN conversations c ON c.project_id = here.project_id
 WHERE here.conversation_id = %(conversation_id)s

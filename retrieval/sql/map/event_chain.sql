@@ -1,7 +1,7 @@
--- The record of map runs: a hash chain for each run, written and kept by the database.
+-- The record of map runs: a hash chain for each run, computed and protected by triggers.
 
--- The text that an entry seals, a line for each column; docs/map.md describes it. The time is written in UTC, whatever the
--- session's time zone is. The details stand last, as the text they were written with.
+-- The text of an entry that is hashed, one line for each column; docs/map.md describes it. The time is in UTC, whatever
+-- the session's time zone. The details come last, as their stored text.
 CREATE FUNCTION lcm_map_event_text(entry map_events) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT concat_ws(E'\n',

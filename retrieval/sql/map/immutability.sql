@@ -1,5 +1,5 @@
--- What a map run was asked for, and what an item has been completed with, never changes. Only an erasure empties texts:
--- it leaves the prompt without anything but the item's place.
+-- Triggers that refuse changes to a run's request, to an item's input, and to a completed output. Only an erasure may
+-- empty texts: it reduces the prompt to the placeholder of the item.
 
 CREATE TRIGGER map_runs_are_as_requested BEFORE UPDATE OF
   run_id, workspace_id, conversation_id, kind, input_file_id, prompt, output_schema, model, concurrency, max_attempts,

@@ -1,6 +1,6 @@
 -- name: next_run
--- The run of this kind that is served next: it has an item that is due, fewer at work than it may have, and its last claim
--- is the oldest. An item that rests after a failure is leased until then, but its `run_after` lies ahead.
+-- The run whose items are processed next: of the runs with a due item and fewer items in progress than their
+-- concurrency, the one with the oldest last claim. An item in backoff counts as leased, with its `run_after` ahead.
 SELECT r.run_id
 FROM map_runs r
 WHERE r.state IN ('queued', 'running') AND r.kind = 'llm' AND r.run_id <> ALL (%(passed)s::text[])
@@ -18,15 +18,15 @@ ORDER BY r.last_claim_at NULLS FIRST, r.created_at, r.run_id
 LIMIT 1
 
 -- name: items_at_work
--- How many items of a run are in a worker's hands.
+-- How many items of a run are in progress.
 SELECT count(*) FROM map_items
 WHERE run_id = %(run_id)s AND state = 'leased'
   AND leased_until >= statement_timestamp() AND run_after <= statement_timestamp()
 
 -- name: claim_items
--- Lease up to so many items of a run that are due, those first that have waited longest, as far as they and their prompts
--- fit into so many bytes; `needs_one`: one of any size. The rows of those that do not fit are held until the transaction
--- ends, so that no smaller item overtakes them.
+-- Lease due items of a run, those first that have waited longest, up to a number of items and of bytes with their
+-- prompts; with `needs_one`, the first may be of any size. The rows of items that do not fit stay locked until the
+-- transaction ends, so that no smaller item overtakes them.
 WITH due AS MATERIALIZED (
     SELECT item_id, run_after, 500 + %(prompt_bytes)s + (1 + %(copies)s) * octet_length(input)::bigint
                                    + octet_length(validation_errors) AS bytes
@@ -48,26 +48,26 @@ WHERE i.item_id = weighed.item_id AND (weighed.total <= %(most_bytes)s OR %(need
 RETURNING i.*, weighed.bytes
 
 -- name: seconds_to_next
--- After how many seconds an item of some run is due that is not now: its rest or its lease has ended; NULL without any.
+-- In how many seconds the next item will be due, when its backoff or its lease ends; NULL if there is none.
 SELECT extract(epoch FROM min(greatest(i.run_after, i.leased_until)) - statement_timestamp())::float AS seconds
 FROM map_runs r JOIN map_items i USING (run_id)
 WHERE r.state IN ('queued', 'running') AND r.kind = 'llm' AND i.state IN ('queued', 'leased')
   AND greatest(i.run_after, i.leased_until) > statement_timestamp()
 
 -- name: counts_of_runs
--- How many items of each of these runs are in which state; one that rests after a failure counts as queued.
+-- How many items of each of these runs are done, failed and in progress; one in backoff is not in progress.
 SELECT run_id, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed,
        count(*) FILTER (WHERE state = 'leased' AND run_after <= statement_timestamp()
                           AND leased_until >= statement_timestamp()) AS leased
 FROM map_items WHERE run_id = ANY (%(run_ids)s::text[]) GROUP BY run_id
 
 -- name: count_spending
--- Count what a call cost, whatever comes of its answer.
+-- Add the tokens of a call to its run.
 UPDATE map_runs SET spent_in = spent_in + %(tokens_in)s, spent_out = spent_out + %(tokens_out)s
 WHERE run_id = %(run_id)s
 
 -- name: end_open_items
--- Take the open items of a run back from their workers: what these still write is refused.
+-- Requeue the open items of a cancelled run with a new fence, so that results their workers still write are refused.
 UPDATE map_items SET state = 'queued', leased_until = NULL, fence = fence + 1
 WHERE run_id = %(run_id)s AND state IN ('queued', 'leased')
 
@@ -80,12 +80,12 @@ WHERE run_id = %(run_id)s AND state = 'failed'
 RETURNING position
 
 -- name: rest_is_over
--- Let items that rest after a failure be claimed at once: their model answers again.
+-- End the backoff of a run's items, as their model answers again.
 UPDATE map_items SET run_after = statement_timestamp(), leased_until = statement_timestamp()
 WHERE run_id = %(run_id)s AND state = 'leased' AND run_after > statement_timestamp()
 
 -- name: runs_to_look_at
--- Runs that no worker may be at: those whose items have all ended, and those that pause for their model.
+-- Runs that only the sweep takes care of: those whose items have all ended, and those that are paused for their model.
 SELECT r.run_id, r.state = 'paused' AS is_paused
 FROM map_runs r
 WHERE (r.state = 'paused' AND r.pause_reason IN ('breaker', 'spend'))
@@ -93,8 +93,8 @@ WHERE (r.state = 'paused' AND r.pause_reason IN ('breaker', 'spend'))
        AND NOT EXISTS (SELECT FROM map_items i WHERE i.run_id = r.run_id AND i.state IN ('queued', 'leased')))
 
 -- name: items_of_page
--- The items of a run behind a position, in a state or in any, as far as they fit into the bytes of a page, and at least
--- one; `there` counts them up to the limit. 500 bytes stand for names of fields, ids and figures.
+-- The items of a run after a position, in one state or in any, as far as they fit the bytes of a page, but at least
+-- one; `there` counts them up to the limit. 500 bytes per item allow for names of fields, ids and numbers.
 SELECT i.*, weighed.there
 FROM (
     SELECT item_id, row_number() OVER in_order AS place, count(*) OVER () AS there, sum(bytes) OVER in_order AS total

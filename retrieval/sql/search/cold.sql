@@ -12,7 +12,7 @@ SELECT place FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(text, place
 WHERE lcm_tsv(text) @@ %(query)s::tsquery
 
 -- name: texts_with_pattern
--- Which of these texts a regular expression matches, and from where to where.
+-- Which of these texts a regular expression matches, and the begin and end of the match.
 SELECT place, regexp_instr(text, %(pattern)s), regexp_instr(text, %(pattern)s, 1, 1, 1)
 FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(text, place)
 WHERE text ~ %(pattern)s

@@ -1,7 +1,7 @@
--- Conditions and columns of which the statements of a search are made.
+-- Conditions and columns that the statements of a search are made of.
 
 -- name: has_part
--- A message with a part of these types. Without the offset, PostgreSQL may join all parts that there are first.
+-- A message with a part of these types. Without OFFSET 0, PostgreSQL may first join the parts of all messages.
 EXISTS (
     SELECT FROM message_parts part
     WHERE part.message_id = messages.message_id AND part.part_type = ANY(%(part_types)s::text[]::message_part_type[])
@@ -9,8 +9,8 @@ EXISTS (
 )
 
 -- name: of_tool
--- A message that calls a tool, or answers a call of it. A result mostly names the call, not the tool: the call stands
--- just before, at most behind other calls of the same turn and their results.
+-- A message that calls a tool, or has the result of such a call. A result mostly names the call, not the tool: the call
+-- is just before it, with at most other calls of the same turn and their results in between.
 EXISTS (
     SELECT FROM message_parts part
     WHERE part.message_id = messages.message_id AND CASE
@@ -26,31 +26,31 @@ EXISTS (
 )
 
 -- name: held_below
--- A message that a summary, or one of those that it was made from, was made from.
+-- A message below a summary: a source of it, or of a summary below it.
 EXISTS (
     SELECT FROM summary_messages held
     WHERE held.message_id = messages.message_id AND held.summary_id = ANY(%(holding)s::text[])
 )
 
 -- name: not_superseded
--- Of a summary that was made again, the newer text is found.
+-- A summary that no newer one supersedes.
 NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
 
 -- name: not_superseded_then
--- The same at an earlier moment.
+-- The same as of an earlier moment.
 summaries.created_at <= %(at)s AND NOT EXISTS (
     SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id AND later.created_at <= %(at)s
 )
 
 -- name: last_of_summary
--- The last message of a summary tells where the summary stands among messages.
+-- A summary is sorted among messages to the place of its last message.
 (
     SELECT last.{column} FROM messages last
     WHERE last.conversation_id = summaries.conversation_id AND last.seq = summaries.last_seq
 )
 
 -- name: last_before_file
--- A file stands behind the last message recorded before it, so that nothing that comes later moves it.
+-- A file is sorted to the place of the last message recorded before it, so that later messages do not move it.
 coalesce((
     SELECT last.{column} FROM messages last
     WHERE last.conversation_id = large_files.conversation_id AND last.recorded_at <= large_files.created_at
@@ -58,11 +58,11 @@ coalesce((
 ), 0)
 
 -- name: on_active_path
--- What is on the active path of the one conversation; a summary is if the last message that it stands for is.
+-- A row on the active path of the one conversation; a summary is on it if its last message is.
 NOT %(off_path)s::int8multirange @> {seq}
 
 -- name: on_its_active_path
--- The same in several conversations.
+-- The same for several conversations.
 NOT EXISTS (
     SELECT FROM conversations own WHERE own.conversation_id = {table}.conversation_id AND own.inactive @> {seq} OFFSET 0
 )

@@ -5,10 +5,10 @@
 (SELECT session_id FROM conversations WHERE conversations.conversation_id = {of}.conversation_id)
 
 -- name: shown_messages
--- Messages, whether a model sees them, and if not, the summary that covers them. A summary takes the place of its first
--- source in the context, so the item before a message that is not in it covers that message, if no message is missing
--- from the range of its summary. To count the characters of a text takes longer than to fetch it: of most, the bytes
--- tell that there are few enough.
+-- Messages, whether they are in the active context, and if not, the summary that covers them. A summary takes the place
+-- of its first source in the context, so the item before a message that is not in it covers that message, if no message
+-- is missing from the range of its summary. Counting characters costs more than fetching the text, so bytes are
+-- compared first.
 SELECT message_id::text AS id, conversation_id, {session} AS session_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
@@ -31,7 +31,7 @@ FROM messages, LATERAL (
 WHERE message_id = ANY(%(messages)s::bigint[])
 
 -- name: shown_summaries
--- Summaries, and whether they are the newest of what they stand for.
+-- Summaries, and whether they are active: nothing was made from them, and nothing supersedes them.
 SELECT summary_id, conversation_id, {session}, first_seq, last_seq, latest_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
@@ -43,15 +43,15 @@ SELECT summary_id, conversation_id, {session}, first_seq, last_seq, latest_at, t
 FROM summaries WHERE summary_id = ANY(%(others)s::text[])
 
 -- name: shown_large_files
--- Files, by name and by what was seen in them.
+-- Files, their name and description as the text.
 SELECT file_id, conversation_id, {session}, {seq}, {seq}, created_at, {tokens},
        CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name
 FROM large_files WHERE file_id = ANY(%(others)s::text[])
 
 -- name: covering_summaries
--- The summary that covers each of some messages: that from which nothing was derived and which nothing supersedes. A
--- step that leads nowhere tells that the way has ended: to look for a next one of every summary on it would be one more
--- look-up for each.
+-- The summary that covers each of the given messages: the top one, from which nothing was derived, if nothing
+-- supersedes it. The LEFT JOIN marks the top by a row without a summary, which saves a lookup for each summary below
+-- it.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id, NULL::text AS top
     FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])

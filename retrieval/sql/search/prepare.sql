@@ -1,22 +1,22 @@
--- What a search reads before it looks for anything.
+-- The statements that prepare a search.
 
 -- name: extent_of_one
--- How large one conversation is, what is off its active path, and when PostgreSQL last counted its words.
+-- The size of one conversation, the seqs off its active path, and when PostgreSQL's statistics were made.
 SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[],
        CASE WHEN NOT isempty(inactive) THEN inactive::text END, now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: extent_of_several
--- The same of several conversations, where places are ids of messages; with `named`, those of them that are there. What
--- is off the active path is looked up for each row if there is anything.
+-- The same for several conversations, where places are message ids; with `named`, also which of them exist. If any has
+-- seqs off its active path, each row is checked against those of its conversation.
 SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
        (SELECT coalesce(max(message_id), 0) FROM messages), array_agg(conversation_id) FILTER (WHERE %(named)s),
        CASE WHEN bool_or(NOT isempty(inactive)) THEN '{{}}' END, now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: statistics
--- When the words of all messages were last counted, and whether every transaction sees that count: one that has written
--- may see a count of its own.
+-- When `messages` was last analyzed, and whether every transaction sees those statistics: one that has written may see
+-- its own.
 (SELECT greatest(pg_stat_get_last_analyze_time(oid), pg_stat_get_last_autoanalyze_time(oid))
  FROM pg_class WHERE oid = to_regclass('messages')),
 pg_current_xact_id_if_assigned() IS NULL
@@ -30,7 +30,7 @@ WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages' AND at
 LIMIT 1
 
 -- name: below_summary
--- Where a summary stands, and everything that it was made from, all the way down; of what was made again, the newer.
+-- The conversation and range of a summary, and all summaries below it, with those that supersede any of them.
 WITH RECURSIVE top AS MATERIALIZED (
     SELECT summary_id, conversation_id, first_seq, last_seq FROM summaries WHERE summary_id = %(under)s AND {owned}
 ), below AS (
@@ -45,7 +45,8 @@ WITH RECURSIVE top AS MATERIALIZED (
 SELECT conversation_id, first_seq, last_seq, ARRAY(SELECT id FROM below) FROM top
 
 -- name: lexed_terms
--- The lexemes of each term as the index has them. With the offsets, what is used more than once is computed once.
+-- The lexemes of each term as the index has them. OFFSET 0 keeps expressions that are used twice from being computed
+-- twice.
 SELECT tsvector_to_array(to_tsvector('pg_catalog.english', words)),
        tsvector_to_array(to_tsvector('pg_catalog.english', parts)),
        tsvector_to_array(to_tsvector('pg_catalog.english', forms)),
@@ -66,10 +67,10 @@ FROM (
 ORDER BY place
 
 -- name: messages_of_rare_tools
--- All messages that have to do with tools which are called rarely: the calls, and the results that answer them.
--- Messages of a conversation are recorded in the order of their ids, so that they lie between its first and its last.
--- Rows are compared as wholes because only so does the index serve both the comparison and the order; with each offset,
--- a step is a look-up by index, however many rows the planner expects of the step before.
+-- All messages of tools that are called rarely: the calls, and the results that answer them.
+-- Ids grow in the order of recording, so those of a conversation lie between its first and its last. Row comparisons
+-- let the index serve both the condition and the order; OFFSET 0 keeps each step an index lookup, however many rows the
+-- planner expects of the step before.
 WITH ends AS MATERIALIZED (
     SELECT coalesce((
         SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s::bigint

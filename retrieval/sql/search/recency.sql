@@ -1,12 +1,12 @@
--- Searches by words that give the newest first.
+-- Searches by words, newest first.
 
 -- name: newest_matches
--- The newest of a window of places that hold the words, of whatever kind.
+-- The newest rows of a window that hold the words, of all kinds.
 SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
 
 -- name: messages_by_index
--- Messages of the window that the word index leads to. They are sorted by an expression because no other index can give
--- them in that order; what takes long to find out is asked of one after the other, the newest first.
+-- Messages of the window, found by the word index. Sorting by an expression keeps the planner from using another index
+-- for the order; costly conditions are then checked row by row, newest first.
 (
     SELECT message_id::text AS id, {place} AS place, 1000000 AS rank
     FROM (
@@ -18,7 +18,8 @@ SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id
 )
 
 -- name: messages_by_walk
--- The same, walking back from the newest. A CASE serves no index, and the planner takes it to hold for every other row.
+-- The same, by a walk back from the newest. No index serves a CASE, and the planner expects it to hold for every other
+-- row.
 (
     SELECT message_id::text AS id, {place} AS place, 1000000 AS rank
     FROM messages
@@ -28,10 +29,10 @@ SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id
 )
 
 -- name: others_by_index
--- Summaries or files of the window that the word index leads to.
+-- Summaries or files of the window, found by the word index.
 SELECT {id} AS id, {place} AS place, {rank} AS rank FROM {table} WHERE {where} AND {words} AND {within}
 
 -- name: lexemes_held
--- Which of these lexemes some rows hold.
+-- Which of the given lexemes these rows hold.
 SELECT tsvector_to_array(ts_filter(setweight({vector}, 'A', %(lexemes)s::text[]), '{{a}}'))
 FROM {table} WHERE {id} = ANY(%(ids)s::text[]::{type}[])

@@ -1,10 +1,10 @@
--- Searches by words that give the best first.
+-- Searches by words, best match first.
 
 -- name: best_rows
--- The best rows of one table by their own words. How rare a lexeme is comes from the candidates themselves, which are
--- all the rows that have an anchor. What is counted is materialized, or it would be counted anew for each row.
--- A large tsvector is fetched and unpacked by each function that is given it, so all are given a copy, which the limit
--- keeps from being made again for each. The offset keeps ranks from being computed twice.
+-- The best rows of one table by their own words. The rarity of a lexeme is counted among the candidates, which are all
+-- the rows that have an anchor. The counts are materialized, or they would be computed again for each row.
+-- Each function that takes a large tsvector would fetch and decompress it again, so all take a copy; LIMIT keeps that
+-- copy from being made again for each. OFFSET 0 keeps ranks from being computed twice.
 WITH {newest} hits AS MATERIALIZED (
     SELECT id, conversation_id, seq, token_count, order_place, place, author, role, created_at, words, {shares}
     FROM (
@@ -33,12 +33,12 @@ SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answ
 FROM best
 
 -- name: words
--- Where the words of the query stand in some texts: those that `setweight` has marked.
+-- The positions of the query's words in a text: those that `setweight` has marked.
 CASE WHEN {where} THEN ts_filter(vector, '{{a}}')::text END
 
 -- name: of_lcm
--- Whether a message is what an agent did with LCM: a call of one of its tools, or what that gave back. A result mostly
--- names its call alone, which stands just before.
+-- Whether a message is a call of one of LCM's own tools, or the result of one. A result mostly names only its call,
+-- which is just before it.
 EXISTS (
     SELECT FROM message_parts part
     WHERE part.message_id = {id} AND part.tool_call_id IS NOT NULL AND coalesce(part.tool_name, (
@@ -51,8 +51,8 @@ EXISTS (
 )
 
 -- name: newest_of_matching
--- The newest of the messages that criteria pick. Materialized, so that the word index finds them: for the order, the
--- planner would walk through all messages.
+-- The newest of the messages that meet the filters. Materialized, so that the word index finds them: to get the order,
+-- the planner would walk through all messages.
 newest AS MATERIALIZED (
     SELECT row FROM (
         SELECT row, order_place
@@ -70,23 +70,23 @@ newest AS MATERIALIZED (
 ctid = ANY(ARRAY(SELECT row FROM newest))
 
 -- name: matches_words
--- The condition for words where another index leads to the rows. A CASE serves no index.
+-- The condition for words where another index finds the rows: no index serves a CASE.
 CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
 
 -- name: lexeme_rank
--- It saturates with the number of times: a message that says a lexeme twice holds 1.25 times as much as one that says it
--- once. The rank of several forms is the mean of theirs.
+-- The rank of one lexeme. It saturates: a message with a lexeme twice has 1.25 times the rank of one with it once.
+-- ts_rank of several forms is their mean, hence the factor.
 ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) * {forms}::real AS r{n}
 
 -- name: row_rank
--- As much as of a word that is said once; computed of texts that hold all words. As a real number like the others:
--- exact numbers are slow to count and to sort.
+-- The rank of words in a row, computed for texts that hold all of them: as much as that of a word that occurs once. It
+-- is a real number like the other ranks, as numeric is slow to count and to sort.
 CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}
 
 -- name: answered_in
--- Of a message that asks something near its end, how many messages on it is answered: in the first that neither calls
--- a tool nor is what a tool gave back; 0 if there is none near. A caption or a remark may follow the question. The end
--- of a long text would have to be fetched and unpacked.
+-- For a message with a question near its end, how many messages later the answer is: the first message without a tool
+-- call or result; 0 if there is none near. A caption or a remark may follow the question. Long texts are not examined,
+-- as they would have to be fetched and decompressed.
 (
     SELECT coalesce((
         SELECT answer.seq - best.seq
@@ -102,18 +102,18 @@ CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::r
 )
 
 -- name: answered_in_before_a_hit
--- Where a hit that asks is answered, if a hit follows it.
+-- The same, but only for a hit that another hit follows.
 CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END
 
 -- name: neighbours
--- The messages at some places of conversations.
+-- The messages at the given seqs of conversations.
 SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {of_lcm}, {tells_when}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
 WHERE {where}
 
 -- name: tells_when
--- Whether a message tells a time, by the lexemes of such words. A long text has one of them by chance.
+-- Whether a message states a time, by the lexemes of such words. Long texts do not count, as they have some by chance.
 (octet_length(content) < 2000 AND content_tsv @@ '
     ago | yesterday | today | tonight | tomorrow | last | next | night | morn | week | weekend | month | year
     | monday | tuesday | wednesday | thursday | friday | saturday | sunday

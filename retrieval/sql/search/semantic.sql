@@ -1,8 +1,8 @@
--- Searches by meaning.
+-- Searches by embeddings.
 
 -- name: nearest_passages
--- The passages nearest to a question whose messages meet all filters, nearest first. Filters are looked up for one passage
--- after the other, so that the index goes on until there are enough; with the offsets, it is this plan and no other.
+-- The passages nearest to a question whose messages meet all filters, nearest first. Filters are checked passage by
+-- passage, so that the index scan continues until there are enough; OFFSET 0 enforces this plan.
 SELECT near.message_id, near.starts_at, near.ends_at, near.distance,
        found.order_place, found.place, found.role, found.token_count
 FROM (

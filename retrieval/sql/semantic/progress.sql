@@ -1,7 +1,7 @@
--- How far embedders have come.
+-- The progress of embedders.
 
 -- name: queue_conversations
--- Queue conversations that an embedder does not know yet, and those with more messages than it knows.
+-- Queue the conversations that an embedder has not begun, and those with messages after the last it embedded.
 WITH new AS (
     INSERT INTO embedded_conversations (embedder_id, conversation_id)
     SELECT %(embedder_id)s, c.conversation_id FROM conversations c
@@ -19,7 +19,8 @@ WHERE e.embedder_id = %(embedder_id)s AND e.state = 'done'
 RETURNING e.job_id
 
 -- name: advance
--- Record that a stretch of a conversation is embedded, unless the claim is lost or a part of it is to be embedded again.
+-- Record that a stretch of a conversation is embedded, unless the lease is lost or a part of it is to be embedded
+-- again.
 UPDATE embedded_conversations
 SET upto_seq = %(upto)s, passages = passages + %(passages)s, passages_refused = passages_refused + %(refused)s,
     attempts = 0, last_error = ''
@@ -27,15 +28,15 @@ WHERE job_id = %(job_id)s AND fence = %(fence)s AND state = 'leased' AND upto_se
 RETURNING job_id
 
 -- name: is_complete
--- Whether an embedder knows all messages but one in a hundred, as some are always new; those of conversations that are set
--- aside do not count.
+-- Whether an embedder has embedded at least 99 of 100 messages, as some are always new; those of failed conversations
+-- do not count.
 SELECT coalesce(sum(coalesce(e.upto_seq, 0)) >= 0.99 * sum(c.next_seq - 1), true)
 FROM conversations c
 LEFT JOIN embedded_conversations e ON e.conversation_id = c.conversation_id AND e.embedder_id = %(embedder_id)s
 WHERE c.next_seq > 1 AND e.state IS DISTINCT FROM 'failed'
 
 -- name: progress
--- How much of everything an embedder knows, and what is left to do.
+-- What an embedder has embedded and refused of all messages, and how many conversations wait or have failed.
 SELECT coalesce(sum(c.next_seq - 1), 0)::bigint, coalesce(sum(e.upto_seq), 0)::bigint,
        coalesce(sum(e.passages), 0)::bigint, coalesce(sum(e.passages_refused), 0)::bigint,
        count(*) FILTER (WHERE e.state IS DISTINCT FROM 'failed' AND coalesce(e.upto_seq, 0) < c.next_seq - 1),
@@ -46,12 +47,12 @@ LEFT JOIN embedded_conversations e ON e.conversation_id = c.conversation_id AND 
 WHERE c.next_seq > 1
 
 -- name: seconds_to_next
--- When the next conversation can be worked on, in seconds from now; NULL if there is none.
+-- In how many seconds the next conversation is due; NULL if there is none.
 SELECT extract(epoch FROM min(greatest(e.run_after, coalesce(e.leased_until, e.run_after))) - statement_timestamp())::float8
 FROM embedded_conversations e WHERE e.state IN ('queued', 'leased') AND e.embedder_id = ANY(%(embedders)s::bigint[])
 
 -- name: embedded_of_conversation
--- How many messages of a conversation the embedder that is searched knows, or else the one under way.
+-- How many messages of a conversation are embedded by the embedder in use, or else by the one being built.
 SELECT e.upto_seq FROM embedders b JOIN embedded_conversations e USING (embedder_id)
 WHERE e.conversation_id = %(conversation_id)s AND b.state IN ('building', 'current')
 ORDER BY b.state DESC LIMIT 1

@@ -1,5 +1,5 @@
--- Vectors go with the texts that they were made of: what is erased, cold or quarantined has none. What comes back, or is
--- written anew by a repair, is embedded again, by whoever works on its conversation next. Run again, it changes nothing.
+-- Triggers that remove the vectors of messages that are erased, moved to cold storage, quarantined or rewritten by a
+-- repair. Texts that come back or are rewritten are embedded again by the next worker. The file can be run repeatedly.
 
 CREATE OR REPLACE FUNCTION lcm_forget_vectors(p_messages bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -1,11 +1,11 @@
--- The table of one embedder's vectors, `{table}`, and what is asked of it. pgvector is not needed before it is made.
+-- The statements on the table of one embedder's vectors. They need pgvector, except the first and those that drop.
 
 -- name: pgvector
 -- The version of pgvector in this database, or that could be created in it.
 SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
 -- name: create_table
--- In half precision, which takes less room, and makes indexes for twice as many dimensions possible.
+-- Vectors are stored in half precision, which needs less space and lets an index have twice as many dimensions.
 CREATE TABLE IF NOT EXISTS {table} (
     message_id bigint NOT NULL,
     passage integer NOT NULL,
@@ -26,23 +26,23 @@ CREATE INDEX IF NOT EXISTS {table}_conv_idx ON {table} (conversation_id)
 CREATE INDEX IF NOT EXISTS {table}_workspace_idx ON {table} (workspace_id)
 
 -- name: create_extension
--- In the database of LCM.
+-- Install pgvector in LCM's database.
 CREATE EXTENSION IF NOT EXISTS vector
 
 -- name: drop_table
--- With its indexes.
+-- Drop the table with its indexes.
 DROP TABLE IF EXISTS {table}
 
 -- name: drop_index
--- One whose making was broken off.
+-- Drop an index whose build was interrupted.
 DROP INDEX CONCURRENTLY IF EXISTS {table}_hnsw_idx
 
 -- name: create_index
--- For all others. Nobody waits for it.
+-- For all other searches; built concurrently, so that nothing waits for it.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw_idx ON {table} USING hnsw (embedding halfvec_cosine_ops)
 
 -- name: table_state
--- Whether the table has its vectors, whether their index is there and valid, and what all of it takes.
+-- Whether the table has its vector column, whether its index is valid (NULL if there is none), and the total size.
 SELECT EXISTS (
            SELECT FROM pg_attribute WHERE attrelid = t.oid AND attname = 'embedding' AND NOT attisdropped
        ), i.indisvalid, pg_total_relation_size(t.oid)
@@ -50,7 +50,7 @@ FROM pg_class t LEFT JOIN pg_index i ON i.indexrelid = to_regclass('{table}_hnsw
 WHERE t.oid = to_regclass('{table}')
 
 -- name: next_texts
--- Messages of a conversation behind a seq that have a text and no vectors yet, and the last seq that was looked at.
+-- The messages of a conversation after a seq, each with its text if it may be embedded and has no vectors yet.
 SELECT m.seq, m.message_id, CASE WHEN {is_open} AND NOT EXISTS (
            SELECT FROM {table} v WHERE v.message_id = m.message_id
        ) THEN left(m.content, %(most_characters)s) END
@@ -59,7 +59,7 @@ WHERE m.conversation_id = %(conversation_id)s AND m.seq > %(after)s
 ORDER BY m.seq LIMIT %(most)s
 
 -- name: is_open
--- Whether a message may be embedded. What an agent did with LCM itself is found by its words alone.
+-- A condition: a message may be embedded. Calls of LCM's own tools, and their results, are found by words alone.
 NOT {of_lcm} AND m.erased_by_id IS NULL AND m.cold_block_id IS NULL AND NOT EXISTS (
     SELECT FROM quarantines q
     WHERE q.conversation_id = m.conversation_id AND q.released_at IS NULL AND (
@@ -69,15 +69,16 @@ NOT {of_lcm} AND m.erased_by_id IS NULL AND m.cold_block_id IS NULL AND NOT EXIS
 )
 
 -- name: hold_messages
--- Whoever takes texts of these messages away waits until their vectors are stored, or is waited for.
+-- Lock messages, so that erasing, archiving or quarantining their texts waits until the vectors are stored.
 SELECT message_id FROM messages WHERE message_id = ANY(%(messages)s::bigint[]) ORDER BY message_id FOR SHARE
 
 -- name: open_messages
--- Those of them that may be embedded. A statement of its own, so that it sees what was committed during the wait.
+-- Those of the messages that may be embedded. A separate statement, to see what was committed during the wait for
+-- locks.
 SELECT message_id FROM messages m WHERE message_id = ANY(%(messages)s::bigint[]) AND {is_open}
 
 -- name: store_vectors
--- The vectors of passages.
+-- Insert the vectors of passages.
 INSERT INTO {table} (message_id, passage, starts_at, ends_at, conversation_id, workspace_id, embedding)
 SELECT given.message_id, given.passage, given.starts_at, given.ends_at, c.conversation_id, c.workspace_id,
        given.embedding::halfvec({dimension})

@@ -47,7 +47,7 @@ BEYOND_A_SCHEMA = {
     "reserve: .* leave .* for the context": "which of two numbers is larger",
     "The conversation ends at message": "how long the conversation is",
     "conversation_ids: Give either one conversation or a list": "that two params exclude each other",
-    ".*: Nothing answers to this among what else is asked for": "that two params exclude each other",
+    ".*: No kind that other params allow": "that two params exclude each other",
     r"messages\[\d+\]: A message needs content or parts": "that one of two fields is needed",
     "as_of: ": "how long the conversation is, and which runs it had",
     "summarizer: ": "which summarizers this site has",
