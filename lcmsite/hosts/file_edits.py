@@ -94,6 +94,19 @@ class JsonElement:
     def undo(self, text: str) -> str:
         return json_edits.without_element(text, self.path, self.value, keep=self.kept)
 
+    def undo_changed(self, text: str) -> str:
+        """Undo it, also where somebody has changed the item; one that was added to stays."""
+        if self.is_in(text):
+            return self.undo(text)
+        found = json_edits.found_at(json_edits.value_of(text), self.path)
+        own = _object_count(self.value)
+        changed = (
+            each
+            for each in (found if isinstance(found, list) else ())
+            if _calls(each, self.value) and _object_count(each) == own
+        )
+        return replace(self, value=next(changed, self.value)).undo(text)
+
     def left_in(self, text: str) -> str:
         return f"LCM's item of {'.'.join(self.path)}" if _has_command(text, self) else ""
 
@@ -197,10 +210,20 @@ def is_empty(text: str) -> bool:
 
 def _has_command(text: str, edit: JsonDefault | JsonElement) -> bool:
     """Whether what is where an edit was calls what the edit calls."""
+    return _calls(json_edits.found_at(json_edits.value_of(text), edit.path), edit.value)
+
+
+def _calls(found: Any, value: Any) -> bool:
+    """Whether a value calls what LCM's value calls."""
     # Only LCM writes its command; other programs may write the same other values.
-    commands = [each for each in json_edits.texts_of(edit.value) if " hook " in each]
-    found = json_edits.texts_of(json_edits.found_at(json_edits.value_of(text), edit.path))
-    return any(command in each for command in commands for each in found)
+    commands = [each for each in json_edits.texts_of(value) if " hook " in each]
+    return any(command in each for command in commands for each in json_edits.texts_of(found))
+
+
+def _object_count(value: Any) -> int:
+    """How many objects a value has, with itself: a hook that was added is one more."""
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, dict) + sum(map(_object_count, below))
 
 
 def _toml(text: str) -> dict[str, Any]:
