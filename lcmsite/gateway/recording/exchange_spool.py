@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import secrets
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -21,6 +23,8 @@ _ENDING, _UNFINISHED = ".exchange", ".part"
 # What no attempt can record is put aside for so long, and as much as may wait beside it; then the oldest of it goes.
 _REJECTED = "rejected"
 REJECTED_SECONDS = 30 * 24 * 3600
+# What waits is counted again at most so often: by hand, a person may have removed some of it.
+SECONDS_BETWEEN_COUNTS = 10.0
 # A gateway that ends gives the spool back within this time.
 SECONDS_TO_CLAIM = 10.0
 
@@ -33,12 +37,27 @@ class SpoolInUse(RuntimeError):
     """Another gateway has the spool."""
 
 
+@dataclass
+class _Bytes:
+    """The bytes that wait or are being written: a large directory takes long to read."""
+
+    # No room is known of until they are counted.
+    waiting: float = math.inf
+    writing: int = 0
+    counted_at: float = float("-inf")
+    changing: threading.Lock = field(default_factory=threading.Lock)
+
+
 @dataclass(frozen=True)
 class Spool:
-    """A directory of exchanges; all of it is safe to call from any thread."""
+    """A directory of exchanges; all of it is safe to call from any thread.
+
+    One process alone adds to it and takes from it, by one instance.
+    """
 
     directory: Path
     most_bytes: int
+    _bytes: _Bytes = field(default_factory=_Bytes, init=False, repr=False, compare=False)
 
     @classmethod
     def below(cls, data_directory: Path, *, most_bytes: int) -> Self:
@@ -82,8 +101,9 @@ class Spool:
         It has its place by the time of its request.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.size() + len(data) > self.most_bytes:
-            raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
+        with self._bytes.changing:
+            self._require_room(len(data))
+            self._bytes.writing += len(data)
         name = f"{int(received_at.timestamp() * 1e9):020d}-{lane}-{secrets.token_hex(4)}"
         temporary = self.directory / f"{name}{_UNFINISHED}"
         try:
@@ -91,11 +111,34 @@ class Spool:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.rename(self.directory / f"{name}{_ENDING}")
+            with self._bytes.changing:
+                temporary.rename(self.directory / f"{name}{_ENDING}")
+                self._bytes.waiting += len(data)
             _sync(self.directory)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        finally:
+            with self._bytes.changing:
+                self._bytes.writing -= len(data)
+
+    def _require_room(self, size: int) -> None:
+        """SpoolFull if so much does not fit, also after another count."""
+        if not self._fits(size) and time.monotonic() - self._bytes.counted_at > SECONDS_BETWEEN_COUNTS:
+            self._bytes.waiting = sum(size for _, _, size in _sizes(self.directory.glob(f"*{_ENDING}")))
+            self._bytes.counted_at = time.monotonic()
+        if not self._fits(size):
+            raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
+
+    def _fits(self, size: int) -> bool:
+        return self._bytes.waiting + self._bytes.writing + size <= self.most_bytes
+
+    def remove(self, path: Path) -> None:
+        """Remove an exchange that is recorded."""
+        size = path.stat().st_size
+        with self._bytes.changing:
+            path.unlink()
+            self._bytes.waiting -= size
 
     def in_order(self) -> list[Path]:
         """The exchanges that were kept, the oldest first."""
@@ -112,7 +155,10 @@ class Spool:
     def reject(self, path: Path) -> None:
         """Put an exchange aside for a person to look at."""
         self._aside.mkdir(mode=0o700, exist_ok=True)
-        path.rename(self._aside / path.name)
+        size = path.stat().st_size if path.suffix == _ENDING else 0
+        with self._bytes.changing:
+            path.rename(self._aside / path.name)
+            self._bytes.waiting -= size
         self._bound_rejected()
 
     def _bound_rejected(self) -> None:
