@@ -41,7 +41,9 @@ embedding_due = Signal()
 PROGRESS = load("retrieval/semantic/progress.sql")
 # Of what may be spent in a window, work in the background leaves the rest to questions.
 SHARE_OF_BACKGROUND = 0.8
-_PROBE = "What was said about the port of the database?"
+# So many of the passages that it refuses are named by its status.
+MOST_REFUSALS = 5
+PROBE = "What was said about the port of the database?"
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Embedders:
         """Make a table for the vectors of the configured model, and begin to fill it.
 
         Nothing else waits for it or changes: the model that is searched so far is searched until this one has embedded
-        everything. Raises Invalid for settings, Conflict without pgvector, Unavailable if the model does not answer.
+        everything. Passages that the model refused before are tried again. Raises Invalid for settings, Conflict
+        without pgvector, Unavailable if the model does not answer.
         """
         try:
             self.policy.require_usable()
@@ -87,6 +90,7 @@ class Embedders:
             VectorTable.of(embedder).create()
             # What was set aside is tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
+            VectorTable.of(embedder).try_again()
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
         embedding_due.send(sender=None, delay_seconds=0.0)
         return self.status()
@@ -170,7 +174,7 @@ class Embedders:
         clients = [make(configured, self.policy, self.models) for make in (passages_client, question_client)]
         try:
             # Its breaker may be open from before.
-            found = {len(replace(client, before_call=_permitted).embed([_PROBE])[0]) for client in clients}
+            found = {len(replace(client, before_call=_permitted).embed([PROBE])[0]) for client in clients}
         except ModelFailed as failed:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
         if len(found) > 1:
@@ -209,6 +213,9 @@ class Embedders:
             messages_embedded=embedded,
             passages=passages,
             passages_refused=refused,
+            refusals=tuple(
+                f"{each}: {each.reason}" for each in embedder.refused_passages.order_by("-pk")[:MOST_REFUSALS]
+            ),
             conversations_waiting=waiting,
             conversations_failed=failed,
             index=index,

@@ -38,8 +38,9 @@ class EmbedderRecord:
     messages: int
     messages_embedded: int
     passages: int
-    # Passages that the embedder refuses; words find them.
+    # Passages that the embedder refuses, or fails at again and again; words find them. The newest of them, and why.
     passages_refused: int
+    refusals: tuple[str, ...]
     conversations_waiting: int
     conversations_failed: int
     index: IndexState
