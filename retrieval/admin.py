@@ -9,7 +9,7 @@ from conversations.admin import conversation
 from conversations.admin_rows import RowsAdmin, page_in, page_of, scope_of, service_action
 from retrieval.delegation.grants import Grants
 from retrieval.models import AssemblyReceipt, Grant, MapEvent, MapItem, MapRun
-from retrieval.semantic.models import EmbeddedConversation, Embedder
+from retrieval.semantic.models import EmbeddedConversation, Embedder, RefusedPassage
 
 admin.site.register(
     AssemblyReceipt,
@@ -86,4 +86,11 @@ admin.site.register(
     search_fields=("conversation__session_id",),
     ordering=("-job_id",),
     view_on_site=lambda self, obj: page_of(obj.conversation, "transcript"),
+)
+admin.site.register(
+    RefusedPassage,
+    RowsAdmin,
+    list_display=("refusal_id", "embedder_id", "message_id", "passage", "reason", "refused_at"),
+    search_fields=("reason",),
+    ordering=("-refusal_id",),
 )

@@ -15,6 +15,7 @@ from retrieval.map.models import MapItem as MapItem
 from retrieval.map.models import MapRun as MapRun
 from retrieval.semantic.models import EmbeddedConversation as EmbeddedConversation
 from retrieval.semantic.models import Embedder as Embedder
+from retrieval.semantic.models import RefusedPassage as RefusedPassage
 
 
 class AssemblyReceipt(models.Model):

@@ -115,7 +115,7 @@ class Transcript(NamedTuple):
     # The session that opened the one of this line for a sub-agent; empty without one.
     parent_of: Callable[[Row], str] = lambda line: ""
     # The ids of a line and of the one that it follows, "" for none; None where the order of the file counts, as it does
-    # for a line that follows an unknown one.
+    # for the first line that follows an unknown one.
     place_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
     # Whether a branch may begin with this line, which has a message; elsewhere the order of the file counts.
     may_branch: Callable[[Row], bool] = lambda line: True

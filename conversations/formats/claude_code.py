@@ -23,6 +23,7 @@ NOTE = "claude_code"
 _KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
 # The part of a session that an agent without a name has.
 _SIDE = "sidechain"
+_CONTINUED = "This session is being continued from a previous conversation"
 
 
 def is_line(row: Mapping[str, Any]) -> bool:
@@ -50,7 +51,26 @@ def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the ids of a line and of the one that it follows, if it has one."""
     # Only the first line after a compaction has the second key; one that names none names itself.
     own, before = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
-    return (own, before if isinstance(before, str) else own) if isinstance(own, str) else None
+    if not isinstance(own, str):
+        return None
+    if isinstance(before, str):
+        return own, before
+    return own, session_of(line) if _is_first_prompt(line) else own
+
+
+def _is_first_prompt(line: Mapping[str, Any]) -> bool:
+    """Whether a line is a prompt that begins its session.
+
+    After `/rewind` to the first prompt there are several. So are there of sub-agents' tasks, which are no branches.
+    """
+    message = line.get("message")
+    if not isinstance(message, Mapping) or "role" not in message or line.get("isSidechain") is True:
+        return False
+    content = message["content"]
+    first = content[0].get("text") if isinstance(content, list) and content else content
+    # What Claude Code had compacted began so before it marked such lines.
+    is_continued = isinstance(first, str) and first.startswith(_CONTINUED)
+    return "parentUuid" in line and may_branch(line) and not is_continued
 
 
 def may_branch(line: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from conversations.errors import Conflict, Invalid
 from lcmsite.hosts import host_state
 from lcmsite.hosts.agent_host import Host, Place
-from lcmsite.hosts.file_edits import Edit, Taken, as_plain, from_plain, is_empty
+from lcmsite.hosts.file_edits import Edit, JsonElement, Taken, as_plain, from_plain, is_empty
 
 _SHOWN_OF_KEYS = 8
 
@@ -76,7 +76,7 @@ def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -
     try:
         if recorded and before is not None and all(edit.is_in(text) for edit in planned):
             return FileChange(path, before, before, recorded)
-        after = _undone(text, recorded)
+        after = _undone(text, recorded, with_changed=True)
         edits: list[Edit] = []
         for edit in planned:
             edits.append(edit.placed(after))
@@ -180,9 +180,9 @@ def _require_unchanged(change: FileChange) -> None:
         raise Conflict(f"{change.path} was changed while this command ran: run it again.")
 
 
-def _undone(text: str, edits: Sequence[Edit]) -> str:
+def _undone(text: str, edits: Sequence[Edit], *, with_changed: bool = False) -> str:
     for edit in reversed(edits):
-        text = edit.undo(text)
+        text = edit.undo_changed(text) if with_changed and isinstance(edit, JsonElement) else edit.undo(text)
     return text
 
 

@@ -60,7 +60,7 @@ def examine(host: Host, place: Place) -> HostHealth:
     answers = None if client is None else client.is_ready()
     is_refused = client is not None and client.refuses_key()
     pending = sum(entry["host"] == host.name for _, entry in spool.entries())
-    missing = _missing(host) if connection else []
+    missing, changed = _differences(host) if connection else ([], [])
     command = connection.get("command", place.command)
     is_command_there = os.access(command, os.X_OK)
     advice = []
@@ -68,6 +68,11 @@ def examine(host: Host, place: Place) -> HostHealth:
         advice.append(f"Run `lcm connect {host.name}`.")
     if missing:
         advice.append(f"{', '.join(missing)} lacks what LCM wrote: run `lcm connect {host.name}` again.")
+    if changed:
+        advice.append(
+            f"This was changed since `lcm connect`: {' '.join(changed)} Leave it if that is intended, or remove it by "
+            f"hand and run `lcm connect {host.name}` again."
+        )
     if connection and answers is False:
         advice.append(f"LCM does not answer at {connection['api_url']}: start `lcm up`.")
     if is_refused:
@@ -116,13 +121,14 @@ def _is_in_gateway(activity: dict[str, Any]) -> bool:
     return False
 
 
-def _missing(host: Host) -> list[str]:
-    """The files that have lost what LCM wrote into them."""
+def _differences(host: Host) -> tuple[list[str], list[str]]:
+    """The files that have lost what LCM wrote into them, and what was changed there."""
     try:
         changes = undoing(host)
     except LcmError as wrong:
-        return [wrong.detail]
-    return [change.path for change in changes if not change.is_change]
+        return [wrong.detail], []
+    missing = [change.path for change in changes if not change.is_change and not change.left]
+    return missing, [f"{change.path}: {', '.join(change.left)}." for change in changes if change.left]
 
 
 def _version(program: str | None) -> str:

@@ -94,6 +94,19 @@ class JsonElement:
     def undo(self, text: str) -> str:
         return json_edits.without_element(text, self.path, self.value, keep=self.kept)
 
+    def undo_changed(self, text: str) -> str:
+        """Undo it, also where somebody has changed the item; one that was added to stays."""
+        if self.is_in(text):
+            return self.undo(text)
+        found = json_edits.found_at(json_edits.value_of(text), self.path)
+        own = _object_count(self.value)
+        changed = (
+            each
+            for each in (found if isinstance(found, list) else ())
+            if _calls(each, self.value) and _object_count(each) == own
+        )
+        return replace(self, value=next(changed, self.value)).undo(text)
+
     def left_in(self, text: str) -> str:
         return f"LCM's item of {'.'.join(self.path)}" if _has_command(text, self) else ""
 
@@ -197,10 +210,20 @@ def is_empty(text: str) -> bool:
 
 def _has_command(text: str, edit: JsonDefault | JsonElement) -> bool:
     """Whether a changed entry at the edit's path still calls the edit's command."""
+    return _calls(json_edits.found_at(json_edits.value_of(text), edit.path), edit.value)
+
+
+def _calls(found: Any, value: Any) -> bool:
+    """Whether a JSON value calls the same hook command as LCM's value."""
     # Only LCM writes this command; other values may be somebody else's.
-    commands = [each for each in json_edits.texts_of(edit.value) if " hook " in each]
-    found = json_edits.texts_of(json_edits.found_at(json_edits.value_of(text), edit.path))
-    return any(command in each for command in commands for each in found)
+    commands = [each for each in json_edits.texts_of(value) if " hook " in each]
+    return any(command in each for command in commands for each in json_edits.texts_of(found))
+
+
+def _object_count(value: Any) -> int:
+    """Count the objects in a JSON value, itself included; an added hook is one more."""
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, dict) + sum(map(_object_count, below))
 
 
 def _toml(text: str) -> dict[str, Any]:

@@ -237,7 +237,8 @@ class History:
         session_id = self.session or named or self._named or self.stem
         newest = self._newest.get(session_id, "")
         place = transcript.place_of(line)
-        followed, turn = self._messages.get(place[1] if place else "", (newest, self._turns))
+        # What is named and not known is where it was first named.
+        followed, turn = self._messages.setdefault(place[1] if place else "", (newest, self._turns))
         if message is None:
             self.passed_over[line["type"]] += 1
             if place:

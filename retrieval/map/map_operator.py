@@ -153,11 +153,16 @@ class MapOperator(Scoped):
     def resume(self, *, run_id: str, budget_tokens: int | None = None) -> MapRunRecord:
         """Resume a paused run, with another budget if one is given.
 
-        Raises Conflict if the run has ended or its budget is spent.
+        Raises Conflict if the run has ended, its budget is spent, or its input file is quarantined.
         """
         run = self._held(run_id)
         if run.state in _ENDED:
             raise _is_over(run)
+        if is_quarantined(run.input_file_id):
+            raise Conflict(
+                f"The input file {run.input_file_id} of {run_id} is quarantined: release the file, then resume it.",
+                code="quarantined",
+            )
         if budget_tokens is not None:
             if not 1 <= budget_tokens <= 2**60:
                 raise Invalid("budget_tokens must be 1 or more.")

@@ -66,7 +66,9 @@ _SECONDS_BETWEEN_ENDS = 2.0
 # Seconds between attempts to reach the database.
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 OUTAGES = (OperationalError, InterfaceError)
-# SQLSTATE prefixes of an outage: broken connections, no disk or memory left, shutdown and startup.
+# The SQLSTATE of a read-only server, as LCM's own is when its disk is nearly full; SQLSTATE prefixes of other outages:
+# broken connections, no disk or memory left, shutdown and startup.
+_READ_ONLY = "25006"
 _STATES_OF_OUTAGES = ("08", "53", "57P")
 
 # The calls in progress, and those whose results are not recorded yet.
@@ -146,9 +148,10 @@ class MapWorker:
                         looked = self.clock()
                         ends = threads.submit(self._finish_runs_beside)
                     away_since = None
-                except OUTAGES as outage:
+                except Error as outage:
                     away_since = away_since or self.clock()
-                    if not calls or self.clock() - away_since > self.lease_seconds:
+                    is_over = not calls or self.clock() - away_since > self.lease_seconds
+                    if is_over or not (isinstance(outage, OUTAGES) or _is_outage(outage)):
                         raise
                     logger.warning("database_away", work="MapItem", error=type(outage).__name__)
                     connection.close()
@@ -291,5 +294,7 @@ class MapWorker:
 def _is_outage(error: Error) -> bool:
     """Whether the error is a database outage, rather than a statement's timeout."""
     state = getattr(error.__cause__, "sqlstate", None)
-    # Without an SQLSTATE, the server did not answer.
-    return isinstance(error, OUTAGES) and (state is None or state.startswith(_STATES_OF_OUTAGES))
+    if state is None:
+        # Without an SQLSTATE, the server did not answer.
+        return isinstance(error, OUTAGES)
+    return state == _READ_ONLY or isinstance(error, OUTAGES) and state.startswith(_STATES_OF_OUTAGES)

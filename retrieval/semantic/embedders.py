@@ -41,7 +41,9 @@ embedding_due = Signal()
 PROGRESS = load("retrieval/semantic/progress.sql")
 # The share of the spending limit that work in the background may use; the rest is left to questions.
 SHARE_OF_BACKGROUND = 0.8
-_PROBE = "What was said about the port of the database?"
+# How many refused passages the status lists.
+MOST_REFUSALS = 5
+PROBE = "What was said about the port of the database?"
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,9 @@ class Embedders:
     def set_up(self) -> SemanticStatus:
         """Create the vector table of the configured model, and begin to fill it.
 
-        Until this model has embedded everything, searches use the one before it. Raises Invalid for unusable settings,
-        Conflict without pgvector, Unavailable if the model does not answer.
+        Until this model has embedded everything, searches use the one before it. Passages that it refused earlier are
+        tried again. Raises Invalid for unusable settings, Conflict without pgvector, Unavailable if the model does not
+        answer.
         """
         try:
             self.policy.require_usable()
@@ -87,6 +90,7 @@ class Embedders:
             VectorTable.of(embedder).create()
             # Failed conversations are tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
+            VectorTable.of(embedder).try_again()
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
         embedding_due.send(sender=None, delay_seconds=0.0)
         return self.status()
@@ -171,7 +175,7 @@ class Embedders:
         clients = [make(configured, self.policy, self.models) for make in (passages_client, question_client)]
         try:
             # Calls bypass the circuit breaker, which may still be open.
-            found = {len(replace(client, before_call=_permitted).embed([_PROBE])[0]) for client in clients}
+            found = {len(replace(client, before_call=_permitted).embed([PROBE])[0]) for client in clients}
         except ModelFailed as failed:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
         if len(found) > 1:
@@ -210,6 +214,9 @@ class Embedders:
             messages_embedded=embedded,
             passages=passages,
             passages_refused=refused,
+            refusals=tuple(
+                f"{each}: {each.reason}" for each in embedder.refused_passages.order_by("-pk")[:MOST_REFUSALS]
+            ),
             conversations_waiting=waiting,
             conversations_failed=failed,
             index=index,

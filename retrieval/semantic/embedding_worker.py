@@ -18,10 +18,10 @@ from django.utils import timezone
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import MOST_TEXTS, EmbedderPolicy, EmbeddingClient
-from compaction.llm.types import ContextLength, Denied, ModelFailed, Refused
-from conversations.sql import array, rows
+from compaction.llm.types import BadAnswer, ContextLength, Denied, ModelFailed, Refused
+from conversations.sql import array, rows, texts
 from conversations.work.queue import Lease, LeaseLost, WorkQueue
-from retrieval.semantic.embedders import PROGRESS, Embedders, embedding_due, passages_client
+from retrieval.semantic.embedders import PROBE, PROGRESS, Embedders, embedding_due, passages_client
 from retrieval.semantic.message_passages import passages_of
 from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, VectorTable
@@ -33,8 +33,17 @@ MESSAGES_AT_ONCE = 64
 SLICE_SECONDS, LEASE_SECONDS = 20.0, 300.0
 # How long an embedder is paused after an error without a time to retry.
 PAUSE_SECONDS = 30.0
+# How often a text is tried that the embedder fails at while it embeds others; the pauses double.
+MOST_TRIES = 5
 
 _at_work = threading.Lock()
+
+# A passage, and why there is no vector of it.
+Refusal = tuple[StoredPassage, str]
+
+
+class TextFailed(Exception):
+    """The embedder fails at one text, and answers to others."""
 
 
 @dataclass(frozen=True)
@@ -134,21 +143,26 @@ class ConversationEmbedding:
         Returns for how many seconds to pause the embedder if it cannot be called, else None.
         """
         after, conversation_id = self.lease.row.upto_seq, self.lease.row.conversation_id
+        # The attempts at the next batch, this one included.
+        tries = self.lease.attempts
         while found := self.table.next_texts(conversation_id=conversation_id, after=after, most=MESSAGES_AT_ONCE):
             for upto, passages in _batches(found):
                 if is_over():
-                    self.lease.release()
+                    self.lease.release(attempts=tries - 1)
                     return None
                 try:
-                    stored, refused = self._vectors(passages)
+                    stored, refused = self._vectors(passages, is_last=tries >= MOST_TRIES)
+                except TextFailed as failed:
+                    self.lease.release(attempts=tries, error=str(failed), delay_seconds=PAUSE_SECONDS * 2**tries)
+                    return None
                 except ModelFailed as failed:
                     return self._put_off(failed)
-                self._store(stored, after=after, upto=upto, refused=refused)
-                after = upto
+                self._store(stored, refused, after=after, upto=upto)
+                after, tries = upto, 1
         self.lease.finish()
         return None
 
-    def _store(self, passages: Sequence[StoredPassage], *, after: int, upto: int, refused: int) -> None:
+    def _store(self, passages: Sequence[StoredPassage], refused: Sequence[Refusal], *, after: int, upto: int) -> None:
         with transaction.atomic():
             stored = self.table.store(passages, conversation_id=self.lease.row.conversation_id) if passages else 0
             values = {
@@ -157,29 +171,63 @@ class ConversationEmbedding:
                 "after": after,
                 "upto": upto,
                 "passages": stored,
-                "refused": refused,
+                "refused": self._set_aside(refused) if refused else 0,
             }
             if not rows(PROGRESS["advance"], values):
                 raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
 
-    def _vectors(self, passages: Sequence[tuple[StoredPassage, str]]) -> tuple[list[StoredPassage], int]:
-        """Embed passages. Returns them with their vectors, and how many were refused."""
-        found: list[StoredPassage] = []
-        for first in range(0, len(passages), MOST_TEXTS):
-            found += self._vectors_of_some(passages[first : first + MOST_TEXTS])
-        return found, len(passages) - len(found)
+    def _set_aside(self, refused: Sequence[Refusal]) -> int:
+        """Store refused passages with their reasons; return how many are new."""
+        values = {
+            "embedder_id": self.table.embedder_id,
+            "messages": array(passage.message_id for passage, _ in refused),
+            "passages": array(passage.number for passage, _ in refused),
+            "reasons": texts(reason for _, reason in refused),
+        }
+        return len(rows(PROGRESS["set_aside"], values))
 
-    def _vectors_of_some(self, passages: Sequence[tuple[StoredPassage, str]]) -> list[StoredPassage]:
-        # Before each call, which may take long.
-        self.lease.renew()
+    def _vectors(
+        self, passages: Sequence[tuple[StoredPassage, str]], *, is_last: bool
+    ) -> tuple[list[StoredPassage], list[Refusal]]:
+        """Embed passages. Returns them with their vectors, and the refused ones.
+
+        Raises TextFailed if the embedder fails at one of them, unless `is_last`: then that one counts as refused.
+        """
+        found: list[StoredPassage] = []
+        refused: list[Refusal] = []
+        waiting = [passages[first : first + MOST_TEXTS] for first in range(0, len(passages), MOST_TEXTS)]
+        while waiting:
+            some = waiting.pop(0)
+            # Before each call, which may take long.
+            self.lease.renew()
+            try:
+                vectors = self.client.embed([text for _, text in some])
+            except ModelFailed as failed:
+                if not self._is_of_texts(failed):
+                    raise
+                if len(some) > 1:
+                    # One of them may be the cause, so each is tried by itself.
+                    waiting[:0] = [[one] for one in some]
+                elif is_last or isinstance(failed, Refused | ContextLength):
+                    refused.append((some[0][0], str(failed)))
+                else:
+                    raise TextFailed(str(failed)) from failed
+            else:
+                found += [passage._replace(vector=each) for (passage, _), each in zip(some, vectors, strict=True)]
+        return found, refused
+
+    def _is_of_texts(self, failed: ModelFailed) -> bool:
+        """Whether the failure is due to these texts: the embedder takes another one."""
+        if isinstance(failed, Refused | ContextLength):
+            return not isinstance(failed, Denied)
+        is_fault = isinstance(failed, BadAnswer) or (failed.status is not None and failed.status >= 500)
+        if not is_fault or failed.retry_after is not None:
+            return False
         try:
-            vectors = self.client.embed([text for _, text in passages])
-        except (Refused, ContextLength) as refusal:
-            if isinstance(refusal, Denied):
-                raise
-            # One of them may be the cause, so each is tried by itself.
-            return [] if len(passages) == 1 else [each for one in passages for each in self._vectors_of_some([one])]
-        return [passage._replace(vector=vector) for (passage, _), vector in zip(passages, vectors, strict=True)]
+            self.client.embed([PROBE])
+        except ModelFailed:
+            return False
+        return True
 
     def _put_off(self, failed: ModelFailed) -> float:
         """Release the conversation until the embedder can be called again.

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from conversations.models import Conversation
+from conversations.models import Conversation, Message
 from conversations.work.queue import WorkState
 from retrieval.semantic.types import EmbedderState
 
@@ -82,3 +82,24 @@ class EmbeddedConversation(models.Model):
 
     def __str__(self) -> str:
         return f"conversation {self.conversation_id} up to {self.upto_seq}"
+
+
+class RefusedPassage(models.Model):
+    """A passage that an embedder makes no vector of, and why; words find it."""
+
+    refusal_id = models.BigAutoField(primary_key=True)
+    embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="refused_passages")
+    message = models.ForeignKey(Message, models.CASCADE, related_name="+")
+    passage = models.IntegerField()
+    # What the embedder answered; it quotes no text.
+    reason = models.TextField()
+    refused_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "refused_passages"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["embedder", "message", "passage"], name="refused_passages_are_listed_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"passage {self.passage} of msg_{self.message_id}"

@@ -38,8 +38,9 @@ class EmbedderRecord:
     messages: int
     messages_embedded: int
     passages: int
-    # Passages that the embedder refused; they are found by words alone.
+    # Passages that the embedder refused or failed to embed, found by words alone; the newest of them with reasons.
     passages_refused: int
+    refusals: tuple[str, ...]
     conversations_waiting: int
     conversations_failed: int
     index: IndexState

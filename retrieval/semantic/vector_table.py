@@ -157,6 +157,13 @@ class VectorTable:
         }
         return len(rows(self._sql("store_vectors"), values)) if kept else 0
 
+    def try_again(self) -> None:
+        """Have messages of which passages were refused embedded again.
+
+        Call it within a transaction.
+        """
+        rows(self._sql("try_again"), {"embedder_id": self.embedder_id})
+
     def _sql(self, name: str) -> str:
         parts: Mapping[str, Any] = {
             "table": self.name,

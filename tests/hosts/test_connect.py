@@ -275,6 +275,42 @@ def test_what_was_taken_out_is_written_again(used):
 
 
 @pytest.mark.parametrize(
+    ("host", "file", "written", "touched"),
+    [
+        ("claude-code", ".claude/settings.json", '"timeout": 1\n', '"timeout": 9\n'),
+        ("codex", ".codex/hooks.json", '"timeout": 3\n', '"timeout": 9,\n"async": true\n'),
+        ("cursor", ".cursor/hooks.json", "hook cursor", "hook cursor --quiet"),
+    ],
+)
+def test_connecting_again_replaces_a_hook_of_its_own_that_was_changed(used, host, file, written, touched):
+    connected(host)
+    path = used / file
+    text = path.read_text()
+    path.write_text(text.replace(written, touched))
+
+    report = connected(host).json
+
+    assert report["changed"] == [str(path)]
+    assert json_edits.value_of(path.read_text()) == json_edits.value_of(text)
+    lcm("disconnect", host, "--yes")
+    assert files_in(used) == {name: text.encode() for name, text in OWN.items()}
+
+
+def test_connecting_again_leaves_a_hook_that_others_have_added_to(used):
+    connected("claude-code")
+    path = used / ".claude/settings.json"
+    value = json_edits.value_of(path.read_text())
+    own = value["hooks"]["Stop"][1]
+    theirs = {"hooks": [{**own["hooks"][0], "timeout": 9}, {"type": "command", "command": "say done"}]}
+    value["hooks"]["Stop"][1] = theirs
+    path.write_text(json.dumps(value))
+
+    connected("claude-code")
+
+    assert json_edits.value_of(path.read_text())["hooks"]["Stop"][1:] == [theirs, own]
+
+
+@pytest.mark.parametrize(
     ("host", "file", "written", "touched", "named"),
     [
         ("claude-code", ".claude.json", '"type": "http"', '"type": "sse"', "mcpServers.lcm"),

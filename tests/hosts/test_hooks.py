@@ -450,6 +450,35 @@ def test_doctor_asks_for_trust_again_when_hooks_were_written_anew(home):
     assert ["/hooks" in each for each in (at_first, trusted, advice())] == [True, False, True]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("host", "file", "written", "touched", "named"),
+    [
+        ("codex", ".codex/config.toml", "http_headers", "enabled = true\nhttp_headers", "mcp_servers.lcm"),
+        ("claude-code", ".claude.json", '"type": "http"', '"type": "sse"', "mcpServers.lcm"),
+        ("claude-code", ".claude/settings.json", '"timeout": 1\n', '"timeout": 9\n', "hooks.SessionEnd"),
+        ("pi", ".pi/agent/extensions/lcm.ts", "import", "// mine\nimport", "everything"),
+    ],
+)
+def test_doctor_tells_what_was_changed_from_what_is_missing(home, host, file, written, touched, named):
+    a_workspace()
+    assert lcm("connect", host, "--yes").exit_code == 0
+    path = home / file
+    text = path.read_text()
+
+    def advice() -> str:
+        return str(lcm("--json", "doctor", host).json["items"][0]["advice"])
+
+    path.write_text(text.replace(written, touched))
+    changed = advice()
+    path.unlink()
+    missing = advice()
+
+    assert f"{path}: " in changed and named in changed and f"run `lcm connect {host}` again" in changed
+    assert "lacks what LCM wrote" not in changed
+    assert "lacks what LCM wrote" in missing and "was changed" not in missing
+
+
 def test_doctor_says_that_the_key_is_refused_and_what_failed_last(served):
     connect_to("codex", served)
     host_state.note("codex", problem="import: The file is empty.")

@@ -180,6 +180,30 @@ CLAUDE_CODE_REWOUND = [
     claude_code_line("u4", "s1", "Leave it."),
     claude_code_line("a5", "u4", [{"type": "text", "text": "It stays."}], "assistant"),
 ]
+# After `/rewind` to the first prompt, which nothing precedes, and another one after that.
+CLAUDE_CODE_BEGUN_ANEW = [
+    claude_code_line("u1", None, "Which port?"),
+    claude_code_line("a1", "u1", [{"type": "text", "text": "It is 5433."}], "assistant"),
+    claude_code_line("u2", None, "Which host?"),
+    claude_code_line("a2", "u2", [{"type": "text", "text": "It is db."}], "assistant"),
+    claude_code_line("u3", "a2", "And the port?"),
+    claude_code_line("a3", "u3", [{"type": "text", "text": "It is 5434."}], "assistant"),
+]
+# Lines that nothing precedes, and that are no branches: of tasks of sub-agents without a name, of a compaction, of a
+# session that goes on as another one.
+CLAUDE_CODE_BEGINNINGS = [
+    claude_code_line("u1", None, "Which port?"),
+    claude_code_line("s1", None, "Look in a.py.", isSidechain=True),
+    claude_code_line("s2", "s1", [{"type": "text", "text": "PORT = 5433"}], "assistant", isSidechain=True),
+    claude_code_line("s3", None, "Look in b.py.", isSidechain=True),
+    claude_code_line("a1", "u1", [{"type": "text", "text": "It is 5433."}], "assistant"),
+    claude_code_line("c1", None, "This session is being continued from a previous conversation. The port is 5433."),
+    claude_code_line("b1", None, None, "system", subtype="compact_boundary", logicalParentUuid="c1"),
+    claude_code_line("c2", None, "It was 5433.", isCompactSummary=True),
+    claude_code_line("m1", None, "The caveat of a command.", isMeta=True),
+    claude_code_line("u2", "m1", "Change it."),
+    claude_code_line("v1", None, "Which port?", sessionId="cc-3"),
+]
 CLAUDE_CODE_AGENT = [
     {"parentUuid": None, "isSidechain": True, "agentId": "a1", "sessionId": "cc-1", "cwd": "/home/ada/boats",
      "type": "user", "message": {"role": "user", "content": "Look for it."}, "uuid": "u3", "timestamp": ISO},
@@ -225,6 +249,7 @@ FILES: dict[str, tuple[str, bytes]] = {
     "aider": (".aider.chat.history.md", AIDER.encode()),
     "Claude Code": ("cc-1.jsonl", lines_of(CLAUDE_CODE)),
     "Claude Code, rewound": ("cc-2.jsonl", lines_of(CLAUDE_CODE_REWOUND)),
+    "Claude Code, begun anew": ("cc-2.jsonl", lines_of(CLAUDE_CODE_BEGUN_ANEW)),
     "Codex": ("rollout-1.jsonl", lines_of(CODEX)),
     "pi": ("pi-1.jsonl", lines_of(PI)),
 }

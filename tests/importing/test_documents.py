@@ -33,6 +33,7 @@ SHOWN = {
     "SWE-agent": {"boats": ["You are a programmer.", "Which port?", "Look.\n```\ncat a.py\n```", "PORT = 5433"]},
     "Claude Code": {"cc-1": ["Which port?", "5433."]},
     "Claude Code, rewound": {"cc-2": ["Which port?", *CALLS, "In a.py.", "It is 5433.", "", "Leave it.", "It stays."]},
+    "Claude Code, begun anew": {"cc-2": ["Which host?", "It is db.", "And the port?", "It is 5434."]},
     "Codex": {"codex-1": ["Which port?", ""]},
     "pi": {"pi-1": ["Which port?", "It is 5433."]},
 }
@@ -41,6 +42,7 @@ OFF_THE_PATH = {
     "ChatGPT": ["It is 5432.", "Are you sure?"],
     "Claude.ai, branches": ["It is 5433."],
     "Claude Code, rewound": ["Change it.", "It is 1."],
+    "Claude Code, begun anew": ["Which port?", "It is 5433."],
     "pi": ["It is 5432."],
 }
 
@@ -85,6 +87,21 @@ def test_a_file_of_another_program_is_imported_with_its_active_path(imported, pr
     assert texts_of(conversation, on_path=False) == OFF_THE_PATH.get(program, [])
 
 
+@pytest.mark.parametrize("session", ["", "all-of-it"])
+def test_what_begins_anew_without_a_rewind_is_no_branch(imported, session):
+    lines = files.CLAUDE_CODE_BEGINNINGS
+
+    imported("cc-2.jsonl", files.lines_of(lines), *(("--session", session) if session else ()))
+
+    stored = {each.session_id: each for each in Conversation.objects.all()}
+    count = sum("message" in line for line in lines)
+    assert sum(len(texts_of(each)) for each in stored.values()) == count
+    assert stored.keys() == ({session} if session else {"cc-2", "cc-2:sidechain", "cc-3"})
+    assert [len(Branches.from_settings().list_branches(conversation_id=each.pk)) for each in stored.values()] == (
+        [1] * len(stored)
+    )
+
+
 def readers_of(content: bytes) -> list[str]:
     """The readers that take a file for theirs."""
     text = content.decode()
@@ -110,6 +127,7 @@ def test_a_file_is_taken_for_its_own_programs_alone(program):
         "Claude.ai, branches": "Claude.ai",
         "Claude Code": "claude_code",
         "Claude Code, rewound": "claude_code",
+        "Claude Code, begun anew": "claude_code",
         "Codex": "codex",
         "Gemini CLI, lines": "Gemini CLI",
     }

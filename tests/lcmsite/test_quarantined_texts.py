@@ -349,6 +349,23 @@ def test_agents_get_no_items_of_a_quarantined_file(held):
         )
 
 
+def test_a_run_is_not_resumed_before_its_input_file_is_released(held):
+    operator, api = MapOperator.from_settings(held.scope), Api(an_api_key(held.workspace))
+    AgenticClaims.from_settings(held.scope).claim(run_id=held.run_id, worker="agent")
+
+    with pytest.raises(Conflict, match=f"{held.file_id}.* release the file"):
+        operator.resume(run_id=held.run_id, budget_tokens=1_000)
+    refused = api.perform(OPERATIONS["lcm_map_resume"], {"run_id": held.run_id})
+    shown = lcm("--json", "map", "resume", held.run_id)
+
+    assert (refused.status, refused.body["code"]) == (409, "quarantined")
+    assert (shown.exit_code, shown.problem["code"]) == (CONFLICT, "quarantined")
+    run = operator.get_run(run_id=held.run_id)
+    assert (run.state, run.pause_reason, run.budget_tokens) == ("paused", "quarantine", None)
+    release_all()
+    assert operator.resume(run_id=held.run_id).state == "queued"
+
+
 def test_items_of_a_quarantined_file_come_without_what_is_in_it_or_was_made_from_it(held):
     api, claims = Api(an_api_key(held.workspace)), AgenticClaims.from_settings(held.scope)
     [number] = [each.quarantine_id for each in Quarantines.from_settings().list_quarantines() if each.target != held.id]

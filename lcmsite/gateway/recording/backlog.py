@@ -131,7 +131,7 @@ class Backlog:
             if is_recorded is None and not self._is_given_up(path):
                 lanes[lane] = self.backoffs[path.name].until
                 continue
-            await asyncio.to_thread(path.unlink if is_recorded else partial(self.spool.reject, path))
+            await asyncio.to_thread(self.spool.remove if is_recorded else self.spool.reject, path)
             self._done(lane, is_recorded=bool(is_recorded))
             self.backoffs.pop(path.name, None)
         for lane, received_at, data in list(self.in_memory):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import secrets
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -21,6 +23,8 @@ _ENDING, _UNFINISHED = ".exchange", ".part"
 # How long rejected exchanges, which cannot be recorded, are kept. Above `most_bytes`, the oldest are removed.
 _REJECTED = "rejected"
 REJECTED_SECONDS = 30 * 24 * 3600
+# At most how often the waiting files are counted anew: a person may have removed some by hand.
+SECONDS_BETWEEN_COUNTS = 10.0
 # How long to wait for the lock of a gateway that is shutting down.
 SECONDS_TO_CLAIM = 10.0
 
@@ -33,12 +37,27 @@ class SpoolInUse(RuntimeError):
     """Another gateway holds the lock of the spool."""
 
 
+@dataclass
+class _Bytes:
+    """A running count of the spool's bytes: listing a large directory takes long."""
+
+    # Infinite until the files were counted, so that the first `add` counts them.
+    waiting: float = math.inf
+    writing: int = 0
+    counted_at: float = float("-inf")
+    changing: threading.Lock = field(default_factory=threading.Lock)
+
+
 @dataclass(frozen=True)
 class Spool:
-    """A directory with one file per exchange. Thread-safe."""
+    """A directory with one file per exchange. Thread-safe.
+
+    One process adds files and removes them, through one instance.
+    """
 
     directory: Path
     most_bytes: int
+    _bytes: _Bytes = field(default_factory=_Bytes, init=False, repr=False, compare=False)
 
     @classmethod
     def below(cls, data_directory: Path, *, most_bytes: int) -> Self:
@@ -82,8 +101,9 @@ class Spool:
         Exchanges are ordered by the time of their request.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.size() + len(data) > self.most_bytes:
-            raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
+        with self._bytes.changing:
+            self._require_room(len(data))
+            self._bytes.writing += len(data)
         name = f"{int(received_at.timestamp() * 1e9):020d}-{lane}-{secrets.token_hex(4)}"
         temporary = self.directory / f"{name}{_UNFINISHED}"
         try:
@@ -91,11 +111,34 @@ class Spool:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.rename(self.directory / f"{name}{_ENDING}")
+            with self._bytes.changing:
+                temporary.rename(self.directory / f"{name}{_ENDING}")
+                self._bytes.waiting += len(data)
             _sync(self.directory)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        finally:
+            with self._bytes.changing:
+                self._bytes.writing -= len(data)
+
+    def _require_room(self, size: int) -> None:
+        """Raise SpoolFull if `size` bytes do not fit, counting anew before that."""
+        if not self._fits(size) and time.monotonic() - self._bytes.counted_at > SECONDS_BETWEEN_COUNTS:
+            self._bytes.waiting = sum(size for _, _, size in _sizes(self.directory.glob(f"*{_ENDING}")))
+            self._bytes.counted_at = time.monotonic()
+        if not self._fits(size):
+            raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
+
+    def _fits(self, size: int) -> bool:
+        return self._bytes.waiting + self._bytes.writing + size <= self.most_bytes
+
+    def remove(self, path: Path) -> None:
+        """Delete the file of an exchange that is recorded."""
+        size = path.stat().st_size
+        with self._bytes.changing:
+            path.unlink()
+            self._bytes.waiting -= size
 
     def in_order(self) -> list[Path]:
         """Return the files of the waiting exchanges, oldest first."""
@@ -112,7 +155,10 @@ class Spool:
     def reject(self, path: Path) -> None:
         """Move an exchange to the rejected ones, for a person to look at."""
         self._aside.mkdir(mode=0o700, exist_ok=True)
-        path.rename(self._aside / path.name)
+        size = path.stat().st_size if path.suffix == _ENDING else 0
+        with self._bytes.changing:
+            path.rename(self._aside / path.name)
+            self._bytes.waiting -= size
         self._bound_rejected()
 
     def _bound_rejected(self) -> None:

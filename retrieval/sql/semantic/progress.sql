@@ -27,6 +27,14 @@ SET upto_seq = %(upto)s, passages = passages + %(passages)s, passages_refused = 
 WHERE job_id = %(job_id)s AND fence = %(fence)s AND state = 'leased' AND upto_seq = %(after)s
 RETURNING job_id
 
+-- name: set_aside
+-- Passages that the embedder makes no vector of; those that were not listed.
+INSERT INTO refused_passages (embedder_id, message_id, passage, reason)
+SELECT %(embedder_id)s, given.message_id, given.passage, given.reason
+FROM unnest(%(messages)s::bigint[], %(passages)s::integer[], %(reasons)s::text[]) AS given(message_id, passage, reason)
+ON CONFLICT DO NOTHING
+RETURNING refusal_id
+
 -- name: is_complete
 -- Whether an embedder has embedded at least 99 of 100 messages, as some are always new; those of failed conversations
 -- do not count.

@@ -58,6 +58,27 @@ FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.seq > %(after)s
 ORDER BY m.seq LIMIT %(most)s
 
+-- name: try_again
+-- Have messages of which passages were refused embedded anew, from the first of them in each conversation. A worker that is
+-- at one of these loses its lease.
+WITH refused AS (
+    DELETE FROM refused_passages WHERE embedder_id = %(embedder_id)s RETURNING message_id
+), gone AS (
+    DELETE FROM {table} WHERE message_id IN (SELECT message_id FROM refused) RETURNING message_id
+), again AS (
+    SELECT m.conversation_id, min(m.seq) AS seq,
+           sum((SELECT count(*) FROM refused r WHERE r.message_id = m.message_id)) AS refused,
+           sum((SELECT count(*) FROM gone g WHERE g.message_id = m.message_id)) AS gone
+    FROM messages m WHERE m.message_id IN (SELECT message_id FROM refused) GROUP BY m.conversation_id
+)
+UPDATE embedded_conversations e
+SET upto_seq = least(e.upto_seq, again.seq - 1), passages = greatest(0, e.passages - again.gone),
+    passages_refused = greatest(0, e.passages_refused - again.refused),
+    fence = CASE WHEN e.state = 'leased' THEN e.fence + 1 ELSE e.fence END,
+    leased_until = CASE WHEN e.state = 'leased' THEN statement_timestamp() ELSE e.leased_until END
+FROM again WHERE e.conversation_id = again.conversation_id AND e.embedder_id = %(embedder_id)s
+RETURNING e.job_id
+
 -- name: is_open
 -- A condition: a message may be embedded. Calls of LCM's own tools, and their results, are found by words alone.
 NOT {of_lcm} AND m.erased_by_id IS NULL AND m.cold_block_id IS NULL AND NOT EXISTS (

@@ -57,7 +57,7 @@ from retrieval.delegation.expand_query import Delegation
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.types import MapKind
 from retrieval.models import Grant
-from retrieval.semantic.models import EmbeddedConversation, Embedder
+from retrieval.semantic.models import EmbeddedConversation, Embedder, RefusedPassage
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.harbour import a_harbour
 from tests.made_once import made_once
@@ -153,6 +153,8 @@ def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
     branches.move_head(conversation_id=key, head_seq=head_seq)
     embedder = Embedder.objects.create(url="http://127.0.0.1:1", model="e5", question_model="e5", dimension=3)
     EmbeddedConversation.objects.create(embedder=embedder, conversation_id=key)
+    message = Message.objects.filter(conversation_id=key).earliest("seq")
+    RefusedPassage.objects.create(embedder=embedder, message=message, passage=0, reason="refused: no (HTTP 400)")
     GatewayExchange.objects.create(
         exchange_key=UUID(int=1),
         workspace_id=scope.workspace_id,

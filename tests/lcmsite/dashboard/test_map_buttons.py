@@ -91,6 +91,16 @@ def test_items_of_a_quarantined_file_are_named_without_their_texts(run, operator
     assert "{&quot;n&quot;:1}" not in page and "alert(1)" not in page
 
 
+def test_a_run_over_a_quarantined_file_is_not_resumed_and_the_page_says_why(run, operator):
+    operator.post(path_of(run, "pause"))
+    Quarantines.from_settings().quarantine(id=run.input_file_id, reason="It was altered.")
+
+    page = operator.post(path_of(run, "resume"), follow=True).content.decode()
+
+    run.refresh_from_db()
+    assert (run.state, run.pause_reason) == ("paused", "person") and "release the file" in page
+
+
 def test_hostile_values_stay_text_and_the_page_takes_few_queries(db, operator):
     run = a_map_run(kind="agentic", prompt=f"{HOSTILE} {{{{item}}}}", retain=HOSTILE, kept_work=HOSTILE, max_attempts=1)
     fail_one(run)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lcmsite.gateway.recording import exchange_spool
 from lcmsite.gateway.recording.exchange_spool import REJECTED_SECONDS, Spool, SpoolFull
 
 
@@ -31,6 +32,29 @@ def test_exchanges_come_out_as_they_went_in_and_no_more_than_fit(spool):
 
     assert [path.read_bytes() for path in spool.in_order()] == [b"one" * 10, b"two" * 10, b"three"]
     assert spool.size() == 65
+
+
+def test_what_waits_is_counted_once_and_again_where_there_is_no_room(spool, monkeypatch):
+    counted, count = [], exchange_spool._sizes
+    monkeypatch.setattr(exchange_spool, "_sizes", lambda paths: counted.append(1) or count(paths))
+    monkeypatch.setattr(exchange_spool, "SECONDS_BETWEEN_COUNTS", 0.1)
+    for number in range(5):
+        add(spool, b"%d" % number * 20)
+    of_adding = len(counted)
+    first, second, third, *_ = spool.in_order()
+
+    spool.remove(first)
+    add(spool, b"5" * 20)
+    with pytest.raises(SpoolFull):
+        add(spool, b"x")
+    spool.reject(second)
+    add(spool, b"6" * 20)
+    third.unlink()
+    time.sleep(0.1)
+    add(spool, b"7" * 20)
+
+    assert of_adding == 1
+    assert [path.read_bytes()[:1] for path in spool.in_order()] == [b"3", b"4", b"5", b"6", b"7"]
 
 
 def test_they_are_in_the_order_of_the_requests(spool):

@@ -305,6 +305,23 @@ def test_an_error_of_the_database_loses_no_answer_of_other_calls(
     assert (run.state, run.done, len(vendor.requests)) == (state, done, asked)
 
 
+def test_an_answer_waits_while_the_database_only_reads(operator, work, vendor, monkeypatch):
+    run = a_run(operator, 4)
+    complete, refusals = ItemLease.complete, [True]
+
+    def read_only_at_first(lease, output, **values):
+        with transaction.atomic(), connection.cursor() as cursor:
+            if refusals and refusals.pop():
+                cursor.execute("SET TRANSACTION READ ONLY")
+            complete(lease, output, **values)
+
+    monkeypatch.setattr(ItemLease, "complete", read_only_at_first)
+    work(map_lease_seconds=60.0)
+
+    run = operator.get_run(run_id=run.run_id)
+    assert (run.state, run.done, len(vendor.requests)) == ("completed", 4, 4)
+
+
 def test_an_answer_that_always_times_out_when_it_is_recorded_holds_up_no_others(operator, work, vendor, monkeypatch):
     run = a_run(operator, 8)
     complete = ItemLease.complete

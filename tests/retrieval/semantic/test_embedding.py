@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.types import BreakerState
@@ -15,6 +18,7 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.retention.tiers import Retention
 from retrieval.semantic import vector_table
 from retrieval.semantic.embedders import Embedders
+from retrieval.semantic.embedding_worker import MOST_TRIES
 from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from tests.factories import a_conversation, a_store, a_workspace
@@ -132,6 +136,48 @@ def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(s
 
     assert (embedder.passages, embedder.passages_refused, embedder.state) == (3, 1, EmbedderState.CURRENT)
     assert site.found("garden", "full_text") == [2]
+
+
+@pytest.mark.parametrize(("status", "tries"), [(400, 1), (500, MOST_TRIES)])
+def test_a_text_without_a_vector_is_set_aside_with_the_reason_and_tried_again_on_request(site, status, tries):
+    a_conversation(TEXTS[0], "The garden. " * 120 + "It needs rain.", *TEXTS[2:])
+    site.server.refuses = lambda body: status if any("rain" in text for text in body["input"]) else None
+    Embedders.from_settings().set_up()
+
+    for number in range(1, tries):
+        waiting = site.embed().embedders[0]
+        work = EmbeddedConversation.objects.get()
+        assert (waiting.messages_embedded, waiting.passages_refused, work.attempts) == (0, 0, number)
+        assert "HTTP 500" in waiting.last_error
+        assert work.run_after > timezone.now() + timedelta(seconds=25 * 2**number)
+        site.wake_all()
+    [embedder] = site.embed().embedders
+    asked = len(site.server.models)
+    site.wake_all()
+    site.embed()
+
+    assert (embedder.passages, embedder.passages_refused, embedder.state) == (4, 1, EmbedderState.CURRENT)
+    [refusal] = embedder.refusals
+    assert f"passage 1 of msg_{site.vectors()[1]}" in refusal and f"HTTP {status}" in refusal
+    assert len(site.server.models) == asked
+    site.server.refuses = lambda body: None
+    [again] = site.set_up().embedders
+    assert (again.passages, again.passages_refused, again.refusals, again.messages_embedded) == (5, 0, (), 4)
+
+
+def test_nothing_is_set_aside_while_the_embedder_fails_at_everything(site):
+    a_conversation(*TEXTS)
+    Embedders.from_settings().set_up()
+    site.server.refuses = lambda body: 500
+
+    for _ in range(MOST_TRIES + 1):
+        [embedder] = site.embed().embedders
+        site.wake_all()
+
+    assert (embedder.messages_embedded, embedder.passages_refused, embedder.conversations_waiting) == (0, 0, 1)
+    assert EmbeddedConversation.objects.get().attempts == 0
+    site.server.refuses = lambda body: None
+    assert site.embed().embedders[0].passages == 4
 
 
 def test_until_everything_is_embedded_words_are_searched_and_the_operator_is_told_the_share(site):
