@@ -1,7 +1,7 @@
-"""The types of params: what each accepts, from JSON and from text.
+"""Field types of operation parameters, validated from JSON and from text.
 
-In JSON a number is a number and a flag is a flag. A query, a path or a command line has text alone: values whose names
-are in the validation context came from there, and are read as what their type says (`Params.accepted`).
+JSON has numbers and booleans. A query string, a path or a command line has text alone: fields whose names are in the
+validation context came from there and are parsed from text (see `Params.accepted`).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from conversations.policy import conversation_knobs
 # The largest number that a bigint column holds.
 MOST = 2**63 - 1
 MOST_DIGITS = 1000
-# By which faces know the id of a conversation, to take the name of its session for it.
+# The JSON Schema format of a conversation's id, where the command line also accepts a session's name.
 CONVERSATION_ID = "conversation-id"
-NEXT = "Where to go on: the next_cursor of the page before."
-# Enough of what is wrong in one request.
+NEXT = "The next_cursor of the previous page; omit it for the first page."
+# The most errors reported for one request.
 MOST_ERRORS = 100
 
-# One way to write each number: 1.0, +1, 01 and 1_0 would be other names for what has one.
+# Each whole number has one accepted spelling: 1.0, +1, 01 and 1_0 are refused.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _FLAGS = {"true": True, "false": False}
@@ -50,7 +50,7 @@ _FLAGS = {"true": True, "false": False}
 class Params(BaseModel):
     """The arguments of one service method; an unknown name is refused.
 
-    A field that may be left out is `optional`: the service's own default holds then.
+    Fields made by `optional` may be omitted; the service's default then applies.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -74,14 +74,14 @@ class Params(BaseModel):
 
     @classmethod
     def refusal(cls, wrong: ValidationError, given: Mapping[str, Any]) -> Invalid:
-        """The validation error as every face shows it."""
+        """Convert pydantic's error to the `Invalid` that every interface shows."""
         errors = cls.errors_of(wrong, given)
         detail = " ".join(f"{name}: {' '.join(sentences)}" for name, sentences in list(errors.items())[:3])
         return Invalid(detail, code="invalid_params", errors=errors)
 
     @classmethod
     def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
-        """What is wrong with each field, and what it takes."""
+        """Return error messages by field path, for at most MOST_ERRORS errors."""
         errors: dict[str, list[str]] = {}
         for error in wrong.errors(include_url=False)[:MOST_ERRORS]:
             sentence = sentence_of(error)
@@ -92,22 +92,22 @@ class Params(BaseModel):
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
-        """The names that are known where an unknown one was given."""
+        """Return the valid field names at the place of an unknown one."""
         return cls.model_fields
 
 
 def optional(description: str, **options: Any) -> Any:
-    """An optional field: without it the service's default holds; null is refused."""
+    """Declare a field that may be omitted; null only if its type allows it."""
     return Field(None, description=description, **options)
 
 
 def path_of(error: ErrorDetails) -> str:
-    """Where the error is, as `messages[0].parts[1].tool_name`."""
+    """Format the place of an error, such as `messages[0].parts[1].tool_name`."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in error["loc"])
     return path.removeprefix(".")
 
 
-# What a field takes, by the type of pydantic's error; the braces are filled from its context and what was given.
+# Error messages by the type of pydantic's error; placeholders are filled from the error's context and its input.
 _SENTENCES = {
     "missing": "This is required.",
     **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "This must be a whole number{instead}."),
@@ -129,7 +129,7 @@ _SENTENCES = {
 
 
 def sentence_of(error: ErrorDetails) -> str:
-    """The sentence of one of pydantic's errors, with what was given where that helps."""
+    """Return the message for a pydantic error, with its input where that helps."""
     given, context = error["input"], error.get("ctx", {})
     if context.get("pattern") == NO_NUL:
         return "This must not hold NUL characters."
@@ -156,7 +156,7 @@ def _is_text(value: Any, info: ValidationInfo) -> bool:
 
 
 def _whole_number(value: Any, info: ValidationInfo) -> Any:
-    # Longer ones take Python longer and longer, until it refuses in words of its own.
+    # `int()` is quadratic in the digits, and beyond its own limit raises an error with another wording.
     if _is_text(value, info):
         return int(value) if len(value) <= MOST_DIGITS and _WHOLE.fullmatch(value) else value
     return whole_number(value)
@@ -188,7 +188,7 @@ def _conversation_id(value: Any, info: ValidationInfo) -> Any:
 
 
 def _message_id(value: Any, info: ValidationInfo) -> Any:
-    # A text in JSON, too: the kind of an id is known by its prefix.
+    # Accepted as a text in JSON, too: the prefix shows that it is a message's id.
     if isinstance(value, str) and value.startswith("msg_") and _WHOLE.fullmatch(value[4 : 4 + MOST_DIGITS]):
         return int(value[4 : 4 + MOST_DIGITS])
     return _whole_number(value, info)
@@ -265,18 +265,18 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, patte
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
 """An id that is a text, such as run_9f86d081884c7d65."""
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=NO_NUL)]
-"""Where to go on in a list: the next_cursor of the page before."""
+"""The next_cursor of the previous page of a list."""
 Sha256 = Annotated[str, StringConstraints(pattern="^[0-9A-Fa-f]{64}$")]
 
 WHOLE = BeforeValidator(_whole_number)
-"""Reads a whole number. The bounds go before it: Annotated[int, Field(ge=1), WHOLE]."""
+"""Parses a whole number. Put the bounds before it: Annotated[int, Field(ge=1), WHOLE]."""
 NUMBER = BeforeValidator(_number)
 WholeNumber = Annotated[int, Field(ge=0, le=MOST), WHOLE]
 Positive = Annotated[int, Field(ge=1, le=MOST), WHOLE]
 Limit = Annotated[int, Field(ge=1, le=1000), WHOLE]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 
-# One that no row could have is not refused by its type: it is as unknown as any other.
+# No upper bound: an id beyond bigint gets the same NotFound as any unknown id.
 ConversationId = Annotated[
     int, Field(ge=0, json_schema_extra={"format": CONVERSATION_ID}), BeforeValidator(_conversation_id)
 ]
@@ -294,12 +294,12 @@ Moment = Annotated[
     BeforeValidator(_moment),
     WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}),
 ]
-"""A time in ISO 8601; without a zone it is UTC, a date is its beginning."""
+"""A time in ISO 8601: in UTC if it has no zone; a date means its midnight."""
 JsonObject = dict[str, Any]
 JsonText = Annotated[dict[str, Any], BeforeValidator(_json_text), WithJsonSchema({"type": "string"})]
-"""A JSON object as text, for what stands in a query."""
+"""A JSON object as text, for query strings."""
 Overrides = Annotated[dict[str, Any], AfterValidator(_overrides), _OverridesSchema()]
-"""Settings of a conversation, by their names."""
+"""A conversation's own settings by name."""
 Bytes = Annotated[
     bytes,
     BeforeValidator(_bytes),
@@ -311,6 +311,6 @@ Bytes = Annotated[
         }
     ),
 ]
-"""Bytes as base64; as they are where something else than JSON brings them."""
+"""Bytes as base64 text; `bytes` from sources other than JSON are accepted unchanged."""
 OneOf = Field(strict=False)
-"""An enum's member, by its value: Annotated[Role, OneOf]."""
+"""Accepts an enum's member by its value: Annotated[Role, OneOf]."""

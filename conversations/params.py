@@ -1,4 +1,4 @@
-"""The params of the store's operations. Defaults are the services' own."""
+"""Parameters of the store's operations; the services define the defaults."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ from conversations.param_fields import (
 from conversations.types import NewMessage, ParentLink
 
 _KEY = "idempotency_key"
-# Whose contents may be lists that look the same.
+# The formats whose `content` lists can look alike.
 _OF_BLOCKS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
-# A larger file is read piece by piece.
+# The most bytes in one answer: larger files are read in ranges.
 MOST_BYTES_READ = 8 * 1024**2
-# One answer, not a file.
+# The most lines, or context items, in one answer.
 MOST_LINES_READ = 10_000
 MOST_ITEMS = 10_000
 
-_OF_A_NEW_ONE = "A conversation that exists keeps its own, as the answer shows."
+_OF_A_NEW_ONE = "Used only if the conversation is new; an existing one keeps its own, which the answer shows."
 
 
 class OpenConversationParams(Params):
     session_id: Name = Field(description="Your own name for the conversation, unique in the workspace.")
-    title: Name | None = optional(f"What people see. {_OF_A_NEW_ONE}")
-    metadata: JsonObject | None = optional(f"Anything of yours. {_OF_A_NEW_ONE}")
-    overrides: Overrides | None = optional(f"Settings of its own, such as fresh_tail_count. {_OF_A_NEW_ONE}")
+    title: Name | None = optional(f"Title shown to people. {_OF_A_NEW_ONE}")
+    metadata: JsonObject | None = optional(f"Any JSON object of your own. {_OF_A_NEW_ONE}")
+    overrides: Overrides | None = optional(f"Settings for this conversation, such as fresh_tail_count. {_OF_A_NEW_ONE}")
     project: Name | None = optional(
         "The project that the conversation belongs to; created by its first use. It cannot be changed later."
     )
     parent_session_id: Name | None = optional("The conversation that this one was opened from.")
     parent_link: Annotated[ParentLink, OneOf] | None = optional(
-        "What it is to its parent: a subagent, which is the default, or a fork."
+        "How it relates to its parent: subagent (the default) or fork."
     )
 
 
@@ -73,31 +73,31 @@ class FindConversationParams(Params):
 
 class ListConversationsParams(Params):
     project: Name = optional("Only conversations of this project.")
-    session_prefix: Name = optional("Only conversations whose session begins so.")
+    session_prefix: Name = optional("Only conversations whose session_id begins with this.")
     has_metadata: JsonText = optional("Only conversations whose metadata has these values: a JSON object, as text.")
     updated_since: Moment = optional("Only conversations changed or appended to at this time or later.")
-    newest_first: Flag = optional("The conversation opened last comes first.")
+    newest_first: Flag = optional("Sort by time of creation, newest first.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
 class ChangeConversationParams(ConversationParams):
-    title: Name = optional("What people see from now on.")
-    metadata: JsonObject = optional("Anything of yours, in place of what was there.")
+    title: Name = optional("New title, shown to people.")
+    metadata: JsonObject = optional("New metadata, which replaces the stored object.")
 
 
 class ConfigureConversationParams(ConversationParams):
     overrides: Overrides = Field(
-        description="The settings of its own, in place of those it had, such as fresh_tail_count."
+        description="The conversation's own settings, such as fresh_tail_count; they replace all earlier ones."
     )
 
 
 def _read(row: Any, info: ValidationInfo) -> Any:
-    """What pydantic makes a `NewMessage` of; for a foreign form, the message itself."""
+    """Return a native message's fields, or parse a foreign one to a `NewMessage`."""
     form = info.data.get("format") or Format.LCM
     if form is Format.LCM or not isinstance(row, dict):
         return as_fields(row)
-    # A foreign form has no word for the key that keeps a message from being stored twice.
+    # Foreign formats have no idempotency key, so it is removed before parsing.
     key = row.get(_KEY)
     if key is not None and not isinstance(key, str):
         raise ValueError(f"{_KEY} must be a text, not {noun_of(key)}.")
@@ -109,15 +109,15 @@ IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]
 
 
 class AppendMessagesParams(ConversationParams):
-    # Before the messages, which are read by it.
+    # Declared before `messages`, whose validator reads it.
     format: Annotated[Format, OneOf] = optional(
-        "What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
-        "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
-        # The service takes messages of one form only.
+        "Format of the messages: LCM's own, the neutral format, OpenAI chat completions, items of "
+        "OpenAI's Responses API, or Anthropic messages. In each format a message may have an `idempotency_key`.",
+        # Not passed to the service, which takes `NewMessage` alone.
         exclude=True,
     )
     messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
-    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
+    expected_seq: WholeNumber = optional("Fail unless the head is at this seq; 0 if nothing has been appended yet.")
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
@@ -131,7 +131,7 @@ class AppendMessagesParams(ConversationParams):
 
     @classmethod
     def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The sentences by field; the first suggests the form a message may have."""
+        """Return messages by field; the first may suggest another message format."""
         errors = super().errors_of(wrong, given)
         found = wrong.errors(include_url=False)[0]
         if found["loc"][0] == "messages" and len(found["loc"]) > 1 and not given.get("format"):
@@ -140,7 +140,7 @@ class AppendMessagesParams(ConversationParams):
 
 
 def _hint(row: Any) -> str:
-    """A hint for a message that looks like one in another form."""
+    """Suggest the format that a message looks like; empty if there is none."""
     try:
         form = detect(row)
     except ValueError:
@@ -151,16 +151,16 @@ def _hint(row: Any) -> str:
     elif isinstance(parts, list) and any(isinstance(part, dict) and "type" in part for part in parts):
         forms = (Format.NEUTRAL,)
     else:
-        # A list of contents without anything that only one of them has.
+        # A content list without any feature that only one format has.
         forms = _OF_BLOCKS if isinstance(row.get("content"), list) else ()
     named = " or ".join(f'"{each}"' for each in forms)
     return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
 
 
 class MoveHeadParams(ConversationParams):
-    head_seq: WholeNumber = Field(description="The message that the next one is to follow; 0 to begin anew.")
-    expected_seq: WholeNumber = optional("The seq that the head must be at; 0 if nothing has been appended yet.")
-    reason: Name = optional("Why, in a word or two, such as edit, regenerate or clear.")
+    head_seq: WholeNumber = Field(description="Seq that the next append follows; 0 to start with an empty context.")
+    expected_seq: WholeNumber = optional("Fail unless the head is at this seq; 0 if nothing has been appended yet.")
+    reason: Name = optional("Reason in a word or two, such as edit, regenerate or clear.")
 
 
 class ListBranchesParams(ConversationParams):
@@ -170,17 +170,17 @@ class ListBranchesParams(ConversationParams):
 
 class ForkParams(ConversationParams):
     session_id: Name = Field(description="Your own name for the new conversation, unique in the workspace.")
-    at_seq: WholeNumber = optional("The last message that it shares; the head if not given.")
-    title: Name = optional("What people see of the new conversation.")
+    at_seq: WholeNumber = optional("Seq of the last message that the fork shares; by default the head.")
+    title: Name = optional("Title of the new conversation.")
 
 
 class AppendEntriesParams(ConversationParams):
-    entries: list[JsonObject] = Field(description="1 to 1000 entries as the host has them, oldest first.")
-    subpath: Name = optional("The host's file that they are of, beside that of the session, such as a subagent's.")
+    entries: list[JsonObject] = Field(description="1 to 1000 entries of the host's transcript, as they are, oldest first.")
+    subpath: Name = optional("The host's file of these entries, if not the session's own, such as a subagent's.")
 
 
 class ListEntriesParams(ConversationParams):
-    subpath: Name = optional("The host's file, beside that of the session.")
+    subpath: Name = optional("The host's file; by default the session's own.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
@@ -206,7 +206,7 @@ class MessageParams(Params):
 
 
 class GetMessageParams(MessageParams):
-    whole: Flag = optional("Put back what was too long for the message and became a file.")
+    whole: Flag = optional("Restore texts that were moved to files because they were too long.")
 
 
 class StoreFileParams(ConversationParams):
@@ -220,28 +220,28 @@ class FileParams(Params):
 
 
 class ListFilesParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional("Only files of this conversation; by default all of the workspace.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
 class ReadFileParams(FileParams):
-    offset: WholeNumber = optional("How many bytes to pass over.")
+    offset: WholeNumber = optional("Number of bytes to skip.")
     length: Annotated[int, Field(ge=1, le=MOST_BYTES_READ), WHOLE] = Field(
-        MOST_BYTES_READ, description="The most bytes to give."
+        MOST_BYTES_READ, description="The most bytes to return."
     )
 
 
 class ReadFileLinesParams(FileParams):
     first_line: Positive = optional("The first line, counted from 1.")
-    line_count: Annotated[int, Field(ge=1, le=MOST_LINES_READ), WHOLE] = optional("The most lines to give.")
+    line_count: Annotated[int, Field(ge=1, le=MOST_LINES_READ), WHOLE] = optional("The most lines to return.")
 
 
 class BeginUploadParams(ConversationParams):
-    byte_size: WholeNumber = Field(description="How many bytes the whole file has.")
+    byte_size: WholeNumber = Field(description="Size of the whole file in bytes.")
     file_name: Text | None = optional("What the file is called.")
     mime_type: Text | None = optional("What kind of file it is, such as text/csv; guessed if not given.")
-    sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, to be checked.")
+    sha256: Sha256 | None = optional("Expected SHA-256 of the whole file, in hex; checked when the upload is finished.")
 
 
 class ListUploadsParams(ConversationParams):

@@ -164,7 +164,7 @@ class ColdTexts:
 
 
 def readable_texts(on_damage: Callable[[ColdBlockDamaged], object] = lambda damage: None) -> ColdTexts:
-    """For checks: what cannot be read is empty, and passed to `on_damage`."""
+    """Build ColdTexts for checks: damage goes to `on_damage`, its texts are empty."""
     return ColdTexts(on_damage=on_damage)
 
 
@@ -194,7 +194,7 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """Call `read`, again if a block was removed meanwhile; at last ColdBlockDamaged."""
+    """Call `read`, retrying while blocks are removed; finally ColdBlockDamaged."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()

@@ -66,5 +66,5 @@ def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
 
 
 def bigint(given: int) -> int:
-    """A whole number as `bigint`: the driver prepares each smaller type apart."""
+    """Pass an integer as bigint: one prepared statement instead of one per type."""
     return Int8(given)
