@@ -175,7 +175,7 @@ class ForkParams(ConversationParams):
 
 
 class AppendEntriesParams(ConversationParams):
-    entries: list[JsonObject] = Field(description="1 to 1000 entries of the host's transcript, as they are, oldest first.")
+    entries: list[JsonObject] = Field(description="1 to 1000 unchanged entries of the host's transcript, oldest first.")
     subpath: Name = optional("The host's file of these entries, if not the session's own, such as a subagent's.")
 
 

@@ -139,7 +139,7 @@ def _attachment(block: Fields, kind: str) -> NewPart:
 
 
 def _result(block: Fields) -> list[NewPart]:
-    """Read a result block: a result part for each text, a FILE part for others.
+    """Read a result block: texts become results, other pieces stay FILE parts.
 
     If the first piece is not a text, an empty result part is put before it.
     """

@@ -98,7 +98,7 @@ class Place:
     lines: int = 0
     conversations: int = 0
     counts: Tally = Tally()
-    # Of the conversation that has not ended yet.
+    # Of the current conversation, which has not ended yet.
     session_id: str | None = None
     counts_of_it: Tally = Tally()
     seq: int = 0
@@ -118,7 +118,7 @@ class Place:
 
 @dataclass
 class Pen:
-    """Seals lines one after another."""
+    """Serializes lines one after another, each with its line_hash."""
 
     place: Place = Place()
 

@@ -1,4 +1,4 @@
-"""Conversations of ChatGPT, as its export has them in `conversations.json`. Pure.
+"""Read conversations of ChatGPT from `conversations.json` of its export. Pure.
 
     {"id", "title", "create_time", "mapping": {id: {"parent", "children", "message"}}, "current_node"}
 
