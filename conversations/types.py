@@ -246,7 +246,7 @@ class ConversationRecord:
     counters: Counters
     metadata: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    # How many of its messages are cold, and how many things of it are withheld from models.
+    # The number of its cold messages, and of its quarantined messages, parts, summaries and files.
     cold_messages: int = 0
     quarantined: int = 0
     # The name of its project, and the conversation that it is a subagent's or a fork of.
@@ -255,13 +255,13 @@ class ConversationRecord:
     parent_link: ParentLink | None = None
     # The seq of the message that the next one follows.
     head_seq: int = 0
-    # How often the head was moved: above 0, there may be branches.
+    # The number of moves of the head: above 0, there may be branches.
     moves: int = 0
 
 
 @dataclass(frozen=True)
 class OpenedConversation(ConversationRecord):
-    """A conversation opened by name: whether it is new, and what it kept of its own."""
+    """An opened conversation; `left_as_it_was` names given fields not applied."""
 
     created: bool = False
     left_as_it_was: tuple[str, ...] = ()
