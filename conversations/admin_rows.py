@@ -97,7 +97,7 @@ class RowsAdmin(ReadOnly, ModelAdmin):
         return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
 
     def _shown(self, field: models.Field[Any, Any]) -> Any:
-        """What the page shows of a column: links for keys, JSON as text, long texts cut."""
+        """Return how the page shows a column: keys as links, JSON as text, texts cut."""
         if isinstance(field, models.ForeignKey):
             target, attribute = field.related_model, field.attname
             return column(field.name, str(field.verbose_name), of=lambda row: link_to(target, getattr(row, attribute)))

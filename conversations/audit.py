@@ -94,7 +94,7 @@ class AuditLog(Scoped):
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
             entries = entries.filter(conversation_id=conversation_id)
-        # No target has such characters, and PostgreSQL would refuse NUL.
+        # No target has unprintable characters, and PostgreSQL would refuse NUL.
         if target is not None and not target.isprintable():
             return []
         wanted = {"act": act, "target": target, "audit_id__lt": before_id}

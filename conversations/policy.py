@@ -134,7 +134,7 @@ class Policy:
     @classmethod
     @cache
     def _of(cls, given: tuple[tuple[str, Any], ...]) -> Self:
-        """Cached: every append reads the policy."""
+        """Build the policy from settings; cached, as every append reads it."""
         return cls(**{name: value for name, value in given if name in cls.kinds()})
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:

@@ -48,7 +48,7 @@ class NotTheSame(Conflict):
 
 @dataclass(frozen=True)
 class Moved:
-    """A stretch that moved: its last seq, and its size in rows and in the block.
+    """The result of moving a stretch: its last seq, its sizes in rows and block.
 
     `damaged` are messages that do not match their hashes. They stay in their rows, for a check to find.
     """

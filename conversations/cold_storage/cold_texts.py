@@ -48,7 +48,7 @@ class BlockGone(LookupError):
 
 
 class ColdBlockDamaged(Unavailable):
-    """A damaged block cannot be read until it is restored; a retry is useless."""
+    """A cold block is damaged; retrying fails until the block is restored."""
 
     code = "cold_block_damaged"
     retryable = False
@@ -112,7 +112,7 @@ def packed_hash(block: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class ColdTexts:
-    """The blocks that one call needs, each read and unpacked once."""
+    """A cache of the blocks that one call reads, each unpacked once."""
 
     blocks: dict[int, dict[int, ColdMessage]] = field(default_factory=dict)
     on_damage: Callable[[ColdBlockDamaged], object] | None = None

@@ -45,7 +45,7 @@ def searchable(content: str, parts: Iterable[NewPart]) -> str:
 
 
 def text_beyond(content: str, parts: Iterable[NewPart]) -> str:
-    """The texts of the parts that the content lacks.
+    """Return the texts of the parts that the content lacks.
 
     Returns all texts if the comparison would take too long: a duplicate costs space, a missing text is never found.
     """

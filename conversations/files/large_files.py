@@ -118,7 +118,7 @@ class LargeFileService:
 
     @transaction.atomic(savepoint=False)
     def describe(self, file: LargeFile) -> LargeFile:
-        """Save the row of stored bytes, or return that of the same file.
+        """Save the row of stored bytes, or return the existing row of the same file.
 
         Raises BytesErased, retryable, if the last file with this content was erased since the bytes were stored.
         """

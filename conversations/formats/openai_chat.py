@@ -262,7 +262,7 @@ def _shown_attachment(block: Attachment) -> dict[str, Any] | None:
 
 
 def _kept(part: NewPart, key: str) -> Mapping[str, Any]:
-    """Return the keys of an attachment without a column, such as its detail."""
+    """Return an attachment's keys that have no column, such as its detail."""
     kept: Any = part.metadata
     for step in (NOTE, "inside", key, "add"):
         kept = kept.get(step) if isinstance(kept, Mapping) else None

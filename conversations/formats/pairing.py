@@ -18,7 +18,7 @@ _STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(frozen=True)
 class IdRule:
-    """The ids of calls, and names of tools, that an API accepts: their length."""
+    """The limit of an API for call ids and tool names: `longest` characters."""
 
     longest: int
 

@@ -92,7 +92,7 @@ _ONE = {kind: Tally(**{name: 1}) for kind, name in _COUNTED.items()}
 
 @dataclass(frozen=True)
 class Place:
-    """How far a ledger is written: what the next line and the counts depend on."""
+    """The state of a ledger so far, on which its next line and counts depend."""
 
     line_hash: str = ""
     lines: int = 0

@@ -330,7 +330,7 @@ def _as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
 
 
 def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
-    """Replace a part's text that equals the content by the name of its column."""
+    """Omit a part's text that equals the content; `repeats` names its column."""
     for name in ("text_content", "tool_output"):
         if part_row.get(name) == content:
             return {**part_row, name: None, "repeats": name}

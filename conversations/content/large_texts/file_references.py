@@ -37,7 +37,7 @@ def element(*, file_id: str, file_name: str | None, byte_size: int | None, sha25
 
 
 def in_order(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """Sort by part, field and place: the order in which they are sealed."""
+    """Sort entries by part, field and place: the order that record_hash covers."""
     return sorted(entries, key=_place)
 
 

@@ -84,7 +84,7 @@ def _message(row: Mapping[str, Any], where: str) -> SessionMessage:
 
 
 def _part(fields: Fields) -> tuple[NewPart | None, dict[str, Any]]:
-    """Return the part, if the store has its type, and keys without a column."""
+    """Return the part (None for an unknown type), and its keys without a column."""
     row, type = fields.values, fields.required_text("type")
     if type in _TEXTS:
         part = NewPart(
