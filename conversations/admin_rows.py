@@ -46,7 +46,7 @@ class ReadOnly:
 class RowsAdmin(ReadOnly, ModelAdmin):
     """A read-only table.
 
-    `long_texts` are columns that may hold megabytes, `more_fields` what a row's page shows behind its columns.
+    `long_texts` are columns that may hold megabytes; `more_fields` follow the columns on a row's page.
     """
 
     long_texts: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class RowsAdmin(ReadOnly, ModelAdmin):
     list_max_show_all = 50
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Whether the person may start actions: with the permission to change the table."""
+        """Whether the user may run actions: needs the table's change permission."""
         return bool(request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -90,14 +90,14 @@ class RowsAdmin(ReadOnly, ModelAdmin):
         return queryset.filter(found), False
 
     def _key(self, term: str) -> str | int | None:
-        """The key that an id names, such as msg_12, 12 or sum_...; None for other words."""
+        """Return the primary key in an id such as msg_12, 12 or sum_...; else None."""
         if isinstance(self.opts.pk, models.TextField):
             return term if "_" in term and " " not in term else None
         number = term.rpartition("_")[2]
         return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
 
     def _shown(self, field: models.Field[Any, Any]) -> Any:
-        """What the page shows of a column: links for keys, JSON as text, long texts cut."""
+        """Return how the page shows a column: keys as links, JSON as text, texts cut."""
         if isinstance(field, models.ForeignKey):
             target, attribute = field.related_model, field.attname
             return column(field.name, str(field.verbose_name), of=lambda row: link_to(target, getattr(row, attribute)))
@@ -112,7 +112,7 @@ class RowsAdmin(ReadOnly, ModelAdmin):
 class RowsInline(ReadOnly, TabularInline):
     """A read-only table, page by page, on the page of the row it belongs to.
 
-    For tables whose primary key has two columns: Django's admin registers none of them.
+    For tables with a primary key of two columns, which Django's admin cannot register.
     """
 
     extra = 0
@@ -159,7 +159,7 @@ def page_in(workspace: Workspace | None, page: str, **path: Any) -> str | None:
 
 
 def scope_of(request: HttpRequest, workspace_id: int) -> Scope:
-    """The scope in which a service acts for this person; the audit log names them."""
+    """Return the scope for a user's actions; the audit log names the user."""
     return Scope(workspace_id, actor=f"user {request.user.get_username()}")
 
 

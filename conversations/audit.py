@@ -1,4 +1,4 @@
-"""The audit log: who did what as an administrator, kept for good."""
+"""Record and list administrative acts in the append-only audit log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conversations.types import AuditRecord
 
 
 class Act(StrEnum):
-    """Acts of an administrator. Only the first four allow texts to leave their rows."""
+    """Administrative acts. Only the first four allow stored texts to change."""
 
     ARCHIVE = "archive"
     THAW = "thaw"
@@ -50,7 +50,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True)
 class AuditLog(Scoped):
-    """Reads what administrators did, and writes down what they do."""
+    """Records administrative acts, and lists them."""
 
     def record(
         self,
@@ -63,7 +63,7 @@ class AuditLog(Scoped):
     ) -> AuditEntry:
         """Record an act in the transaction that carries it out.
 
-        Raises RuntimeError outside a transaction. `detail` holds ids, counts and hashes, never what was said.
+        Raises RuntimeError outside a transaction. `detail` holds ids, counts and hashes, never message text.
         """
         if not transaction.get_connection().in_atomic_block:
             raise RuntimeError("An act is written down in the transaction that carries it out.")
@@ -94,7 +94,7 @@ class AuditLog(Scoped):
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
             entries = entries.filter(conversation_id=conversation_id)
-        # PostgreSQL refuses characters that its texts cannot hold; no target has them.
+        # No target has unprintable characters, and PostgreSQL would refuse NUL.
         if target is not None and not target.isprintable():
             return []
         wanted = {"act": act, "target": target, "audit_id__lt": before_id}

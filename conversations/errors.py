@@ -1,15 +1,15 @@
 """The errors of every face: REST, MCP and the command line.
 
 LcmError
-├── Invalid           the request cannot be right as it stands
-│   └── TooLarge         there is more of it than is taken
+├── Invalid           the request is malformed, or a value is not allowed
+│   └── TooLarge         the request or a value exceeds a size limit
 ├── Unauthenticated   no key, or one that is unknown, expired or revoked
 ├── Forbidden         the key lacks the scope
 ├── NotFound          no such thing, or none that the caller may see
-├── Conflict          it would contradict what is stored; retryable where time may cure it
-│   ├── ConversationBusy   another compaction of the conversation is at work
+├── Conflict          it contradicts stored data; retryable if that may change by itself
+│   ├── ConversationBusy   another compaction of the conversation is running
 │   └── StaleHead          the conversation's head is not where the caller expects it
-└── Unavailable       something we depend on does not answer; retryable
+└── Unavailable       a dependency (storage, model) fails; retryable
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 class LcmError(Exception):
-    """A refusal with a code, a sentence, and whether to try again."""
+    """Base of all errors: a code, a message, and whether a retry may succeed."""
 
     code = "error"
     retryable = False
@@ -60,7 +60,7 @@ class ConversationBusy(Conflict):
 
 
 class StaleHead(Conflict):
-    """The head of the conversation is elsewhere: see `head_seq` in the context."""
+    """The head is not at the expected seq; `head_seq` in the context has it."""
 
     code = "stale_head"
 

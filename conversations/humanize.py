@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 message`, `2 messages`; a plural that takes more than an s is given."""
+    """Format a count: `1 message`, `2 messages`; pass an irregular `plural`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 

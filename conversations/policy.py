@@ -41,7 +41,7 @@ def knob(
 ) -> Any:
     """One setting: default, help and inclusive bounds (of a text, of its length).
 
-    `schemes` are those of an address. No page and no command shows the value of a `secret`.
+    `schemes` are the allowed schemes of a URL. No page and no command shows the value of a `secret`.
     """
     return field(
         default=default,
@@ -80,20 +80,20 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
             raise ValueError(f"{_shown(value)} is outside {_range(low, high)}")
         return number
     if knob_field.metadata.get("secret"):
-        # Nothing is said of the value: a sentence that quotes it would be shown.
+        # No check that could fail: its error would show the value.
         return Secret(value)
     if not isinstance(value, str):
         raise ValueError(f"{_shown(value)} is not a text")
     if high is not None and len(value) > high:
         raise ValueError(f"a text of {len(value):,} characters is too long: at most {high:,} are taken")
     if knob_field.metadata.get("per_conversation") and not is_storable(value):
-        # It goes into a row, which would refuse it later and less clearly.
+        # It is stored in a row: the database would refuse it later, with a less clear error.
         raise ValueError("a text must not contain NUL or lone surrogates")
     return value
 
 
 def _number(kind: type[int] | type[float], value: Any) -> int | float | None:
-    """The value as a number of this kind; None for NaN, or if it is none."""
+    """Convert the value to this kind of number; None for NaN, or if it is not one."""
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
@@ -126,7 +126,7 @@ class Policy:
 
     @classmethod
     def from_settings(cls) -> Self:
-        """The operator's policy: the defaults, with what `settings.LCM` changes."""
+        """Return the operator's policy: the defaults, overridden by `settings.LCM`."""
         from django.conf import settings
 
         return cls._of(tuple(settings.LCM.items()))
@@ -134,13 +134,13 @@ class Policy:
     @classmethod
     @cache
     def _of(cls, given: tuple[tuple[str, Any], ...]) -> Self:
-        """Cached: every append reads the policy."""
+        """Build the policy from settings; cached, as every append reads it."""
         return cls(**{name: value for name, value in given if name in cls.kinds()})
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
-        """This policy with a conversation's own values; other policies' are ignored.
+        """Return this policy with a conversation's values; ignores other policies'.
 
-        Raises Invalid if a value is not one the knob takes.
+        Raises Invalid for a value that a knob does not accept.
         """
         kinds = self.kinds()
         changes = {}
@@ -154,11 +154,11 @@ class Policy:
     def require_possible(self) -> None:
         """Raise Invalid if these values contradict each other.
 
-        Asked when a conversation's own settings are saved, of the policy that they lead to.
+        Called when a conversation's own settings are saved, on the resulting policy.
         """
 
 
-# Shorter texts are never made files of: below it, an append need not even know what its conversation says of files.
+# Shorter texts never become files, so that appending short messages does not read the conversation's settings.
 LEAST_LARGE_TOKENS = 2_000
 
 
@@ -179,7 +179,7 @@ class StorePolicy(Policy):
     max_metadata_bytes: int = 65_536
     large_file_tokens: int = conversation_knob(
         25_000,
-        "A text of more tokens than this, in a message, becomes a file, and the message keeps what there is to know of "
+        "A text of a message with more tokens than this is stored as a file, and the message keeps a description of "
         f"it; 0 for never, otherwise {LEAST_LARGE_TOKENS:,} and above.",
         low=0,
         high=100_000_000,
@@ -201,12 +201,12 @@ class FilePolicy(Policy):
     max_file_bytes: int = knob(2 * 1024**3, "The most bytes one file may have.", low=1024, high=1024**4)
     # The bytes of each chunk of an upload but the last; LCM_MAX_REQUEST_BYTES must have room for it.
     upload_chunk_bytes: int = 4 * 1024**2
-    # After so many hours without a new chunk, an upload that is not finished is given up.
+    # An unfinished upload is deleted after so many hours without a new chunk.
     upload_hours: int = 24
 
 
 def conversation_knobs() -> dict[str, type[Policy]]:
-    """What a conversation may set for itself, by name: the policy that has it."""
+    """Return the settings that a conversation may override: name to policy class."""
     return {
         each.name: policy
         for policy in Policy.__subclasses__()
@@ -216,9 +216,9 @@ def conversation_knobs() -> dict[str, type[Policy]]:
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate a conversation's own settings, each as its knob's type.
+    """Validate a conversation's own settings and return them as their knobs' types.
 
-    Invalid, too, where they cannot be satisfied together with the settings of this site.
+    Raises Invalid for an unknown name, a value that is not accepted, or values that contradict this site's settings.
     """
     owners, values = conversation_knobs(), typed_overrides(overrides)
     for policy in {owners[name] for name in values}:
@@ -227,7 +227,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def typed_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The same without the settings of this site, for values accepted before."""
+    """Like `check_overrides`, but do not compare with the settings of this site."""
     owners = conversation_knobs()
     for name in overrides:
         if name not in owners:

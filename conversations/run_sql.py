@@ -22,10 +22,10 @@ class RunSQLFile(RunSQL):
 
 
 class SealRows(RunSQL):
-    """Seal these columns of a table, in the rows it has and will have.
+    """Add a hash of these columns, `row_seal`, to all rows of a table.
 
-    Used again on the same table, it seals with other columns. `row_seal` is in no model: the database alone writes it,
-    and only the checker reads it.
+    A trigger computes it for later writes. Applied again with other columns, it replaces the seal. `row_seal` is in no
+    model: only the database writes it, and only the integrity checker reads it.
     """
 
     def __init__(self, table: str, columns: str) -> None:

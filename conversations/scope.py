@@ -14,7 +14,7 @@ from conversations.models import Conversation, LargeFile, Message, Summary
 
 M = TypeVar("M", bound=Model)
 
-# How ids begin: who asks for a thing by the id of another kind is told so, whether that is there or not.
+# Kinds of ids by prefix: the error for an id of another kind names that kind, whether the id exists or not.
 _KINDS = {
     "sum_": "summary",
     "ses_": "session summary",
@@ -24,13 +24,13 @@ _KINDS = {
     "map_": "map run",
     "conv_": "conversation",
 }
-# The tools for an id; lcm_describe alone for the others.
+# The tools that show each kind of id; all other kinds: lcm_describe alone.
 _SHOWN_BY = {
     "summary": "lcm_describe shows it, and lcm_expand opens it",
     "session summary": "lcm_describe shows it, and lcm_expand_session opens it",
     "map run": "lcm_map_status shows it",
 }
-# Which way from a model to its workspace.
+# The lookup from each model to its workspace; other models belong to a conversation.
 _PATHS = {
     "Workspace": "workspace_id",
     "Conversation": "workspace_id",
@@ -62,16 +62,16 @@ class Scope:
     actor: str = field(default="system", compare=False)
 
     def narrow(self, rows: QuerySet[M]) -> QuerySet[M]:
-        """Only the rows that this scope may see."""
+        """Filter a queryset to the rows that this scope may see."""
         if self.workspace_id is None:
             return rows
         path = _PATHS.get(rows.model.__name__, "conversation__workspace_id")
         return rows.filter(**{path: self.workspace_id})
 
     def conversation(self, conversation_id: int, *, locked: bool = False) -> Conversation:
-        """The conversation; NotFound also if it belongs to another workspace.
+        """Return the conversation; NotFound if unknown or of another workspace.
 
-        `locked` holds the row until the transaction ends: whoever changes what it counts takes it first.
+        `locked` locks the row until the transaction ends: needed before changing anything that the row counts.
         """
         if locked:
             held = Conversation.objects.select_for_update(no_key=True)
@@ -79,7 +79,7 @@ class Scope:
         return self._one(Conversation, "conversation", conversation_id)
 
     def conversation_of(self, *, message_id: int) -> Conversation:
-        """The conversation that a message is in, its row held until the transaction ends."""
+        """Return a message's conversation, its row locked until the transaction ends."""
         held = Conversation.objects.select_for_update(no_key=True, of=("self",))
         return self.find(held, "message", f"msg_{message_id}", messages__message_id=message_id)
 
@@ -101,7 +101,7 @@ class Scope:
         return found
 
     def find(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
-        """The first of these rows that the look-up finds; NotFound without one."""
+        """Return the first row that matches the lookup; NotFound if none does."""
         found = None if _unaskable(*lookup.values()) else self.narrow(rows.filter(**lookup)).first()
         if found is None:
             raise unseen(noun, shown)
@@ -125,21 +125,21 @@ class Scoped:
 
 @cache
 def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
-    """The question for a row by its key, of any workspace or of one."""
-    # Of the example only the question is kept, not what it asks for.
+    """Compile the query for a row by primary key, in any workspace or in one."""
+    # Only the SQL of this example is kept, not its values.
     row = model._default_manager.filter(pk="0")
     return OneRow.like(Scope(0).narrow(row) if narrow else row)
 
 
 def unseen(noun: str, shown: Any) -> NotFound:
-    """The refusal of what is not there and, alike, of what is somebody else's."""
+    """Build the NotFound error, the same for unknown and for forbidden ids."""
     other = next((kind for begin, kind in _KINDS.items() if kind != noun and str(shown).startswith(begin)), None)
     hint = f" That is the id of a {other}: {_SHOWN_BY.get(other, 'lcm_describe shows it')}." if other else ""
     return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.{hint}")
 
 
 def _unaskable(*values: Any) -> bool:
-    # A number past a bigint or a text with a NUL cannot be any row's id, and PostgreSQL would refuse the question.
+    # A number beyond bigint or a text with NUL is no row's id, and PostgreSQL would refuse the query.
     return any(
         not -(2**63) <= value < 2**63 if isinstance(value, int) else "\x00" in value or not value.isprintable()
         for value in values

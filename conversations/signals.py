@@ -1,4 +1,4 @@
-"""What the store tells others, inside the transaction that did it."""
+"""Signals of the store, sent inside the transaction of the change."""
 
 from django.dispatch import Signal
 

@@ -1,6 +1,6 @@
 """Run a room's own SQL: named statements, prepared, from one snapshot.
 
-A statement of more than three lines stands in `<room>/sql/<subject>.sql`, under a name and with a sentence:
+A statement of more than three lines is stored in `<room>/sql/<subject>.sql`, with a name and a comment:
 
     -- name: newest_matches
     -- The newest messages of a conversation that hold all the words.
@@ -8,15 +8,15 @@ A statement of more than three lines stands in `<room>/sql/<subject>.sql`, under
     WHERE conversation_id = %(conversation_id)s AND content_tsv @@ %(query)s::tsquery
     ORDER BY seq DESC LIMIT %(limit)s
 
-Python loads it once and holds the parameters only:
+Python loads it once and passes the parameters:
 
     _NEWEST = sql.load("retrieval/newest.sql")["newest_matches"]
     found = sql.rows(_NEWEST, {"conversation_id": 7, "query": "'boat'", "limit": 20})
 
-`rows` gives tuples and `first_row` a dictionary; both have the server prepare the statement once for a connection.
-A statement that is planned for the values at hand goes through `bound` and `rows_as_planned`. Reads that
-belong together stand in `with sql.snapshot():`. Lines that are comments are not sent. A percent sign is written twice.
-Where a statement has conditions that depend on the caller, the room has one module that builds them.
+`rows` returns tuples and `first_row` a dictionary; the server prepares the statement once per connection. To have a
+statement planned for its actual values, use `bound` and `rows_as_planned`. Reads that must see the same data go into
+`with sql.snapshot():`. Comment lines are not sent. Write a percent sign twice. If the conditions of a statement depend
+on the caller, one module of the room builds them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def bound(statement: str, values: Values) -> str:
 
 
 def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a statement with its values in it, planned for these values."""
+    """Return all rows of a statement from `bound`, planned for its values."""
     with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
         cursor.execute(statement)
         return cursor.fetchall()
@@ -69,10 +69,10 @@ def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, 
 
 @contextmanager
 def snapshot(*, generic_plans: bool = False, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Read from one snapshot in the block, without writes.
+    """Run the block in a read-only REPEATABLE READ transaction: one snapshot.
 
-    Inside an open transaction the reads are that transaction's, as isolated as it is, and its settings stay.
-    `generic_plans`: the server plans what is prepared once for any values. `settings` of the server hold in the block.
+    Inside an open transaction this does nothing: its isolation and settings apply. `generic_plans` has the server plan
+    each prepared statement once, for any values; `settings` are set on the server for the block.
     """
     if connection.in_atomic_block or not connection.get_autocommit():
         yield
@@ -89,10 +89,10 @@ _GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 
 
 def array(ids: Iterable[int]) -> str:
-    """Whole numbers as the text of an array, for `= ANY(%s::bigint[])`."""
+    """Format integers as an array literal, for `= ANY(%s::bigint[])`."""
     return "{" + ",".join(map(str, ids)) + "}"
 
 
 def texts(given: Iterable[str]) -> str:
-    """Texts as the text of an array, for `= ANY(%s::text[])`; none of them is NULL."""
+    """Format texts as an array literal, for `= ANY(%s::text[])`; no None."""
     return "{" + ",".join('"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in given) + "}"

@@ -1,4 +1,4 @@
-"""The records that go into the store's services and come out. Frozen."""
+"""Frozen records that the store's services take and return."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from conversations.content.json_values import Count, Flag, Moment, Name, Price
 
-# What callers send has no other fields than these.
+# Unknown fields in callers' input are refused.
 INCOMING = ConfigDict(extra="forbid")
 
 
@@ -34,7 +34,7 @@ class ContextItemType(StrEnum):
 
 
 class ParentLink(StrEnum):
-    """What a conversation is to its parent."""
+    """How a conversation relates to its parent."""
 
     SUBAGENT = "subagent"
     FORK = "fork"
@@ -56,7 +56,7 @@ class PartType(StrEnum):
 
 
 class Level(StrEnum):
-    """How hard a summary had to be squeezed: the three escalation levels."""
+    """The three escalation levels of summarizing."""
 
     NORMAL = "normal"
     AGGRESSIVE = "aggressive"
@@ -64,12 +64,12 @@ class Level(StrEnum):
 
     @property
     def confidence(self) -> float:
-        """How sure one may be of a summary of this level, from 0 to 1."""
+        """The confidence in a summary of this level, from 0 to 1."""
         return _CONFIDENCE[self][0]
 
     @property
     def confidence_reason(self) -> str:
-        """Why it is no higher, in the specification's word."""
+        """The specification's term for why the confidence is no higher."""
         return _CONFIDENCE[self][1]
 
 
@@ -82,7 +82,7 @@ _CONFIDENCE = {
 
 @dataclass(frozen=True)
 class NewPart:
-    """One typed piece of a message, as the caller has it."""
+    """One typed piece of a message, as the caller gives it."""
 
     __pydantic_config__ = INCOMING
 
@@ -114,7 +114,7 @@ class NewPart:
     metadata: Any = None
 
 
-# What the caller gives of a part, in the order of the specification.
+# The columns of a part that callers give, in the order of the specification.
 PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 
 
@@ -144,7 +144,7 @@ class PartRecord(NewPart):
 
 @dataclass(frozen=True)
 class MessageRecord:
-    """A stored message, its bytes exactly as they came."""
+    """A stored message, its texts exactly as they were appended."""
 
     message_id: int
     conversation_id: int
@@ -160,7 +160,7 @@ class MessageRecord:
     idempotency_key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[PartRecord, ...] = ()
-    # The act in the audit log by which its texts were erased for good; what is left of it are its place and its hashes.
+    # The audit entry of the erasure of its texts; only the message's place and its hashes are left then.
     erased_by_id: int | None = None
     # It is quarantined, so its texts are withheld.
     quarantined: bool = False
@@ -179,7 +179,7 @@ class AppendedMessage:
     token_count: int
     content_hash: str
     created: bool
-    # False for one that was stored before and is off the active path now.
+    # False for a message that was stored before and is no longer on the path of the head.
     active: bool = True
 
     @property
@@ -189,7 +189,7 @@ class AppendedMessage:
 
 @dataclass(frozen=True)
 class Counters:
-    """What a conversation's row knows of its active context without looking at it."""
+    """Counts of messages and tokens that a conversation's row keeps."""
 
     message_count: int
     active_messages: int
@@ -200,7 +200,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class MovedText:
-    """A text that was too long for `field` of its message or part: now a file."""
+    """A text too long for `field` of its message or part, moved to a file."""
 
     message_id: int
     part_ordinal: int | None
@@ -211,10 +211,10 @@ class MovedText:
 
 @dataclass(frozen=True)
 class SkippedText:
-    """Text that LCM had injected into a prompt, which came back and was not stored.
+    """Text that LCM injected into a prompt, left out of an append.
 
-    `position` is the message's place among those that were sent, from 1; `is_whole`: it was nothing else, and there is
-    no message of it.
+    `position` is the message's place in the request, from 1. `is_whole`: the message held nothing else, so that none
+    was stored for it.
     """
 
     position: int
@@ -224,9 +224,9 @@ class SkippedText:
 
 @dataclass(frozen=True)
 class AppendResult:
-    """What became of an append; `moved` names every text that went into a file.
+    """The result of an append; `moved` lists the texts that were moved to files.
 
-    `messages` are those that were stored; `skipped` says what of those that were sent was not.
+    `messages` are the stored ones; `skipped` lists the texts of the request that were not stored.
     """
 
     conversation_id: int
@@ -246,7 +246,7 @@ class ConversationRecord:
     counters: Counters
     metadata: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    # How many of its messages are cold, and how many things of it are withheld from models.
+    # The number of its cold messages, and of its quarantined messages, parts, summaries and files.
     cold_messages: int = 0
     quarantined: int = 0
     # The name of its project, and the conversation that it is a subagent's or a fork of.
@@ -255,13 +255,13 @@ class ConversationRecord:
     parent_link: ParentLink | None = None
     # The seq of the message that the next one follows.
     head_seq: int = 0
-    # How often the head was moved: above 0, there may be branches.
+    # The number of moves of the head: above 0, there may be branches.
     moves: int = 0
 
 
 @dataclass(frozen=True)
 class OpenedConversation(ConversationRecord):
-    """A conversation opened by name: whether it is new, and what it kept of its own."""
+    """An opened conversation; `left_as_it_was` names given fields not applied."""
 
     created: bool = False
     left_as_it_was: tuple[str, ...] = ()
@@ -291,13 +291,13 @@ class NewSummary:
     run_id: str
     file_ids: tuple[str, ...] = ()
     quality: Mapping[str, Any] = field(default_factory=dict)
-    # The share, from 0 to 1, of its sources' paths, identifiers, numbers, codes, addresses and names it still says.
+    # The share, from 0 to 1, of its sources' paths, identifiers, numbers, codes, addresses and names that it contains.
     retention: float | None = None
-    # Whether it, or one of its sources, was made by something lesser than what was asked for: it is to be made again.
+    # Whether it, or one of its sources, was made by a lesser method than configured, so that it should be made again.
     is_degraded: bool = False
-    # The summary of the same sources that this one was made instead of.
+    # The summary of the same sources that this one replaces.
     supersedes_id: str | None = None
-    # What it cost to make: the version of the prompt, the tokens that went to the model and came back, the time.
+    # How it was made: the hash of the prompt's version, the tokens sent to and received from the model, the duration.
     prompt_hash: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
@@ -309,7 +309,7 @@ class SummaryRecord(NewSummary):
     """A stored summary. Immutable."""
 
     created_at: datetime
-    # The act by which its text was erased for good, as that of a message it was made from was.
+    # The audit entry by which its text was erased, together with that of a message it was made from.
     erased_by_id: int | None = None
 
 
@@ -334,7 +334,7 @@ class LargeFileRecord:
     exploration_summary: str | None
     created_at: datetime
     content_hash: str | None = None
-    # The act by which its bytes and its description were erased for good.
+    # The audit entry of the erasure of its bytes and its description.
     erased_by_id: int | None = None
     # It is quarantined, so its bytes, its name and its description are withheld.
     quarantined: bool = False
@@ -342,7 +342,7 @@ class LargeFileRecord:
 
 @dataclass(frozen=True)
 class UploadRecord:
-    """The progress of an upload; `missing` has the first chunks that are missing."""
+    """The progress of an upload; `missing` has the first missing chunks' offsets."""
 
     upload_id: str
     conversation_id: int
@@ -354,9 +354,9 @@ class UploadRecord:
     expires_at: datetime
     file_name: str | None = None
     mime_type: str | None = None
-    # As it was announced.
+    # As announced when the upload began.
     sha256: str | None = None
-    # Of the finished upload; its chunks are gone.
+    # The file, once the upload is finished and its chunks are removed.
     file_id: str | None = None
 
 

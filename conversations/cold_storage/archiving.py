@@ -1,8 +1,8 @@
 """Move texts to the cold tier and back, one stretch in each transaction.
 
 The transaction writes the act into the audit log, stores the block, and empties the rows. It then reads the messages
-the usual way, from the stored block, and compares every value with what it was and was hashed as. So a process that
-dies at any moment loses nothing: a stretch has moved, provably, or not at all.
+the usual way, from the stored block, and compares every value with the original and its hash. If the process dies at
+any moment, a stretch (a range of messages) has moved completely, or not at all.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NotTheSame(Conflict):
 
 @dataclass(frozen=True)
 class Moved:
-    """A stretch that moved: its last seq, and its size in rows and in the block.
+    """The result of moving a stretch: its last seq, its sizes in rows and block.
 
     `damaged` are messages that do not match their hashes. They stay in their rows, for a check to find.
     """
@@ -64,7 +64,7 @@ class Moved:
 def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> Moved | None:
     """Move the next stretch of hot messages after `after_seq`; None if there is none.
 
-    The caller holds the conversation's lock. Raises NotTheSame, with nothing moved.
+    The caller holds the conversation's lock. Raises NotTheSame, moving nothing, if the texts read back differ.
     """
     bounds = {"most_messages": MOST_MESSAGES, "most_bytes": MOST_BYTES}
     found = rows(SQL["next_stretch"], {"conversation_id": conversation_id, "after_seq": after_seq, **bounds})
@@ -106,8 +106,8 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
 def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
     """Move the texts of the conversation's first block back into their rows.
 
-    Returns None if it has no block. The caller holds the conversation's lock. Raises NotTheSame or ColdBlockDamaged,
-    with nothing moved.
+    Returns None if it has no block. The caller holds the conversation's lock. Raises NotTheSame if the texts read back
+    differ, or ColdBlockDamaged; nothing is moved then.
     """
     row = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq", "cold_block_id").first()
     if row is None:
@@ -137,7 +137,7 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
 
 
 def leave_out(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
-    """Repack these blocks without these messages, and return their number.
+    """Repack these blocks without these messages; return how many were left out.
 
     An erasure calls this in its transaction, after the rows of these messages name no block any more.
     """

@@ -48,7 +48,7 @@ class BlockGone(LookupError):
 
 
 class ColdBlockDamaged(Unavailable):
-    """A damaged block cannot be read until it is restored; a retry is useless."""
+    """A cold block is damaged; retrying fails until the block is restored."""
 
     code = "cold_block_damaged"
     retryable = False
@@ -112,7 +112,7 @@ def packed_hash(block: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class ColdTexts:
-    """The blocks that one call needs, each read and unpacked once."""
+    """A cache of the blocks that one call reads, each unpacked once."""
 
     blocks: dict[int, dict[int, ColdMessage]] = field(default_factory=dict)
     on_damage: Callable[[ColdBlockDamaged], object] | None = None
@@ -164,7 +164,7 @@ class ColdTexts:
 
 
 def readable_texts(on_damage: Callable[[ColdBlockDamaged], object] = lambda damage: None) -> ColdTexts:
-    """For checks: what cannot be read is empty, and passed to `on_damage`."""
+    """Build ColdTexts for checks: damage goes to `on_damage`, its texts are empty."""
     return ColdTexts(on_damage=on_damage)
 
 
@@ -194,7 +194,7 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """Call `read`, again if a block was removed meanwhile; at last ColdBlockDamaged."""
+    """Call `read`, retrying while blocks are removed; finally ColdBlockDamaged."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()

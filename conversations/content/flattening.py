@@ -1,7 +1,7 @@
-"""Tell the text of a message from what it carries beside it. Pure.
+"""Extract a message's text, and limit the size of its other fields. Pure.
 
-The text is what grep searches and a plain-text model reads; tokens and files bound it. What is beside it, metadata and
-fields of parts that no model sees, is bounded here.
+The text is what grep searches and a plain-text model reads; long texts become files. The other fields, metadata and
+those fields of parts that no model sees, are limited in bytes here.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import orjson
 from conversations.errors import TooLarge
 from conversations.types import NewMessage, NewPart, PartType
 
-# Characters of content times parts: a second's work.
+# Characters of content times number of parts: beyond this, comparing them would take too long.
 MOST_COMPARED = 1_000_000_000
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 M = TypeVar("M", bound=Mapping[str, Any])
 
-# The fields of each type of part that are text. A FILE's bytes are bounded by the request that brings them.
+# The text fields of each type of part, which are not limited here. A FILE's bytes are limited by the request's size.
 _COUNTED: Mapping[PartType, Collection[str]] = {
     PartType.TEXT: ("text_content",),
     PartType.RETRY: ("text_content",),
@@ -45,9 +45,9 @@ def searchable(content: str, parts: Iterable[NewPart]) -> str:
 
 
 def text_beyond(content: str, parts: Iterable[NewPart]) -> str:
-    """The texts of the parts that the content lacks.
+    """Return the texts of the parts that the content lacks.
 
-    All of them where the comparison would take too long: a repetition costs room, a gap is never found.
+    Returns all texts if the comparison would take too long: a duplicate costs space, a missing text is never found.
     """
     parts = tuple(parts)
     if len(content) * len(parts) > MOST_COMPARED:
@@ -63,7 +63,7 @@ def reasoning_in(parts: Iterable[NewPart]) -> str:
 
 
 def _texts_of(part: NewPart) -> list[tuple[str, str]]:
-    """Each text of a part, and the same as it is written in a flattened message."""
+    """Return each text of a part, with its form in a flattened message."""
     texts: list[tuple[str | None, str | None]]
     match part.part_type:
         case PartType.TEXT | PartType.RETRY:
@@ -94,7 +94,7 @@ def _call(part: NewPart) -> tuple[str | None, str | None]:
 
 
 def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
-    """Raise TooLarge, with the largest field, if too much is beside the texts."""
+    """Raise TooLarge, naming the largest field, if the other fields exceed `most`."""
     sizes = dict(sizes_beside_texts(message))
     if sum(sizes.values()) > most:
         field = max(sizes, key=lambda name: sizes[name])
@@ -118,7 +118,7 @@ def _too_large(field: str, size: int, most: int) -> TooLarge:
 
 
 def sizes_beside_texts(message: NewMessage) -> Iterator[tuple[str, int]]:
-    """Yield the fields that are bounded, with their bytes."""
+    """Yield the non-text fields of a message with their sizes in bytes."""
     if message.metadata:
         yield "metadata", byte_size(message.metadata)
     for place, part in enumerate(message.parts):
@@ -130,7 +130,7 @@ def sizes_beside_texts(message: NewMessage) -> Iterator[tuple[str, int]]:
 
 
 def byte_size(value: Any) -> int:
-    """How many bytes a value has as JSON, or as a text."""
+    """Return the size in bytes of a text, or of any other value as JSON."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     try:
@@ -139,5 +139,5 @@ def byte_size(value: Any) -> int:
         # A lone surrogate, or a number of more than 64 bits.
         with suppress(ValueError, RecursionError):
             return len(json.dumps(value, default=str))
-        # No JSON can say it; it is refused for that.
+        # Not serializable; refused elsewhere for that.
         return 0

@@ -4,8 +4,8 @@ content_hash = SHA-256 of the content's bytes (UTF-8; a lone surrogate as the th
 part_hash    = SHA-256 of the part's values as canonical JSON: its non-null columns, keys sorted, ASCII, no blanks.
 entry_hash   = SHA-256 of role, author, content_hash and the part_hashes of the parts that came with the message.
 metadata_hash = SHA-256 of the message's metadata as canonical JSON; none for a message without metadata.
-record_hash  = SHA-256 of what else a message's row says, as canonical JSON: see `record_hash`. None for messages that
-               were stored before there was one.
+record_hash  = SHA-256 of the other values of a message's row, as canonical JSON: see `record_hash`. None for a message
+               from a ledger without one.
 chain_hash   = SHA-256 of the predecessor's chain_hash, entry_hash, created_at and recorded_at (microseconds since 1970,
                8 bytes each, big-endian), metadata_hash if there is one, and `record:` with record_hash if there is one
                (see sql/append.sql).
@@ -28,13 +28,13 @@ def content_hash(content: str) -> bytes:
 
 
 def part_hash(values: Mapping[str, Any]) -> bytes:
-    """Of the exact values by column name; a null column counts as absent."""
+    """Hash a part's exact values by column name; null counts as absent."""
     given = {name: value for name, value in values.items() if value is not None}
     return hashlib.sha256(_CANONICAL.encode(given).encode("ascii")).digest()
 
 
 def metadata_hash(metadata: Mapping[str, Any]) -> bytes | None:
-    """Of the exact values; None where there are none to seal."""
+    """Hash a message's exact metadata; None if they are empty."""
     return hashlib.sha256(_CANONICAL.encode(metadata).encode("ascii")).digest() if metadata else None
 
 
@@ -46,9 +46,9 @@ def record_hash(
     keys: str | None = None,
     files: Sequence[Sequence[Any]] = (),
 ) -> bytes:
-    """Seal what no other hash of a message covers; what is absent is left out.
+    """Hash what no other hash of a message covers; absent values are left out.
 
-    `keys` is what `key_order` gives, `files` what `sealed_files` lists.
+    `keys` is the result of `key_order`; `files` are the message's entries as `file_references.in_order` sorts them.
     """
     sealed: dict[str, Any] = {"token_count": token_count, "token_counter": token_counter}
     if idempotency_key is not None:
@@ -61,7 +61,7 @@ def record_hash(
 
 
 def key_order(metadata: Mapping[str, Any], parts: Iterable[tuple[Any, Any]]) -> str | None:
-    """Seal the order of JSON keys in a message; None if they are in sorted order.
+    """Hash the order of a message's JSON keys; None if they are sorted.
 
     `parts` has the tool_input and the metadata of each part that came with the message. The other hashes sort keys, so
     that a retry with the keys in another order is the same message.
@@ -80,7 +80,7 @@ def _is_sorted(value: Any) -> bool:
 def event_id(*, recorded_at: datetime, chain_hash: bytes) -> str:
     """A message's ULID (https://github.com/ulid/spec), sorted by time of recording.
 
-    The random part is the hash of the chain, so that the id needs no column, and a copy of the ledger has the same ids.
+    Its random part is taken from chain_hash, so that the id needs no column, and a copy of the ledger has the same ids.
     """
     milliseconds = (recorded_at - _EPOCH) // timedelta(milliseconds=1)
     number = (milliseconds << 80) | int.from_bytes(chain_hash[:10], "big")
@@ -89,7 +89,7 @@ def event_id(*, recorded_at: datetime, chain_hash: bytes) -> str:
 
 def _as_text(value: Any) -> str:
     if isinstance(value, Decimal):
-        # 0.10 and 0.1 are one price; and no digit is lost, as `normalize` would lose those behind the 28th.
+        # 0.10 and 0.1 are the same price. Not `normalize`, which would round to 28 digits.
         text = format(value, "f")
         text = text.rstrip("0").rstrip(".") if "." in text else text
         # The database knows no negative zero.
@@ -121,10 +121,10 @@ def summary_hash(source_hashes: Iterable[str], text: str) -> bytes:
 
 
 def journal_text(entry: Any) -> str:
-    """An entry of the journal as it is kept: JSON in ASCII, without blanks."""
+    """Serialize a journal entry as it is stored: JSON in ASCII, without blanks."""
     return json.dumps(entry, separators=(",", ":"), allow_nan=False)
 
 
 def journal_hash(entry: Any) -> bytes:
-    """The SHA-256 of an entry of the journal as it is kept."""
+    """Hash a journal entry: the SHA-256 of its stored text."""
     return hashlib.sha256(journal_text(entry).encode("ascii")).digest()

@@ -1,4 +1,4 @@
-"""Values as JSON has them, and the pydantic types that read them. Pure."""
+"""Pydantic types for values in JSON: numbers, prices, times and names. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Strict, WithJsonSchema
 
 from conversations.content.lossless_values import MAX_NAME, NO_NUL
 
-# The largest number up to which a double knows every whole one.
+# Up to this number, a double represents every integer exactly.
 MOST_EXACT = 2.0**53
 NOUNS = {
     dict: "an object",
@@ -29,7 +29,7 @@ def noun_of(value: Any) -> str:
 
 
 def whole_number(value: Any) -> Any:
-    """7 for 7.0, as JSON knows one kind of number; anything else as it is."""
+    """Return 7 for 7.0, as JSON has one kind of number; other values unchanged."""
     is_whole = type(value) is float and value.is_integer() and abs(value) <= MOST_EXACT
     return int(value) if is_whole else value
 
@@ -48,7 +48,7 @@ def price(value: Any) -> Any:
 
 
 def zoned_moment(value: Any) -> Any:
-    """A time in ISO 8601 with its zone; ValueError if it is none."""
+    """Parse a time in ISO 8601 with its zone; ValueError if it is invalid."""
     if isinstance(value, datetime):
         return value
     if type(value) is not str:
@@ -62,7 +62,7 @@ def zoned_moment(value: Any) -> Any:
     return moment
 
 
-# Names are checked where they are stored: not every message comes through a face.
+# The store checks names itself: not every message comes through an interface that validates it.
 NAME_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": NO_NUL}
 Name = Annotated[str, WithJsonSchema(NAME_SCHEMA)]
 Flag = Annotated[bool, Strict()]

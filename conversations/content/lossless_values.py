@@ -1,4 +1,4 @@
-"""Keep values that a column cannot hold exactly beside it, as ASCII JSON.
+"""Store values that a column cannot hold exactly beside it, as ASCII JSON.
 
 PostgreSQL's text refuses NUL and lone surrogates; jsonb besides reorders keys and rewrites numbers. For such a value
 the column holds a stand-in that can be read and searched, and the row's `exact` column holds the value itself. Pure.
@@ -22,11 +22,11 @@ MAX_NAME = 500
 # A regular expression of JSON Schema: PostgreSQL's text has no NUL.
 NO_NUL = "^[^\\u0000]*$"
 
-# jsonb keeps numbers as numeric: whole numbers come back as they went in, others only mostly. Far larger ones may be
-# more than Python agrees to write out; that has to show while the message can still be refused.
+# jsonb returns integers unchanged, other numbers not always. Larger integers go into `exact`: Python refuses to print
+# very large ones, and this error must occur while the message can still be refused.
 MOST_BITS = 1000
-# Lists and objects in each other. So far any reader of JSON goes down, and every Python by recursion, wherever that
-# starts: what was stored can be read, written and restored.
+# Nesting of lists and objects. Any JSON parser handles this depth, and so does Python's recursion wherever it starts:
+# what was stored can be read, written and restored.
 MOST_LEVELS = 200
 # Digits of a decimal number before its point or behind it. Written out, 1e999999999 would fill the memory.
 MOST_DIGITS = 500
@@ -38,17 +38,17 @@ def storable(text: str) -> str:
 
 
 def is_storable(text: str) -> bool:
-    # Most texts are ASCII, which a string knows of itself: the regular expression would look at every character.
+    # Most texts are ASCII, for which `isascii` is constant time; the regular expression scans the whole text.
     return "\x00" not in text and (text.isascii() or _UNSTORABLE.search(text) is None)
 
 
 def is_name(text: str | None) -> bool:
-    """Whether a column that is compared can hold this text exactly."""
+    """Whether this text is a valid name: 1 to MAX_NAME storable characters."""
     return text is not None and 1 <= len(text) <= MAX_NAME and is_storable(text)
 
 
 def require_names(**texts: str | None) -> None:
-    """Raise Invalid for a text that is no name; None is none given."""
+    """Raise Invalid for a text that is not a valid name; None is accepted."""
     for field, text in texts.items():
         if text is not None and not is_name(text):
             raise Invalid(f"{field} must be 1 to {MAX_NAME} characters without NUL or lone surrogates.")
@@ -60,7 +60,7 @@ def is_bounded_decimal(number: Decimal) -> bool:
 
 
 def storable_json(value: Any) -> Any:
-    """The value with every text in it, keys too, made storable."""
+    """Return the value with all its texts, and its keys, made storable."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):
@@ -99,8 +99,8 @@ def survives_jsonb(value: Any) -> bool:
 def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split values into what columns can hold, and the exact values of the rest.
 
-    JSON knows no tuples, and two halves of a surrogate pair side by side are the character they make. Raises ValueError
-    for a value that JSON cannot say at all, or that has more than MOST_LEVELS of lists and objects in each other.
+    Exact values are as JSON returns them: tuples become lists, and adjacent surrogate halves one character. Raises
+    ValueError for a value that JSON cannot represent, or that is nested in more than MOST_LEVELS levels.
     """
     columns = dict(values)
     for name in JSON_COLUMNS & values.keys():
@@ -110,14 +110,14 @@ def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         exact = {
             name: value
             for name, value in values.items()
-            # Most are plain texts, which need no further question.
+            # Most are ASCII texts without NUL, which need no further check.
             if not (isinstance(value, str) and value.isascii() and "\x00" not in value)
             and not _is_held(value, as_json=name in JSON_COLUMNS)
         }
         if not exact:
             return columns, exact
         for name, value in exact.items():
-            # Of a list, too, each text is made storable.
+            # For a list, this covers each of its texts.
             columns[name] = storable_json(value)
         return columns, json.loads(json.dumps(exact, allow_nan=False))
     except TypeError as wrong:
@@ -140,7 +140,7 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def _is_held(value: Any, *, as_json: bool) -> bool:
-    """Whether a column gives the value back as it is: of JSON, or of another type."""
+    """Whether a column, jsonb if `as_json`, returns the value unchanged."""
     if as_json:
         return survives_jsonb(value)
     if isinstance(value, str):
@@ -149,5 +149,5 @@ def _is_held(value: Any, *, as_json: bool) -> bool:
 
 
 def overlaid(columns: dict[str, Any], exact: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The columns with what `exact` knows better."""
+    """Return the columns with the exact values in place of stand-ins."""
     return {**columns, **exact} if exact else columns

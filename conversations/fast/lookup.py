@@ -20,12 +20,12 @@ class OneRow(Generic[M]):
 
     model: type[M]
     statement: str
-    # Without generated ones, which are for search only, and large.
+    # All but generated columns, which are large and for search only.
     fields: tuple[Field[Any, Any], ...]
 
     @classmethod
     def like(cls, example: QuerySet[M]) -> OneRow[M]:
-        """The query of this example, to be run with other values in the same order."""
+        """Take the example's SQL as a template for other parameters in its order."""
         fields = tuple(each for each in example.model._meta.concrete_fields if not each.generated)
         statement, _ = example.values_list(*(each.attname for each in fields)).query.sql_with_params()
         return cls(example.model, statement, fields)
@@ -35,12 +35,12 @@ class OneRow(Generic[M]):
         return tuple(each.attname for each in self.fields)
 
     def get(self, values: Sequence[Any]) -> M | None:
-        """The row for these values, or None."""
+        """Run the query with these parameters; return the row, or None."""
         found = rows(self.statement, values)
         return self.made(found[0]) if found else None
 
     def made(self, values: Sequence[Any]) -> M:
-        """An instance of these values of `columns`, whatever statement read them."""
+        """Build a model instance from values of `columns`, in that order."""
         read = [
             field.from_db_value(value, None, connection) if hasattr(field, "from_db_value") else value
             for field, value in zip(self.fields, values, strict=True)

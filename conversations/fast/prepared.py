@@ -51,14 +51,14 @@ def prepared_cursor(
 
 
 def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a prepared statement; with `binary`, enums come as bytes."""
+    """Return all rows of a prepared statement; with `binary`, enums are bytes."""
     with prepared_cursor(binary=binary) as cursor:
         cursor.execute(statement, values)
         return cursor.fetchall()
 
 
 def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
-    """The first row of a prepared statement by column, or None."""
+    """Return the first row of a prepared statement as a dictionary, or None."""
     with prepared_cursor(row_factory=dict_row) as cursor:
         cursor.execute(statement, values)
         found: Any = cursor.fetchone()
@@ -66,5 +66,5 @@ def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
 
 
 def bigint(given: int) -> int:
-    """A whole number as `bigint`: the driver prepares each smaller type apart."""
+    """Pass an integer as bigint: one prepared statement instead of one per type."""
     return Int8(given)

@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 def record(kind: type[R], values: dict[str, Any]) -> R:
-    """A frozen record of these values; the other fields have their defaults.
+    """Build a frozen record of these values; other fields get their defaults.
 
     The constructor of a frozen class sets its fields one by one, and a page has a thousand parts of thirty fields.
     """
@@ -21,5 +21,5 @@ def record(kind: type[R], values: dict[str, Any]) -> R:
 
 @cache
 def _defaults(kind: type[Any]) -> dict[str, Any]:
-    """The default of each field, in the order of the fields, which is that of JSON."""
+    """Return each field's default, in field order, which JSON output follows."""
     return {each.name: None if each.default is MISSING else each.default for each in fields(kind)}

@@ -118,7 +118,7 @@ class LargeFileService:
 
     @transaction.atomic(savepoint=False)
     def describe(self, file: LargeFile) -> LargeFile:
-        """Save the row of stored bytes, or return that of the same file.
+        """Save the row of stored bytes, or return the existing row of the same file.
 
         Raises BytesErased, retryable, if the last file with this content was erased since the bytes were stored.
         """
@@ -207,9 +207,10 @@ class LargeFileService:
 
 
 def hold_bytes(storage: Storage, path: str) -> None:
-    """Hold stored bytes until the transaction ends; BytesErased if just removed.
+    """Lock stored bytes against removal until the transaction ends.
 
-    Equal bytes of a workspace are stored once. Who writes a row for them shares a lock; an erasure takes it alone.
+    Raises BytesErased if they are gone. Equal bytes of a workspace are stored once: writers of rows for them share the
+    lock, an erasure takes it exclusively.
     """
     _lock(path, shared=True)
     with storing("The file cannot be stored"):
@@ -222,7 +223,7 @@ def hold_bytes(storage: Storage, path: str) -> None:
 def remove_bytes_unless_needed(storage: Storage, path: str) -> None:
     """Remove stored bytes unless a row that is not erased needs them."""
     _lock(path, shared=False)
-    # After the holders have committed, so that a file stored since the erasure counts.
+    # Checked under the lock, after its other holders have committed: a file stored since the erasure counts.
     if not LargeFile.objects.filter(storage_uri=path, erased_by=None).exists():
         storage.delete(path)
 

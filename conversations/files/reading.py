@@ -22,7 +22,7 @@ MOST_TEXT_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class FileText:
-    """Some lines of a file; `is_cut` if the last of them is longer."""
+    """Lines of a file; `is_cut` if the last one was cut at the limit of bytes."""
 
     file_id: str
     first_line: int

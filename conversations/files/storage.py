@@ -35,9 +35,9 @@ def storing(what: str) -> Iterator[None]:
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Files that are on disk completely, or not at all.
+    """A storage on a local disk with atomic and durable writes.
 
-    For names that identify the content: saving under an existing name replaces it atomically with the same bytes.
+    For names that identify the content: saving under an existing name replaces it with the same bytes.
     """
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:

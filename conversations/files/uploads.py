@@ -221,7 +221,7 @@ class UploadService:
         return known
 
     def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
-        """Join the chunks into one file, the same for concurrent calls."""
+        """Join the chunks into one file; concurrent calls get the same one."""
         kept = self.files.keep(
             upload.conversation,
             self._pieces(upload, chunks),

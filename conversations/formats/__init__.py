@@ -54,7 +54,7 @@ _ADAPTER: TypeAdapter[NewMessage] = TypeAdapter(Annotated[NewMessage, BeforeVali
 
 
 def from_native(row: Mapping[str, Any]) -> NewMessage:
-    """Return the message of LCM's own JSON form; ValueError if it is none."""
+    """Parse a message in LCM's own JSON format; ValueError if it is invalid."""
     try:
         return _ADAPTER.validate_python(row)
     except ValidationError as wrong:
@@ -104,20 +104,20 @@ def detect(row: Any) -> Format | None:
 
 
 class Transcript(NamedTuple):
-    """The transcripts of one agent, whose lines show by themselves what they are."""
+    """A transcript format that is recognized by any of its lines."""
 
-    # Of an object with a type and without a role.
+    # Called only for an object with `type` and without `role`.
     is_line: Callable[[Row], bool]
     # Empty for a line that does not name its session.
     session_of: Callable[[Row], str]
     # None for a line without a message; ValueError, which names the field, for a wrong one.
     message_of: Callable[[Row], NewMessage | None]
-    # The session that opened the one of this line for a sub-agent; empty without one.
+    # The parent session, if the line is of a sub-agent's session; else empty.
     parent_of: Callable[[Row], str] = lambda line: ""
-    # The ids of a line and of the one that it follows, "" for none; None where the order of the file counts, as it does
-    # for the first line that follows an unknown one.
+    # The ids of a line and of its predecessor ("" for none). None if the line follows the one before it in the file, as
+    # does the first line with an unknown predecessor.
     place_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
-    # Whether a branch may begin with this line, which has a message; elsewhere the order of the file counts.
+    # Whether a branch may begin with this line, which has a message; if not, it follows the line before it in the file.
     may_branch: Callable[[Row], bool] = lambda line: True
     # The program that writes them.
     name: str = ""

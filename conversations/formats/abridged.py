@@ -1,4 +1,4 @@
-"""Cut down messages whose whole line is in the journal. Pure."""
+"""Shorten the metadata of messages whose original line is in the journal. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from conversations.content.flattening import byte_size, sizes_beside_texts
 from conversations.types import NewMessage
 
-# Where the metadata say which line of the journal has the whole.
+# The metadata key that names the journal line with the original.
 KEY = "journal"
 _OF_PART = re.compile(r"parts\[(\d+)\]\.metadata")
-# What the place in the journal takes.
+# Bytes reserved for this key.
 _ROOM = 1_500
 
 
@@ -26,7 +26,7 @@ class Place:
 
 
 def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
-    """Return the message with at most `most` bytes: the largest metadata go.
+    """Drop the largest metadata until the other fields have at most `most` bytes.
 
     A message that fits is returned as it is.
     """
@@ -50,7 +50,7 @@ def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
 
 
 def place_of(metadata: Any) -> Place | None:
-    """Return where the journal has the whole line of an abridged message."""
+    """Return the journal line of an abridged message; None if it is not abridged."""
     found = metadata.get(KEY) if isinstance(metadata, Mapping) else None
     if not isinstance(found, Mapping) or found.keys() != {"subpath", "position"}:
         return None
@@ -59,7 +59,7 @@ def place_of(metadata: Any) -> Place | None:
 
 
 def _reduced(value: Mapping[str, Any], excess: int) -> dict[str, Any]:
-    """Return an object with so many bytes less, without its largest values."""
+    """Return the object smaller by `excess` bytes, without its largest values."""
     sizes = {key: byte_size(each) for key, each in value.items()}
     kept = dict(value)
     for key in sorted(sizes, key=lambda key: sizes[key], reverse=True):

@@ -1,8 +1,8 @@
 """Messages of Anthropic's Messages API, as agents send and receive them. Pure.
 
-A message that has only results of tools is a tool's; one with other words, too, stays a user's. Keys of a block beyond
-our columns, such as the signature of a thought, come back exactly; a block of an unknown type is kept whole, without
-text.
+A user's message that has only tool results gets the role `tool`; with other blocks, too, it stays a user's. Keys of a
+block without a column, such as the signature of a thought, are restored exactly; a block of an unknown type is kept
+whole, without text.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ from conversations.formats.turns import (
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "anthropic"
-# On the first part of a result whose content is a list: of how many parts, and what the whole block has beyond them.
+# Metadata on the first part of a result whose content is a list: the number of its parts, and the block's other keys.
 _PIECES = "anthropic_pieces"
 _RESULT = "anthropic_result"
-# On the text of a document: it is written as one again.
+# Metadata on a text that came as a document block, and is written as one again.
 _DOCUMENT = "anthropic_document"
-# On a compaction that this API has made: no other can be sent to it.
+# Metadata on a compaction block that this API made: it accepts no others.
 COMPACTED = "anthropic_compaction"
 ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)}
 _CALL, _ANSWER, _COMPACTION = "tool_use", "tool_result", "compaction"
-# A thought, and the keys that its model must get back.
+# The types of reasoning blocks, and the keys that their model must get back.
 _SIGNED = {"thinking": ("type", "thinking", "signature"), "redacted_thinking": ("type", "data")}
 _ATTACHED = ("image", "document")
 # Types of blocks that only messages of this API have.
 TYPES = frozenset({_CALL, _ANSWER, *_SIGNED, *_ATTACHED, "server_tool_use", "mcp_tool_use"})
-# The keys with words in the results of a vendor's own tools.
+# The keys that hold text in the results of the vendor's server-side tools.
 _WORD_KEYS = ("title", "url", "text", "stdout", "stderr", "error_code")
 
 _NAMES = IdRule(longest=64)
@@ -92,7 +92,7 @@ def to_anthropic(record: MessageRecord) -> dict[str, Any]:
 
 
 def with_text(result: NewPart, text: str) -> NewPart:
-    """Give a plain result another text; its row is still the one that it came as."""
+    """Replace the text of a plain result; its original row is still restored."""
     rest = split_note(result.metadata, _RESULT)[1]
     rest = {**rest, "add": {**rest.get("add", {}), "content": result.tool_output}}
     return replace(marked(result, _RESULT, rest), tool_output=text)
@@ -139,9 +139,9 @@ def _attachment(block: Fields, kind: str) -> NewPart:
 
 
 def _result(block: Fields) -> list[NewPart]:
-    """Read what a tool returned: texts are results, other pieces stay beside them.
+    """Read a result block: texts become results, other pieces stay FILE parts.
 
-    A result without a text at its head begins with an empty one.
+    If the first piece is not a text, an empty result part is put before it.
     """
     is_error = bool(block.read("is_error", bool))
     answer = partial(a_result, call_id=block.text("tool_use_id"), is_error=is_error)
@@ -166,7 +166,7 @@ def _result_piece(piece: Fields, answer: Callable[[str], NewPart]) -> NewPart:
 
 
 def _words_in(value: Any) -> str:
-    """Return the words in what a vendor's own tool returned."""
+    """Return the text in the result of one of the vendor's server-side tools."""
     if isinstance(value, list):
         return "\n".join(filter(None, map(_words_in, value)))
     if not isinstance(value, Mapping):
@@ -182,7 +182,7 @@ def _blocks(parts: Sequence[NewPart]) -> Iterator[dict[str, Any]]:
         part = parts[place]
         count = 1
         if is_result(part):
-            # Below zero if the first part is an empty result of ours; 0 for a plain text.
+            # Negative if the first part is the empty result that we added; 0 for a plain text.
             pieces = mark(part, _PIECES)
             pieces = pieces if type(pieces) is int else 0
             count = max(1, abs(pieces))
@@ -201,7 +201,7 @@ def _answer(parts: Sequence[NewPart], count: int) -> dict[str, Any]:
 
 
 def _block(part: NewPart) -> dict[str, Any]:
-    """Return the block of a part, of a result the text in it; empty if it has none."""
+    """Return the block of a part (a text block for a result), or an empty one."""
     block: dict[str, Any]
     data = DATA_URL.fullmatch(part.file_url or "")
     if is_result(part):
@@ -269,7 +269,7 @@ def render_anthropic(items: Iterable[Item]) -> Rendered:
 
 
 def signed_thought(part: NewPart) -> dict[str, Any] | None:
-    """Return the block of a thought that its model signed, and takes back unchanged."""
+    """Return the signed reasoning block of a part, unchanged; None if not signed."""
     if part.part_type is not PartType.REASONING or not split_note(part.metadata, NOTE)[1]:
         return None
     block = _block(part)

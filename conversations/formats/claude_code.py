@@ -2,9 +2,9 @@
 
     {"type": "assistant", "message": {"role", "content", ...}, "sessionId", "uuid", "timestamp", "isSidechain", ...}
 
-An answer of the API is one line for each of its blocks, and each line a message here: a model gets them as one again.
-The line with `isCompactSummary` has the text by which Claude Code replaced its own context, and is kept as that. Lines
-of other types, such as `progress`, hold no message.
+Claude Code writes one line for each block of an API response. Each line is a message here; rendering merges them again.
+A line with `isCompactSummary` has the text by which Claude Code replaced its context, and becomes a compaction part.
+Lines of other types, such as `progress`, hold no message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Ro
 NOTE = "claude_code"
 # Keys that tie a line to its session, or to a message of it; other tools' transcripts have none of these.
 _KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
-# The part of a session that an agent without a name has.
+# The suffix of a sub-agent's session if the line has no `agentId`.
 _SIDE = "sidechain"
 _CONTINUED = "This session is being continued from a previous conversation"
 
@@ -32,7 +32,7 @@ def is_line(row: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the line's session, if any; a sub-agent's work is one of its own."""
+    """Return the session of a line, or ""; a sub-agent has a session of its own."""
     session = line.get("sessionId")
     named = session if isinstance(session, str) else ""
     if line.get("isSidechain") is not True:
@@ -48,8 +48,8 @@ def parent_of(line: Mapping[str, Any]) -> str:
 
 
 def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the ids of a line and of the one that it follows, if it has one."""
-    # Only the first line after a compaction has the second key; one that names none names itself.
+    """Return the ids of a line and of its predecessor; None if it has no id."""
+    # Only the first line after a compaction has `logicalParentUuid`. Without either key, the line names itself.
     own, before = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
     if not isinstance(own, str):
         return None
@@ -74,9 +74,9 @@ def _is_first_prompt(line: Mapping[str, Any]) -> bool:
 
 
 def may_branch(line: Mapping[str, Any]) -> bool:
-    """Whether a line with a message is a prompt.
+    """Whether a line with a message is a prompt, the only line to start a branch.
 
-    After `/rewind`, it follows an earlier line. The results of parallel calls do so, too, and are no branch.
+    After `/rewind`, a prompt follows an earlier line. Results of parallel calls do so, too, but are no branch.
     """
     content = line["message"]["content"]
     is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in content)
@@ -97,7 +97,7 @@ def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
 
 
 def to_claude_code(record: MessageRecord) -> dict[str, Any]:
-    """Return the line that a message came as."""
+    """Restore the line that a message was read from."""
     metadata, rest = split_note(record.metadata, NOTE)
     parts = as_it_came(record).parts
     is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]

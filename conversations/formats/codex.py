@@ -21,7 +21,7 @@ from conversations.formats.openai_responses import RESULT, from_openai_responses
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "codex"
-# On a result that came wrapped: the object around it, and how that was written.
+# Metadata on a result that came wrapped: the object around it, and its JSON style.
 _WRAPPED = "codex_wrapped"
 _ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
 
@@ -32,18 +32,18 @@ def is_line(row: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the session that this line names for all that follow, if any."""
+    """Return the session that this line names for all following lines, or ""."""
     named = line["payload"].get("id") if line["type"] == _SESSION else None
     return named if isinstance(named, str) else ""
 
 
 def parent_of(line: Mapping[str, Any]) -> str:
-    """Return the session that opened the one of this line for a sub-agent, if any."""
+    """Return the parent session, if this line opens a sub-agent's session, or ""."""
     opened: Any = line["payload"] if line["type"] == _SESSION else {}
     found = opened.get("parent_thread_id")
     for key in ("source", "subagent", "thread_spawn", "parent_thread_id"):
         opened = opened.get(key) if isinstance(opened, Mapping) else None
-    # Older rollouts have only the inner one.
+    # Older rollouts have only the nested key.
     found = found or opened
     return found if isinstance(found, str) else ""
 
@@ -62,7 +62,7 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
 
 
 def to_codex(record: MessageRecord) -> dict[str, Any]:
-    """Return the line that a message came as."""
+    """Restore the line that a message was read from."""
     record = as_it_came(record)
     metadata, rest = split_note(record.metadata, NOTE)
     item = to_openai_responses(replace(record, metadata=metadata))

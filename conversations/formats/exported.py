@@ -1,6 +1,7 @@
-"""Conversations as files for other programs. Pure.
+"""Write conversations as files for other programs. Pure.
 
-Messages that came in a format are the same rows again; where that cannot be, they are rendered as a request has them.
+Messages that were read from a format become the same rows again; if any message cannot be such a row, all are rendered
+as in a request.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _HEADINGS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "Syste
 
 
 class ExportFormat(StrEnum):
-    """The files that a conversation can be written as."""
+    """The file formats that a conversation can be exported to."""
 
     CLAUDE_CODE = "claude-code"
     OPENAI = "openai"
@@ -39,7 +40,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True)
 class _Item:
-    """A message as renderers take it."""
+    """A message as an `Item` for renderers."""
 
     id: str
     role: Role
@@ -52,7 +53,7 @@ class _Item:
     last_seq: int
 
 
-# The line of a host in the journal, if it is there.
+# Returns the line at a place of the journal, if it exists.
 LineAt = Callable[[Place], Mapping[str, Any] | None]
 
 
@@ -67,7 +68,7 @@ def exported(
 ) -> Iterator[str]:
     """Yield the lines of the file, without their ends.
 
-    An abridged message is the line that the journal has of it.
+    An abridged message (see `abridged`) becomes its original line, read by `line_at` from the journal.
     """
     match format:
         case ExportFormat.MARKDOWN:
@@ -87,9 +88,9 @@ def _json(row: Mapping[str, Any]) -> str:
 
 
 def journal_line(entry: Mapping[str, Any] | None) -> str:
-    """An entry of the journal as hosts write their lines; `null` for an erased one."""
+    """Serialize a journal entry like hosts do, without blanks; `null` if erased."""
     text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
-    # Half a surrogate pair cannot be written but as an escape.
+    # A lone surrogate can only be written as an escape.
     return text if text.isascii() or storable(text) == text else json.dumps(entry, separators=(",", ":"))
 
 
@@ -112,13 +113,13 @@ def _anthropic(messages: Sequence[MessageRecord]) -> list[Mapping[str, Any]]:
 def _claude_code(
     messages: Sequence[MessageRecord], session_id: str, directory: str, line_at: LineAt
 ) -> Iterator[Mapping[str, Any]]:
-    """The lines of a transcript, each with the one before it as its parent."""
+    """Yield the lines of a transcript, each with its predecessor as its parent."""
     if messages and all(split_note(message.metadata, NOTE)[1] or place_of(message.metadata) for message in messages):
         lines = [_line(message, line_at) for message in messages]
         known = {line.get("uuid") for line in lines}
         before = None
         for line in lines:
-            # The line between, which held no message, is not here.
+            # Its parent had no message, so it is not exported.
             yield line if line.get("parentUuid") in known else {**line, "parentUuid": before}
             before = line.get("uuid")
         return
@@ -149,7 +150,7 @@ def _line(message: MessageRecord, line_at: LineAt) -> Mapping[str, Any]:
 
 
 def _uuid(name: str) -> str:
-    """The name if it is a UUID, as Claude Code demands, else one made of it."""
+    """Return the name if it is a UUID, which Claude Code requires, else derive one."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
@@ -169,7 +170,7 @@ def _markdown(messages: Sequence[MessageRecord], title: str) -> Iterator[str]:
 
 
 def _has_both(message: MessageRecord) -> bool:
-    """Whether a part of it is a call and its result, as one part can be here."""
+    """Whether some part has both a call and its result, as the store allows."""
     return any(is_result(part) and part.tool_input is not None for part in message.parts)
 
 

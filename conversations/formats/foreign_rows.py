@@ -1,9 +1,9 @@
 """Read rows of other systems field by field, and restore them exactly. Pure.
 
-A converter writes the plain form of a message: the keys that our columns can hold. Whatever else the row has, or lacks,
+A converter writes the plain form of a message: the keys that our columns can hold. The difference to the original row
 is its remainder: keys to `add`, keys to `drop`, and remainders `inside` objects that both have. By construction
-`restored(plain, remainder(row, plain)) == row`, whatever the converter understands. Remainders are kept in the metadata
-of messages and parts, under the name of the format.
+`restored(plain, remainder(row, plain)) == row`, whatever the converter understands. Remainders are stored in the
+metadata of messages and parts, under the name of the format.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from conversations.content.flattening import flattened
 from conversations.content.json_values import NOUNS, noun_of
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType
 
-# The media type and the base64 of an attachment that is its own address.
+# The media type and the base64 of an attachment in a data URL.
 DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
-# Stands in a plain form for a time that the row may lack: the store fills it in, and the remainder must differ.
+# Replaces a missing time in a plain form. No row has it, so that the remainder records the row's missing or null time,
+# which the store fills in.
 NO_TIME = "the time of recording"
 _KEYS = {"add": dict, "drop": list, "inside": dict}
 _Noted = TypeVar("_Noted", NewMessage, NewPart)
 
 
 def is_bookkeeping(part: NewPart) -> bool:
-    """Whether compaction wrote this part for itself."""
+    """Whether compaction added this part for its own bookkeeping."""
     return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
 
 
 def as_it_came(record: MessageRecord) -> MessageRecord:
-    """The message without what compaction has noted on it since."""
+    """Return the message without parts that compaction added to it."""
     if not any(map(is_bookkeeping, record.parts)):
         return record
     return replace(record, parts=tuple(part for part in record.parts if not is_bookkeeping(part)))
@@ -89,7 +90,7 @@ class Fields:
         return tuple(Fields(value, f"{self.where}{key}[{place}].") for place, value in enumerate(values))
 
     def choice(self, key: str, choices: Mapping[str, Any]) -> Any:
-        """Return what the choices map the text under the key to."""
+        """Return the choice for the text under the key; ValueError if there is none."""
         value = self.values.get(key)
         if not isinstance(value, str) or value not in choices:
             shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
@@ -116,7 +117,7 @@ def written(moment: datetime | None) -> str | None:
 
 
 def timestamp_of(moment: datetime | None) -> str:
-    """Format a time, or a text that no row has where there is none."""
+    """Format a time; None becomes NO_TIME."""
     return written(moment) or NO_TIME
 
 
@@ -165,7 +166,7 @@ def split_note(metadata: Any, name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def noted(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapping[str, Any] | None) -> _Noted:
-    """Keep what the row of a message or part has beyond its plain form."""
+    """Store a row's remainder in the metadata of its message or part."""
     rest = remainder(row, plain or {})
     return replace(value, metadata={**(value.metadata or {}), name: rest}) if rest else value
 
@@ -176,7 +177,7 @@ def with_kept(plain: Mapping[str, Any], metadata: Any, name: str) -> dict[str, A
 
 
 def mark(part: NewPart, name: str) -> Any:
-    """Return what a format keeps of a part under this key of its metadata."""
+    """Return the value that a format stores under a key of a part's metadata."""
     return part.metadata.get(name) if isinstance(part.metadata, Mapping) else None
 
 
@@ -196,7 +197,7 @@ def a_result(text: str, *, call_id: str | None, name: str | None = None, is_erro
 
 
 def as_results(parts: Iterable[NewPart], answer: Callable[[str], NewPart]) -> tuple[NewPart, ...]:
-    """Make results of the texts that a tool returned; other parts stay beside them."""
+    """Turn TEXT parts of a tool's message into results; other parts stay."""
     return tuple(
         replace(answer(part.text_content or ""), metadata=part.metadata) if part.part_type is PartType.TEXT else part
         for part in parts
@@ -212,7 +213,7 @@ def result_text(part: NewPart) -> str | None:
 
 
 def shown_text(part: NewPart) -> str | None:
-    """Return the text of a part for a format that has only texts here, if any."""
+    """Return the text of a part where a format allows only text; None if empty."""
     text = part.tool_output if part.part_type is PartType.TOOL else part.text_content
     if part.part_type is PartType.TEXT or (part.part_type is PartType.TOOL and text is not None):
         return text
@@ -220,7 +221,7 @@ def shown_text(part: NewPart) -> str | None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether they are equal as JSON: true is not 1, and 1 is not 1.0."""
+    """Whether two values are equal as JSON: true is not 1, and 1 is not 1.0."""
     if type(one) is not type(other):
         return False
     if isinstance(one, str | int | None):

@@ -1,4 +1,4 @@
-"""The neutral form of messages, which `lcm import` reads and exports write. Pure.
+"""Read and write the neutral format of messages, as `lcm import` takes it. Pure.
 
     {"session_id", "seq", "role", "content", "parts": [...], "created_at": ISO 8601 or null, "meta": {...}}
 
@@ -35,7 +35,7 @@ NOTE = "neutral"
 # Arguments of `to_neutral`, not properties of the message.
 _PLACE = ("session_id", "seq")
 
-# Of the columns that are no text.
+# The types of columns that are not text.
 _COLUMN_KINDS = {"is_ignored": bool, "is_synthetic": bool, "compaction_auto": bool, "step_tokens_in": int,
                  "step_tokens_out": int}  # fmt: skip
 _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("part_type", "metadata"))
@@ -43,7 +43,7 @@ _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("
 
 @dataclass(frozen=True)
 class _Kind:
-    """How a part type is written: short names, implied columns, constant keys."""
+    """How a type of part is written: short names, implied values, constant keys."""
 
     type: str
     part_type: PartType
@@ -53,7 +53,7 @@ class _Kind:
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """Every key of a column, with that column."""
+        """Map every key of such an object to its column."""
         rest = (column for column in _COLUMNS if column not in self.names.values())
         return {**self.names, **{column: column for column in rest}}
 
@@ -107,7 +107,7 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_neutral(record: MessageRecord, *, session_id: str, first_seq: int = 1) -> dict[str, Any]:
-    """Return the row of a message; `first_seq` is where the caller counts from."""
+    """Return the row of a message; `first_seq` is the number of the first one."""
     place = {"session_id": session_id, "seq": record.seq - 1 + first_seq}
     return place | with_kept(_plain(record), record.metadata, NOTE)
 
@@ -160,7 +160,7 @@ def _item_of(part: NewPart) -> dict[str, Any]:
     metadata, rest = split_note(part.metadata, NOTE)
     item: dict[str, Any] = {"type": kind.type}
     for key, column in kind.columns.items():
-        # A stored part holds only the columns that it has.
+        # A part read from the store may lack columns in `vars`.
         if (value := vars(part).get(column)) != kind.implied.get(column):
             item[key] = _json_value(value)
     item |= kind.constant
@@ -170,7 +170,7 @@ def _item_of(part: NewPart) -> dict[str, Any]:
 
 
 def _kind_of(part: NewPart) -> _Kind:
-    """Return the shortest way to write a part that leaves none of its columns out."""
+    """Return the shortest form of a part that keeps all of its columns."""
     if part.part_type is PartType.TOOL:
         if part.tool_output is None and part.tool_error is None:
             return _CALL

@@ -1,8 +1,7 @@
-"""Messages of OpenAI's chat completions API and its many imitations. Pure.
+"""Messages of OpenAI's chat completions API and compatible ones. Pure.
 
-A message that came in another form becomes the nearest chat message. The arguments of calls, here and in the Responses
-API, are text and come back byte for byte: they are stored as JSON where writing the JSON again gives the same text,
-else as the text itself.
+A message of another format becomes the nearest chat message. The arguments of calls, here and in the Responses API, are
+text and are restored byte for byte: they are stored as JSON if serializing it again gives the same text, else as text.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "functi
 KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal"})
 OWN_ROLES = frozenset({"developer", "tool", "function"})
 PIECES = frozenset({"image_url", "input_audio", "file"})
-# On the only piece of a content list: a lone text is written as a plain string otherwise.
+# Metadata on the only piece of a content list: without it, a lone text is written as a plain string.
 _LISTED = "openai_chat_listed"
 _AUDIO = re.compile(r"data:audio/([^;,]*);base64,(.*)", re.DOTALL)
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _SOUNDS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 _DETAILS = ("auto", "low", "high")
-# Of the Responses API. On the first part of an item: its type, unless it follows from its parts.
+# Metadata of the Responses API on the first part of an item: its type, unless it follows from the parts.
 ITEM_TYPE = "openai_responses_type"
-# On a call: which of the usual ways of writing JSON its arguments follow, where it is not the first.
+# Metadata on a call: the JSON style of its arguments, unless it is the first.
 _STYLE = "openai_chat_arguments"
 _STYLES: Mapping[str, dict[str, Any]] = {
     "spaced": {"ensure_ascii": False},
@@ -85,7 +84,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
         parts = as_results(_pieces(fields, is_alone=False), answer) or (answer(""),)
     else:
         calls, refusal, legacy = fields.objects("tool_calls"), fields.text("refusal"), fields.inner("function_call")
-        # A refusal beside a content stays in the metadata.
+        # If there is content as well, the refusal stays in the metadata.
         is_refusal = bool(refusal) and content is None
         words = (NewPart(PartType.TEXT, text_content=refusal),) if is_refusal else _pieces(fields, is_alone=not calls)
         parts = (*words, *map(_call, calls), *([function_part(legacy)] if legacy.values else []))
@@ -101,8 +100,8 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
     """Return the row of a message: the same row if it came as a chat message.
 
-    Reasoning and bookkeeping of other messages have no place in it. Raises ValueError for a message with the results of
-    several calls, which takes several chat messages.
+    Reasoning and bookkeeping parts of other formats are left out. Raises ValueError for a message with the results of
+    several calls, which needs several chat messages.
     """
     return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
@@ -147,7 +146,7 @@ def _is_call(part: NewPart) -> bool:
 
 
 def _pieces(row: Fields, *, is_alone: bool) -> tuple[NewPart, ...]:
-    """Read the pieces of a content; a text that is alone needs no part."""
+    """Read the pieces of `content`; a text needs no part if `is_alone`."""
     content = row.values.get("content")
     if isinstance(content, str):
         return () if is_alone else (NewPart(PartType.TEXT, text_content=content),)
@@ -263,7 +262,7 @@ def _shown_attachment(block: Attachment) -> dict[str, Any] | None:
 
 
 def _kept(part: NewPart, key: str) -> Mapping[str, Any]:
-    """Return the keys of an attachment beyond our columns, such as its detail."""
+    """Return an attachment's keys that have no column, such as its detail."""
     kept: Any = part.metadata
     for step in (NOTE, "inside", key, "add"):
         kept = kept.get(step) if isinstance(kept, Mapping) else None
@@ -278,14 +277,14 @@ def _shown_call(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
 
 
 def function_part(function: Fields) -> NewPart:
-    """Return the call of a function that has a name and arguments."""
+    """Read a function call from its name and arguments."""
     arguments = function.text("arguments")
     value, style = parsed(arguments) if arguments is not None else (None, None)
     return a_call(None, function.text("name"), value, metadata={_STYLE: style} if style else None)
 
 
 def arguments_of(part: NewPart) -> str:
-    """Return the arguments of a call as they came or, of another format's, as JSON."""
+    """Return the arguments of a call: the original text, or JSON if it had none."""
     arguments = part.tool_input
     if arguments is None:
         return "{}"
@@ -295,9 +294,9 @@ def arguments_of(part: NewPart) -> str:
 
 
 def parsed(text: str) -> tuple[Any, str | None]:
-    """Parse a text as JSON, if that can be undone.
+    """Parse a text as JSON if serializing the value restores the same text.
 
-    Returns the value and the style of its writing, None for the first; or the text itself.
+    Returns the value and its style in _STYLES, None for the first; otherwise the text itself and None.
     """
     try:
         value = json.loads(text)
@@ -311,7 +310,7 @@ def parsed(text: str) -> tuple[Any, str | None]:
 
 
 def unparsed(value: Any, style: Any) -> str:
-    """Return the text that such a value was parsed from."""
+    """Serialize a value that `parsed` returned, in its style."""
     return json.dumps(value, **_STYLES.get(str(style), _STYLES["spaced"]))
 
 
@@ -322,6 +321,6 @@ def is_custom(call: NewPart) -> bool:
 
 
 def name_and_arguments(call: Call, turn: Turn, repairs: Repairs) -> tuple[str, str]:
-    """Return the name and the arguments of a call as OpenAI takes them."""
+    """Return the name and the arguments of a call in a form that OpenAI accepts."""
     name = tool_name(call, _TOOL_NAMES, turn.item_ids, repairs)
     return name, repairs.sendable(arguments_of(call.part), turn.item_ids[0])

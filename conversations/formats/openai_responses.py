@@ -1,8 +1,8 @@
 """Items of OpenAI's Responses API, as agents send and receive them. Pure.
 
-An item is a message here: a thought, each call and each result is one of its own, and a model gets them as the turns
-that they were. A call of a tool that the vendor runs, such as `web_search_call`, is a call of that name. Keys beyond
-our columns, such as an encrypted thought, come back exactly; an item of an unknown type is kept whole, without text.
+Each item becomes a message: reasoning, each call and each result one of its own; rendering joins them to turns again. A
+call of a tool that the vendor runs, such as `web_search_call`, becomes a call of that name. Keys without a column, such
+as encrypted reasoning, are restored exactly; an item of an unknown type is kept whole, without text.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ from conversations.formats.turns import (
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "openai_responses"
-# On the first piece of a result that is a list: a lone text is written as a plain string otherwise.
+# Metadata on the first piece of a result that is a list: without it, a lone text is written as a plain string.
 _LISTED = "openai_responses_listed"
-# On a thought in full, as opposed to a summary of one.
+# Metadata on the full text of reasoning, as opposed to a summary of it.
 _IN_FULL = "openai_responses_in_full"
 ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)} | {"developer": Role.SYSTEM}
 MESSAGE, REASONING, CALL, RESULT = "message", "reasoning", "function_call", "function_call_output"
 _CALLS, _RESULTS = "_call", "_output"
 _IMAGE_CALL = "image_generation_call"
-# The key with the input of a call; most of the vendor's own tools have an action.
+# The key with the input of a call, by type of item; for the vendor's other tools it is `action`.
 _INPUTS = {"custom_tool_call": "input", "apply_patch_call": "operation", "file_search_call": "queries",
            "code_interpreter_call": "code"}  # fmt: skip
 WITH_ARGUMENTS = (CALL, "mcp_call")
 # Types of pieces that only messages of this API have.
 PIECES = frozenset({"input_text", "output_text", "input_image", "input_file"})
-# The keys with words in the results of tools.
+# The keys that hold text in the results of tools.
 _WORD_KEYS = ("title", "filename", "text", "content", "logs", "stdout", "stderr", "message")
 _PNG = re.compile(r"data:image/png;base64,(.*)", re.DOTALL)
 
@@ -103,8 +103,8 @@ def from_openai_responses(row: Mapping[str, Any]) -> NewMessage:
 def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
     """Return the item of a message, which is the same item if it came as one.
 
-    Raises ValueError for a message with several calls or results, or with a call beside other words, which takes
-    several items.
+    Raises ValueError for a message that needs several items: with several calls or results, or with a call and other
+    parts.
     """
     return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
@@ -139,7 +139,7 @@ def _type_of(part: NewPart, usual: str) -> str:
 
 
 def _thoughts(row: Fields) -> Iterator[NewPart]:
-    """Read a thought: summaries of it, then its full text."""
+    """Read a reasoning item: its summaries, then its full text."""
     for key in ("summary", "content"):
         for piece in row.objects(key):
             part = NewPart(PartType.REASONING, text_content=piece.text("text"))
@@ -193,7 +193,7 @@ def _plain_call(part: NewPart) -> dict[str, Any]:
 
 
 def _result(row: Fields, kind: str) -> tuple[NewPart, ...]:
-    """Read what a tool returned: texts are results, other pieces stay beside them."""
+    """Read a result item: texts become results, other pieces stay FILE parts."""
     answer = partial(a_result, call_id=_id_of_call(row))
     output = row.values.get("output")
     if isinstance(output, list):
@@ -210,12 +210,12 @@ def _plain_output(parts: Sequence[NewPart]) -> str | list[dict[str, Any]] | None
     is_led = mark(parts[0], _LISTED)
     if is_led is None and len(parts) == 1:
         return result_text(parts[0])
-    # A list without a text at its head has an empty result of ours before it.
+    # If the list did not begin with a text, `_result` added an empty result before it.
     return [item for part in (parts[1:] if is_led is False else parts) if (item := _piece_item(part, Role.TOOL))]
 
 
 def _words_in(value: Any) -> str:
-    """Return the words in what a tool returned."""
+    """Return the text in the result of a tool."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -264,7 +264,7 @@ def render_openai_responses(items: Iterable[Item]) -> Rendered:
 
 
 def _turns_with_items(turns: Sequence[Turn], repairs: Repairs) -> Iterator[tuple[Turn, dict[str, Any]]]:
-    # A result has the kind of its call, which comes before it.
+    # The ids of calls of custom tools: their results, which follow them, need another type.
     custom: set[str] = set()
     for turn in led_somewhere(turns, repairs):
         if turn.author is not None:
@@ -274,7 +274,7 @@ def _turns_with_items(turns: Sequence[Turn], repairs: Repairs) -> Iterator[tuple
 
 
 def _encrypted_thought(item: Item, part: NewPart) -> dict[str, Any] | None:
-    """Return the one item of an encrypted thought, however many parts it has."""
+    """Return the item of encrypted reasoning for its first part; None for others."""
     if part is not item.parts[0]:
         return None
     kept = split_note(item.metadata, NOTE)[1].get("add", {})
@@ -288,7 +288,7 @@ def _encrypted_thought(item: Item, part: NewPart) -> dict[str, Any] | None:
 
 def _messages(turn: Turn, custom: set[str], repairs: Repairs) -> Iterator[dict[str, Any]]:
     if turn.role is Role.ASSISTANT:
-        # Its texts and its calls are items of their own.
+        # Each text and each call is an item of its own.
         for block in _calls_last(turn.blocks):
             if isinstance(block, Call):
                 yield _shown_call(block, turn, custom, repairs)
@@ -306,7 +306,7 @@ def _messages(turn: Turn, custom: set[str], repairs: Repairs) -> Iterator[dict[s
 
 
 def _calls_last(blocks: Sequence[Block]) -> list[Block]:
-    """Put calls after all words; a thought stays right before what it led to."""
+    """Put calls after texts; reasoning stays right before the block it led to."""
     words: list[Block] = []
     calls: list[Block] = []
     thoughts: list[Block] = []

@@ -1,6 +1,6 @@
-"""The project that a transcript's line names: its git remote or its directory.
+"""Find the project that a transcript's line names: git remote or directory.
 
-Codex and pi say it once, in the line that begins a session; Claude Code says the directory in every line.
+Codex and pi name it once, in the first line of a session; Claude Code names the directory in every line.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from conversations.content.lossless_values import is_name
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-# `git@github.com:a/b.git`, as ssh has it without a scheme.
+# `git@github.com:a/b.git`, the form of ssh without a scheme.
 _SHORT = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!\d+/)(.+)$")
 
 
 def project_of(line: Mapping[str, Any]) -> str:
-    """The project of the session that this line is of; empty if it names none."""
+    """Return the project that this line names; empty if it names none."""
     of_session = line
     if isinstance(payload := line.get("payload"), Mapping):
         of_session = payload if line.get("type") == "session_meta" else {}
@@ -33,7 +33,7 @@ def project_of(line: Mapping[str, Any]) -> str:
 
 
 def normal_remote(remote: str) -> str:
-    """A git remote as host/path, without scheme, user, port and `.git`."""
+    """Normalize a git remote to host/path, without scheme, user, port and `.git`."""
     remote = remote.strip()
     short = None if _SCHEME.match(remote) else _SHORT.match(remote)
     if short:

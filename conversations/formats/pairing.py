@@ -1,4 +1,4 @@
-"""Put every tool call next to its one result, as all APIs demand. Pure."""
+"""Put the result of every tool call right after it, as all APIs demand. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(frozen=True)
 class IdRule:
-    """The ids of calls, and the names of tools, that an API takes."""
+    """The limit of an API for call ids and tool names: `longest` characters."""
 
     longest: int
 
     def fitting(self, name: str) -> str:
-        """Return the nearest name that the API takes."""
+        """Return the nearest name that the API accepts."""
         return _STRANGE.sub("_", name)[: self.longest] or "_"
 
     def unique(self, name: str, taken: dict[str, int]) -> str:
-        """Return the name, with a number if it is taken; `taken`: last number by name."""
+        """Return the name, numbered if it is in `taken` (last number by name)."""
         unique, number = name, taken.get(name, 1)
         while unique in taken:
             number += 1
@@ -47,17 +47,17 @@ class _Exchange:
         self.results: list[tuple[Result, tuple[str, ...]] | None] = [None] * len(self.calls)
 
     def open_call(self, call_id: str | None) -> int | None:
-        """Return the first call of this id, or of any, that has no result yet."""
+        """Return the index of the first call without result of this id (None: any)."""
         open_calls = ((number, call) for number, call in enumerate(self.calls) if self.results[number] is None)
         fitting = (number for number, call in open_calls if call_id in (None, call.part.tool_call_id))
         return next(fitting, None)
 
 
 def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
-    """Return the turns, those with calls each followed by one turn of their results.
+    """Return the turns, each with calls followed by one turn of their results.
 
-    A result belongs to the latest call of its id without one; without an id, to the calls right before it. A result
-    without a call becomes a user's text; a call without a result gets one that says so.
+    A result is paired with the latest call of its id that has none yet; without an id, with a call of the turn right
+    before it. A result without a call becomes a user's text; a call without a result gets one that says so.
     """
     shown: list[Turn | _Exchange] = []
     by_id: dict[str, list[_Exchange]] = {}
@@ -83,7 +83,7 @@ def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
 def _answered(
     result: Result, turn: Turn, shown: Sequence[Turn | _Exchange], by_id: dict[str, list[_Exchange]], repairs: Repairs
 ) -> bool:
-    """Give the result to its call; return whether there is one."""
+    """Pair the result with its call; return whether it has one."""
     if result.call_id is None:
         possible = [each for each in shown[-1:] if isinstance(each, _Exchange)]
     else:
@@ -99,10 +99,10 @@ def _answered(
 
 
 def _named(block: Block, turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) -> Block:
-    """Give a call of a turn the id that it is shown with."""
+    """Give a call the id that it is shown with: valid for the API, and unique."""
     if not isinstance(block, Call):
         return block
-    # One that has no id is named after its message, so that it is called the same in every context.
+    # A call without an id is named after its message, so that it has the same id in every context.
     own = block.part.tool_call_id or f"call_{turn.item_ids[0]}"
     shown_id = rule.unique(rule.fitting(own), taken)
     if shown_id != block.part.tool_call_id:
@@ -126,7 +126,7 @@ def _whole(exchange: _Exchange, repairs: Repairs) -> tuple[Turn, Turn]:
 
 
 def tool_name(call: Call, rule: IdRule, item_ids: Iterable[str], repairs: Repairs) -> str:
-    """Return the name of the tool as the API takes it."""
+    """Return the tool's name, changed if the API does not accept it."""
     own = call.part.tool_name or ""
     name = rule.fitting(own or "unnamed_tool")
     if name != own:

@@ -1,9 +1,9 @@
-"""Lines of the sessions of the coding agent pi, in a form of its own. Pure.
+"""Read and write lines of sessions of the coding agent pi. Pure.
 
     {"type": "message", "timestamp", "message": {"role": "user" | "assistant" | "toolResult" | ..., "content"}}
 
-The first line, `session`, names the session. Of other lines, `custom_message`, `branch_summary` and `compaction` hold
-text for the model; the last is a summary by which pi replaced its own context, and is kept as that.
+The first line, `session`, names the session. Lines of the types `custom_message`, `branch_summary` and `compaction`
+have text for the model, too; `compaction` is a summary that replaced pi's context, and becomes a compaction part.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _OTHERS = (
 )  # fmt: skip
 _TYPES = frozenset({_MESSAGE, _CUSTOM, _COMPACTION, _BRANCH, *_OTHERS})
 _RESULT = "toolResult"
-# Any other, such as that of an extension, is given to a model as a user's.
+# Messages of any other role, such as an extension's, become the user's.
 _ROLES = {"assistant": Role.ASSISTANT, _RESULT: Role.TOOL}
 _NAMES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: _RESULT, Role.SYSTEM: "system"}
-# The keys with the text of a message without content: a command that the user ran, and its output; a summary.
+# The text keys of messages without `content`: a command that the user ran, its output, a summary.
 _TEXT_KEYS = ("command", "output", "summary")
 
 
@@ -50,13 +50,13 @@ def is_line(row: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the session that this line names for all that follow, if any."""
+    """Return the session that this line names for all following lines, or ""."""
     named = line.get("id") if line["type"] == "session" else None
     return named if isinstance(named, str) else ""
 
 
 def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the ids of a line and of the one that it follows; None without them."""
+    """Return the ids of a line and of its predecessor; None without these keys."""
     own, before = line.get("id"), line.get("parentId")
     if not isinstance(own, str) or "parentId" not in line:
         return None
@@ -77,7 +77,7 @@ def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
 
 
 def to_pi(record: MessageRecord) -> dict[str, Any]:
-    """Return the line that a message came as."""
+    """Restore the line that a message was read from."""
     return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
 
@@ -96,11 +96,11 @@ def _message(row: Fields) -> NewMessage:
 
 
 def _results(row: Fields, content: str | None, parts: Iterable[NewPart]) -> tuple[NewPart, ...]:
-    """Read what a tool returned: texts are results, other pieces stay beside them."""
+    """Read a tool's message: texts become results, other pieces stay FILE parts."""
     is_error = bool(row.read("isError", bool))
     answer = partial(a_result, call_id=row.text("toolCallId"), name=row.text("toolName"), is_error=is_error)
     results = as_results(parts, answer)
-    # Without a text there is a result, too.
+    # If there is no text, add an empty result.
     return results if any(part.part_type is PartType.TOOL for part in results) else (answer(content or ""), *results)
 
 

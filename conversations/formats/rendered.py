@@ -1,4 +1,4 @@
-"""The messages of a format, and the changes that its API made necessary. Pure."""
+"""Records of a rendered context: messages, and repairs its API required. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.types import NewPart, Role
 
 
 class MessageFormat(StrEnum):
-    """Whose messages an assembled context can be given as."""
+    """The message formats that an assembled context can be rendered in."""
 
     NEUTRAL = "neutral"
     OPENAI = "openai"
@@ -22,7 +22,7 @@ class MessageFormat(StrEnum):
 
 
 class RepairKind(StrEnum):
-    """What had to be done to messages so that an API takes them."""
+    """Changes that messages need so that an API accepts them."""
 
     ORPHAN_RESULT = "orphan_result"
     MISSING_RESULT = "missing_result"
@@ -83,7 +83,7 @@ class Item(Protocol):
 
 @dataclass(frozen=True)
 class Repair:
-    """One kind of change, and the rendered items that have it; the store has none."""
+    """A kind of change and the items it was made to; only the rendering changes."""
 
     kind: RepairKind
     item_ids: tuple[str, ...]
@@ -100,7 +100,7 @@ class Repairs:
         self._items.setdefault(kind, {}).update(dict.fromkeys(item_ids))
 
     def sendable(self, text: str, item_id: str) -> str:
-        """Replace what UTF-8 cannot encode."""
+        """Replace characters that UTF-8 cannot encode, and note the repair."""
         if is_storable(text):
             return text
         self.note(RepairKind.REPLACED_CHARACTERS, [item_id])
@@ -116,7 +116,7 @@ class Repairs:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages in an API's own shape; `sources` names the items of each."""
+    """Messages in an API's format; `sources` has the item ids of each."""
 
     messages: tuple[Mapping[str, Any], ...]
     sources: tuple[tuple[str, ...], ...]

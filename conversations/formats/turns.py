@@ -1,6 +1,6 @@
-"""Turn items into turns of typed blocks, from which all formats are made. Pure.
+"""Convert items to turns of typed blocks, from which formats are rendered. Pure.
 
-Thoughts go only to APIs that take them back, and only with what they led to.
+Thoughts (reasoning) are rendered only for APIs that take them back, and only before the blocks that they led to.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Attachment(NamedTuple):
 
     @property
     def data(self) -> tuple[str, str] | None:
-        """The media type and the base64 of an attachment that holds its bytes itself."""
+        """The media type and the base64 of a data URL; None for other attachments."""
         found = _DATA.fullmatch(self.part.file_url or "")
         return (found[1].lower(), found[3]) if found else None
 
     def link(self, *schemes: str) -> str | None:
-        """Return the address of an attachment that lies elsewhere."""
+        """Return the attachment's URL if it has one of these schemes, else None."""
         url = self.part.file_url or ""
         is_link = any(url.startswith(f"{scheme}://") for scheme in schemes)
         return url if is_link and url.isprintable() and url == storable(url) else None
@@ -51,7 +51,7 @@ class Attachment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file, for an API that demands one."""
+        """The file name, or "file", for an API that requires one."""
         name = self.part.file_name
         return name if name and name == storable(name) else "file"
 
@@ -66,7 +66,7 @@ class Attachment(NamedTuple):
 
 class Call(NamedTuple):
     part: NewPart
-    # The id that it is shown with; its own may be missing, or taken.
+    # The id that it is rendered with: its own may be missing, invalid, or used by another call.
     shown_id: str = ""
 
 
@@ -77,13 +77,13 @@ class Result(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """A signed thought of a model, as the block that its own API takes back."""
+    """Signed reasoning of a model, as a block that its own API takes back."""
 
     block: Mapping[str, Any]
 
 
 Block = Text | Attachment | Call | Result | Thought
-# The block of a thought in an item; None for one that is not signed, or that another block of the item includes.
+# Returns the block for a reasoning part of an item; None if it is not signed, or if another part's block includes it.
 ThoughtOf = Callable[[Item, NewPart], Mapping[str, Any] | None]
 
 
@@ -101,9 +101,9 @@ class Turn(NamedTuple):
 
 
 def turns_of(items: Iterable[Item], repairs: Repairs, *, thought_of: ThoughtOf | None = None) -> list[Turn]:
-    """Return the turns of items; an item that is empty for a model has none.
+    """Convert items to turns; an item with nothing to show gets none.
 
-    Without `thought_of`, thoughts are left out.
+    Without `thought_of`, reasoning is left out.
     """
     turns: list[Turn] = []
     for item in items:
@@ -115,7 +115,7 @@ def turns_of(items: Iterable[Item], repairs: Repairs, *, thought_of: ThoughtOf |
 
 
 def _split(item: Item, blocks: Sequence[Block]) -> list[Turn]:
-    """Separate results from the rest, in order: text after a result is another turn."""
+    """Split an item into turns, in order: results are turns of the role tool."""
     if item.role is Role.TOOL:
         blocks = _as_results(blocks)
     turns: list[Turn] = []
@@ -134,7 +134,7 @@ def _blocks(item: Item, repairs: Repairs, thought_of: ThoughtOf | None) -> list[
         blocks: list[Block] = [Text(item.text)]
     else:
         text_of_parts = flattened(item.parts)
-        # A caller may send a content that is not the text of the parts: then both are shown.
+        # If the content is not the text of the parts, both are shown.
         is_own = bool(item.text.strip()) and item.text != text_of_parts and item.text.strip() not in text_of_parts
         blocks = [Text(item.text)] if is_own else []
         for part in item.parts:
@@ -163,12 +163,12 @@ def _blocks_of_part(part: NewPart, item: Item, thought_of: ThoughtOf | None) -> 
             if role is Role.ASSISTANT and thought_of is not None and (block := thought_of(item, part)) is not None:
                 yield Thought(block)
         case _:
-            # Empty for bookkeeping.
+            # Bookkeeping parts have an empty text.
             yield Text(flattened([part]))
 
 
 def _as_results(blocks: Sequence[Block]) -> list[Block]:
-    """Make results of a tool's message: other blocks join the result before them."""
+    """Merge the blocks of a tool's message into results; others join the last one."""
     results: list[Block] = []
     beside: tuple[Text | Attachment, ...] = ()
     for block in blocks:
@@ -202,7 +202,10 @@ def _sendable(block: Block, item_id: str, repairs: Repairs) -> Block:
 
 
 def led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
-    """Move thoughts to what follows them: no API takes one at the end of a turn."""
+    """Move reasoning at the end of a turn to the next one, else drop it.
+
+    No API accepts reasoning at the end of a turn.
+    """
     thoughts: tuple[Block, ...] = ()
     thinkers: tuple[str, ...] = ()
     for turn in turns:
@@ -243,7 +246,7 @@ def content_of(
 
 
 def rendered(messages: Iterable[tuple[Turn, Mapping[str, Any]]], repairs: Repairs) -> Rendered:
-    """The messages, the items of their turns, and all repairs."""
+    """Build the result from messages with their turns, and the repairs."""
     found = tuple(messages)
     return Rendered(
         messages=tuple(message for _, message in found),

@@ -15,7 +15,7 @@ from conversations.ledger.verification_memory import VerificationMemory
 
 
 class Covers(NamedTuple):
-    """What a source covers."""
+    """The seqs, times, counts and depth that a source covers, and its hash."""
 
     hash: str
     first_seq: int
@@ -90,7 +90,7 @@ class SummaryCheck:
                 rest += source_ids
 
     def finish(self, file_ids: set[str]) -> None:
-        """End the conversation: every named summary and file must have had a line."""
+        """Check, at the end line, that every named summary and file had a line."""
         self._require_no_cycle()
         for old, (line, _, covers) in self._superseded.items():
             known = self._known.get(old)

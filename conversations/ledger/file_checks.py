@@ -71,12 +71,12 @@ class FileCheck:
         self.findings.require(is_same, "reference_mismatch", f"message {seq} does not seal this reference")
 
     def finish(self) -> None:
-        """End the conversation: every sealed reference must have had a line."""
+        """Check, at the end line, that every sealed reference had a line."""
         self.close()
         self.findings.require(self._next_sealed() is None, "reference_mismatch", "a reference of a message is missing")
 
     def close(self) -> None:
-        """End the bytes of the last file."""
+        """Check size and hash of the last file, once its bytes have ended."""
         file, self._file = self._file, None
         if file is None or file["bytes"] != "inline":
             return

@@ -31,10 +31,10 @@ class Section(Protocol):
     kind: str
 
     def lines(self, conversation_id: int) -> Iterator[Line]:
-        """Yield the room's lines of this conversation, in a portable order."""
+        """Yield the room's lines of this conversation, in an order that a copy keeps."""
 
     def restore(self, conversation_id: int, lines: Sequence[Line], *, audit_id: int) -> None:
-        """Write the rows of such lines, which come in order and in portions.
+        """Write the rows of these lines; called with them in order, in batches.
 
         Rows that the ledger marks as erased name the act `audit_id`.
         """
@@ -54,8 +54,8 @@ class LedgerExporter:
     def export(self, workspace: str, conversation_ids: Iterable[int], *, pen: Pen | None = None) -> Iterator[bytes]:
         """Yield the ledger line by line.
 
-        With a pen that has written before, yield the rest. The first conversation is then the one that the pen is in,
-        if any.
+        A pen that has written lines continues its ledger. The first conversation must then be the one that the pen has
+        begun, if any.
         """
         pen = pen or Pen()
         if not pen.place.lines:
@@ -71,8 +71,8 @@ class LedgerExporter:
     def lines(self, conversation_id: int, pen: Pen) -> Iterator[Line]:
         """Yield the lines of a conversation that the pen has not written yet.
 
-        Each must be written before the next is read. The first line and the messages never change; everything behind
-        them may after an append.
+        Write each line with the pen before reading the next: the `end` line has the pen's counts. The first line and
+        the messages never change; all later lines may change after an append.
         """
         conversation = Conversation.objects.select_related("project", "parent").get(pk=conversation_id)
         session_id = conversation.session_id
@@ -132,7 +132,7 @@ class Continuation:
 def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
     """Verify a file and find where to continue it.
 
-    Returns None without a complete first line. Raises Invalid.
+    Returns None without a complete first line. Raises Invalid if the file does not verify.
     """
     with Verifier() as verifier:
         here: Continuation | None = None

@@ -55,9 +55,9 @@ class LedgerImporter:
     def run(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Import every conversation of the file.
 
-        Raises Conflict for an existing one, unless `skip_existing`. Invalid, with nothing written, if the file does not
-        verify. If one conversation fails, those before it stay imported: each is complete. Parents are imported before
-        their children. `session_id` is another name for the only conversation of the file.
+        Raises Conflict if one exists already, unless `skip_existing`; Invalid, writing nothing, if the file does not
+        verify. Each conversation is imported in its own transaction: if one fails, earlier ones stay. Parents are
+        imported before their children. `session_id` renames the conversation, if the file has only one.
         """
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
@@ -74,7 +74,7 @@ class LedgerImporter:
                 )
             done: dict[str, ImportedLedger | None] = dict.fromkeys(there)
             before = -1
-            # Several passes if some need later ones: their files, or their parents.
+            # Several passes, if conversations need files or parents that come later in the file.
             while refused := self._pass(file, session_id, report, done, sessions):
                 if len(done) == before:
                     raise refused
@@ -90,7 +90,7 @@ class LedgerImporter:
         done: dict[str, ImportedLedger | None],
         parents: Mapping[str, str | None],
     ) -> NeedsAnother | None:
-        """Import what can be imported now; return the first refusal for what is missing."""
+        """Import what is possible now; return the first error for a missing dependency."""
         refused: NeedsAnother | None = None
         file.seek(0)
         with verified(lines_in(file), name=report.source) as lines:
@@ -101,19 +101,19 @@ class LedgerImporter:
                 rest = _until_the_end(lines)
                 parent = parents[line["session_id"]]
                 if name not in done and parent is not None and parent in parents and parent not in done:
-                    # Not even tried before its parent, which is in this file.
+                    # Not tried before its parent, which is in this file, too.
                     refused = refused or ParentNotThere(name, parent)
                 elif name not in done:
                     try:
                         done[name] = self._conversation(line, body, rest, name, report.line_hash)
                     except NeedsAnother as missing:
                         refused = refused or missing
-                # The lines that were not read: all of them, or those after what is missing.
+                # Skip the lines of this conversation that were not read.
                 deque(rest, maxlen=0)
         return refused
 
     def _verify(self, file: BinaryIO, name: str) -> tuple[LedgerReport, dict[str, str | None]]:
-        """Verify the file; return also the sessions in it, each with that of its parent."""
+        """Verify the file; return the report, and each session's parent session."""
         sessions: dict[str, str | None] = {}
         with Verifier() as verifier:
             for line in lines_in(file):
@@ -207,7 +207,7 @@ class LedgerImporter:
         return ImportedLedger(conversation.pk, session_id, counts=Tally(**last["counts"]))
 
     def _files(self, rows: Restored, lines: Iterable[Line]) -> None:
-        """Store the files, each of which has a line before those with its bytes."""
+        """Store the files; each file's line is followed by the lines of its bytes."""
         for _, group in groupby(lines, key=itemgetter("file_id")):
             chunks = iter(group)
             file = next(chunks)

@@ -169,7 +169,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     "trailer": {"conversations": count, "counts": mapping, "lines": count},
 }  # fmt: skip
 
-# Members that follow those of the shape, if there is something to say.
+# Optional members, after those of the shape.
 OPTIONAL: Mapping[str, Mapping[str, Check]] = {
     "end": {"project": name, "parent_session_id": name, "parent_link": one_of(*ParentLink)},
 }
@@ -182,7 +182,7 @@ _PART_VALUES: Mapping[str, Check] = {
     **dict.fromkeys(("step_tokens_in", "step_tokens_out"), whole(-(2**31), 32)),
     **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None and not is_deeper(value, MOST_LEVELS)),
     "patch_files": listed(text),
-    # Of the size that an append takes.
+    # Within the bounds of an append.
     "step_cost": of_type(
         str, lambda value: re.fullmatch(r"-?\d+(\.\d+)?", value) and is_bounded_decimal(Decimal(value))
     ),

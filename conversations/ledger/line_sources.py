@@ -27,7 +27,7 @@ from conversations.sql import array, load, rows
 from conversations.store.read import files_of, messages_of, parts_of
 from conversations.types import PART_COLUMNS, MessageRecord, PartRecord
 
-# Hashes are small and read in large portions; texts are bounded by tokens, as one may be as long as all others.
+# Rows with hashes are small and read in large portions; texts are read in portions bounded by their tokens.
 PORTION = 1_000
 MOST_MESSAGES = 50
 MOST_TOKENS = 100_000
@@ -182,7 +182,7 @@ def _chunks(file_id: str, storage: LargeFileService) -> Iterator[Line]:
 
 
 def reference_lines(conversation_id: int) -> Iterator[Line]:
-    """Yield which message needs which file, in the order that record hashes seal."""
+    """Yield the messages' file references, in the order that record_hash covers."""
     after_seq = 0
     while found := rows(SQL["messages_with_files"], [conversation_id, after_seq, PORTION]):
         files = files_of(message_id for _, message_id in found)

@@ -92,13 +92,13 @@ _ONE = {kind: Tally(**{name: 1}) for kind, name in _COUNTED.items()}
 
 @dataclass(frozen=True)
 class Place:
-    """How far a ledger is written: what the next line and the counts depend on."""
+    """The state of a ledger so far, on which its next line and counts depend."""
 
     line_hash: str = ""
     lines: int = 0
     conversations: int = 0
     counts: Tally = Tally()
-    # Of the conversation that has not ended yet.
+    # Of the current conversation, which has not ended yet.
     session_id: str | None = None
     counts_of_it: Tally = Tally()
     seq: int = 0
@@ -118,7 +118,7 @@ class Place:
 
 @dataclass
 class Pen:
-    """Seals lines one after another."""
+    """Serializes lines one after another, each with its line_hash."""
 
     place: Place = Place()
 

@@ -35,7 +35,7 @@ def entry_hash_of(line: Line) -> str:
 
 
 def record_hash_of(line: Line) -> str:
-    """Return the hash of what no other hash of a message covers."""
+    """Return the record_hash of a message: of values that no other hash covers."""
     given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
     return hashing.record_hash(
         idempotency_key=line["idempotency_key"],
@@ -47,7 +47,7 @@ def record_hash_of(line: Line) -> str:
 
 
 def chain_hash_of(line: Line, *, previous: str) -> str:
-    """Return the link of a message, behind the link of its predecessor."""
+    """Return the chain_hash of a message, from that of its predecessor."""
     link = hashlib.sha256(bytes.fromhex(previous + line["entry_hash"]))
     for name in ("created_at", "recorded_at"):
         link.update(microseconds(as_moment(line[name])).to_bytes(8, "big", signed=True))
@@ -151,7 +151,7 @@ class MessageCheck:
         )
         for part in parts:
             self._part_hash(part, seq, is_erased=is_erased)
-        # The author may be erased as well: then only the chain seals the entry.
+        # The author may be erased as well: then only chain_hash covers the entry.
         is_unsealed = is_erased and line["author"] is None
         self.findings.require(
             is_unsealed or entry_hash_of(line) == line["entry_hash"],
@@ -163,7 +163,7 @@ class MessageCheck:
         self.findings.require(is_same, "kind_mismatch", f"message {seq} is {kind} by {actor}")
 
     def _part_hash(self, part: Line, seq: int, *, is_erased: bool) -> None:
-        # Of an erased part some values stay, for the messages around it; the hash is that of the original.
+        # An erased part keeps some values and the hash of the original.
         is_same = is_erased or part_hash_of(part) == part["part_hash"]
         sentence = f"part {part['ordinal']} of message {seq} does not match its hash"
         self.findings.require(is_same, "part_hash_mismatch", sentence)
@@ -175,7 +175,7 @@ class MessageCheck:
             self.memory.put_reference(seq, entry)
             wrong = "" if line["erased"] else misplaced(entry, line["content"], parts)
             self.findings.require(not wrong, "reference_mismatch", f"message {seq}: {wrong}")
-        # A message that was stored before there were record hashes has none.
+        # A message may have no record_hash.
         is_unsealed = line["erased"] or line["record_hash"] is None
         self.findings.require(
             is_unsealed or record_hash_of(line) == line["record_hash"],

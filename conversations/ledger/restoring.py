@@ -1,4 +1,4 @@
-"""Write the rows of a ledger's lines, with their original times and hashes."""
+"""Insert the rows of a ledger's lines, with their original times and hashes."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ SQL = load("conversations/ledger.sql")
 
 
 class NeedsAnother(Conflict):
-    """A conversation needs another one, which is not imported, or not yet."""
+    """A conversation needs another one that is not imported (yet)."""
 
 
 class FileNotThere(NeedsAnother):
-    """A message needs a file of a conversation that is not imported, or not yet."""
+    """A message needs a file of a conversation that is not imported (yet)."""
 
     code = "file_not_there"
 
 
 class ParentNotThere(NeedsAnother):
-    """The parent of a conversation is not imported, or not yet."""
+    """The parent of a conversation is not imported (yet)."""
 
     code = "parent_not_there"
 
@@ -54,7 +54,7 @@ class ParentNotThere(NeedsAnother):
 
 @dataclass(frozen=True)
 class Restored:
-    """The conversation that rows are written to, and the act of the import."""
+    """Writes rows of one imported conversation; `audit_id` is the import's act."""
 
     conversation_id: int
     workspace_id: int
@@ -116,7 +116,7 @@ class Restored:
         ).save(force_insert=True)
 
     def references(self, lines: Sequence[Line]) -> None:
-        """Write which messages need which files; FileNotThere for a missing file."""
+        """Write the file references of messages; FileNotThere for a missing file."""
         needed = {line["file_id"] for line in lines}
         own = LargeFile.objects.filter(pk__in=needed, conversation__workspace_id=self.workspace_id)
         missing = needed - set(own.values_list("pk", flat=True))
@@ -137,9 +137,9 @@ class Restored:
         )
 
     def belongings(self, line: Line) -> dict[str, Any]:
-        """Return the conversation's project and parent, which its last line names.
+        """Return the project and parent that a conversation's `end` line names.
 
-        The project of this name is created if it is new; ParentNotThere for a missing parent.
+        Creates the project if it is new. Raises ParentNotThere for a missing parent.
         """
         found: dict[str, Any] = {}
         if "project" in line:

@@ -19,7 +19,7 @@ class MoveCheck:
     findings: Findings
     messages: MessageCheck
     summaries: SummaryCheck
-    # For each move: what is appended from the first seq on follows the second.
+    # For each move its at_seq and head_seq: the message appended at the first follows the second.
     _moves: list[tuple[int, int]] = field(default_factory=list)
 
     def move(self, line: Line) -> None:
@@ -51,7 +51,7 @@ class SessionCheck:
     moves: MoveCheck
     _ids: set[str] = field(default_factory=set)
     _projects: set[str] = field(default_factory=set)
-    # Without its text.
+    # The last session summary so far, without its text.
     _newest: Line | None = None
 
     def session_summary(self, line: Line) -> None:
@@ -74,7 +74,7 @@ class SessionCheck:
             self._range(line, sources)
 
     def finish(self, end: Line) -> None:
-        """End the conversation: the newest summary reaches all that it covers."""
+        """Check, at the end line, the newest summary's coverage, projects and parent."""
         self._require_every_message()
         for project in sorted(self._projects - {end.get("project")}):
             self.findings.add("project_mismatch", f"a session summary is of another project: {project[:80]!r}")
@@ -119,7 +119,7 @@ class SessionCheck:
     def _require_every_message(self) -> None:
         """Check that the newest summary reaches each message on its path once."""
         newest = self._newest
-        # Of a ledger that does not verify, what sources reach may be without bounds.
+        # In a ledger with findings, following sources might never end.
         if newest is None or self.findings.by_code:
             return
         last_seq, sources = newest["last_seq"], newest["sources"]
@@ -127,7 +127,7 @@ class SessionCheck:
         covers = [self.summaries.covered_by(source) for source in sources]
         is_whole = sum(each.messages for each in covers if each) + sum(map(len, off_path)) == last_seq
         if is_whole:
-            # As many as there are; so each once, and none off the path, if they are all different.
+            # The number is right; so each message is reached once, and none off the path, if all are different.
             seqs = bytearray(last_seq + 1)
             for stretch in off_path:
                 seqs[stretch.start : stretch.stop] = b"\1" * len(stretch)

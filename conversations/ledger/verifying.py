@@ -34,7 +34,7 @@ LONGEST_LINE = 1024**3
 
 
 def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines with their line feeds; a too long one in invalid pieces."""
+    """Yield lines with their line feeds; one over LONGEST_LINE in invalid pieces."""
     while line := file.readline(LONGEST_LINE):
         yield line
 
@@ -138,7 +138,7 @@ class Verifier:
         return is_right or kind not in ("header", "trailer")
 
     def _begin(self) -> None:
-        """Forget the last conversation."""
+        """Reset the checks for the next conversation."""
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)

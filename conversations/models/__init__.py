@@ -1,4 +1,4 @@
-"""The tables of the store: a model a table, a file a subject."""
+"""Models of the store's tables."""
 
 from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
 from conversations.models.conversation import ContextItem, Conversation, Project, Workspace

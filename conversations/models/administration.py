@@ -15,7 +15,7 @@ from conversations.types import AuditRecord
 class AuditEntry(models.Model):
     """One administrative act. The database refuses to change or remove it.
 
-    The row also carries the id of its transaction, by which the database knows whether a text may leave its row.
+    The row also has the id of its transaction: the database allows changes to texts only in that transaction.
     """
 
     audit_id = models.BigAutoField(primary_key=True)
@@ -79,7 +79,7 @@ class AuditHead(models.Model):
 
 
 class ColdBlock(models.Model):
-    """The texts of a stretch of messages, with their parts, compressed together."""
+    """The texts of a range of messages and their parts, compressed together."""
 
     cold_block_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.RESTRICT, related_name="cold_blocks")
@@ -106,7 +106,7 @@ class ColdBlock(models.Model):
 
 
 class Quarantine(models.Model):
-    """A damaged row that no model is shown; one that was released is kept."""
+    """A damaged row that is withheld from models; the record stays when released."""
 
     quarantine_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.RESTRICT, related_name="quarantines")

@@ -1,4 +1,4 @@
-"""Column types that Django lacks, searches of them, and rows as records."""
+"""Column types that Django lacks, full text search, and rows as records."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class ExactJSONField(models.JSONField):
     """A `json` column: keeps keys in order and characters that `jsonb` refuses."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        # The driver has read it already; Django only tells it to leave `jsonb` alone.
+        # The driver has parsed it already; Django disables that only for `jsonb`.
         return value
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        # As text: Django would send it as `jsonb`, which refuses what this column is there for.
+        # As text: Django would send it as `jsonb`, which refuses some characters.
         return None if value is None else json.dumps(value)
 
     def db_type(self, connection: Any) -> str:
@@ -66,7 +66,7 @@ class ExactJSONField(models.JSONField):
 
 
 class JSONTextField(ExactJSONField):
-    """JSON in a column of text, which row seals can cover as it is written."""
+    """JSON in a text column, so that row seals can cover its exact text."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return None if value is None else json.loads(value)
@@ -82,7 +82,7 @@ class LexemeQuery(SearchQuery):
 
 
 class SearchableQuerySet(models.QuerySet):
-    """Rows with a `content_tsv`, which is for searching only and never worth reading."""
+    """Rows with a `content_tsv`, a column for search that is never read."""
 
     def matching(self, text: str) -> Self:
         """Rows that match a websearch query (words, "a phrase", or, -without), ranked."""

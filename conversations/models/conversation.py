@@ -1,4 +1,4 @@
-"""Workspaces, conversations, and the slots of their active context."""
+"""Workspaces, projects, conversations, and items of their active context."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from conversations.types import ContextItemType, ConversationRecord, Counters, P
 
 
 def today() -> date:
-    """The day by which uses are counted, in UTC."""
+    """Return the current date in UTC, as `last_used_on` records it."""
     return datetime.now(UTC).date()
 
 
 class Workspace(models.Model):
-    """The owner of conversations; no query crosses its border."""
+    """The owner of conversations; callers' queries see one workspace only."""
 
     workspace_id = models.BigAutoField(primary_key=True)
     name = models.TextField(unique=True)
@@ -38,7 +38,7 @@ class Workspace(models.Model):
 
 
 class Project(models.Model):
-    """What several conversations of a workspace are about, by name."""
+    """A named group of conversations in a workspace."""
 
     project_id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="projects")
@@ -65,7 +65,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class Conversation(models.Model):
-    """The container of one history, with counters of what it holds."""
+    """A conversation with its settings and its counters."""
 
     conversation_id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="conversations")
@@ -85,14 +85,14 @@ class Conversation(models.Model):
     quarantined = models.IntegerField(default=0, db_default=0)
     cold_messages = models.BigIntegerField(default=0, db_default=0)
     project = models.ForeignKey(Project, models.RESTRICT, null=True, related_name="conversations")
-    # The conversation that opened this one for a subagent, or whose past this one shares.
+    # The conversation that opened this one for a subagent, or that this one was forked from.
     parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
     parent_link = models.TextField(null=True, choices=[(link.value, link.value) for link in ParentLink])  # noqa: DJ001
 
-    # How often its head was moved, and the seqs off the active path; see `sql/branches/`.
+    # The number of moves of its head, and the seqs that are not on the path to the head; see `sql/branches/`.
     moves = models.IntegerField(default=0, db_default=0)
     inactive = SeqRangesField(default="{}", db_default="{}")
-    # How many entries of its host are in the journal.
+    # The number of its entries in the journal.
     journal_size = models.BigIntegerField(default=0, db_default=0)
 
     objects = ConversationQuerySet.as_manager()
@@ -131,22 +131,22 @@ class Conversation(models.Model):
 
     @property
     def inactive_ranges(self) -> tuple[tuple[int, int], ...]:
-        """The first and last seqs of the stretches off the active path."""
+        """The ranges (first, last) of seqs that are not on the path to the head."""
         found = () if isinstance(self.inactive, str) else self.inactive
         return tuple((stretch.lower, stretch.upper - 1) for stretch in found)
 
     def is_active(self, seq: int) -> bool:
-        """Whether a message of this seq is on the active path."""
+        """Whether the message with this seq is on the path to the head."""
         return not any(first <= seq <= last for first, last in self.inactive_ranges)
 
     @property
     def off_path(self) -> str:
-        """The same as an int8multirange, for statements."""
+        """The inactive ranges as the text of an int8multirange, for statements."""
         return "{" + ",".join(f"[{first},{last}]" for first, last in self.inactive_ranges) + "}"
 
     @staticmethod
     def head_of(inactive: Sequence[tuple[int, int]], next_seq: int) -> int:
-        """The newest seq that is on the active path."""
+        """Compute the newest seq that is in none of the inactive ranges."""
         return inactive[-1][0] - 1 if inactive and inactive[-1][1] == next_seq - 1 else next_seq - 1
 
     def note_use(self) -> None:
@@ -161,7 +161,7 @@ class Conversation(models.Model):
 
 
 class ContextItem(models.Model):
-    """One slot of what the model sees: a raw message, or a summary of many."""
+    """One item of the active context: a raw message, or a summary of many."""
 
     pk = models.CompositePrimaryKey("conversation_id", "ordinal")
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="context_items")

@@ -1,4 +1,4 @@
-"""Large files, the messages that need them, and uploads on their way."""
+"""Large files, messages' references to them, and uploads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LargeFile(models.Model):
 
 
 class FileReference(models.Model):
-    """A file that a message needs, and the place of the text that it holds.
+    """A file that a message refers to, and the place of its element, if any.
 
     Written with the message; the database refuses to change or remove it.
     """
@@ -103,12 +103,12 @@ class Upload(models.Model):
         return -(-self.byte_size // self.chunk_bytes)
 
     def size_of(self, number: int) -> int:
-        """How many bytes the chunk of this number has."""
+        """Return the number of bytes of the chunk with this number."""
         return min(self.chunk_bytes, self.byte_size - number * self.chunk_bytes)
 
 
 class UploadChunk(models.Model):
-    """A chunk that is there; its bytes lie in storage until the file is whole."""
+    """A received chunk; its bytes are in storage until the upload is finished."""
 
     upload_chunk_id = models.BigAutoField(primary_key=True)
     upload = models.ForeignKey(Upload, models.CASCADE, related_name="chunks")

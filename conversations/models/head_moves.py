@@ -1,4 +1,4 @@
-"""Where the head of a conversation moved."""
+"""The moves of conversations' heads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from conversations.models.conversation import Conversation
 
 
 class HeadMove(models.Model):
-    """From `at_seq` on, what is appended follows the message `head_seq`.
+    """A move of the head: the message appended at `at_seq` follows `head_seq`.
 
-    The database refuses to change or remove it, and numbers without a gap.
+    The database refuses to change or remove it, and gaps in `number`.
     """
 
     head_move_id = models.BigAutoField(primary_key=True)

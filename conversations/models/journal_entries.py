@@ -1,4 +1,4 @@
-"""What a host's own transcript held, line by line."""
+"""The journal: raw entries of hosts' own transcripts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class JournalEntry(models.Model):
 
     journal_entry_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="journal_entries")
-    # Which of the host's files it is of; "" for that of the session itself.
+    # The host's file that it comes from; "" for the session's own.
     subpath = models.TextField(default="")
     position = models.BigIntegerField()
     uuid = models.TextField(null=True)  # noqa: DJ001 (an entry without one is not the same as another)
-    # Its JSON, as `journal_text` writes it; None after an erasure. A `json` column would have its row seal read it.
+    # Its JSON, as `journal_text` serializes it; None after an erasure. Text, so that its row seal need not parse it.
     entry = models.TextField(null=True)  # noqa: DJ001
     entry_hash = models.BinaryField()
     recorded_at = models.DateTimeField(db_default=Now())

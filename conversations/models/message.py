@@ -16,7 +16,7 @@ from conversations.types import PartType, Role
 
 class MessageQuerySet(SearchableQuerySet):
     def uncovered(self) -> Self:
-        """Messages that stand in no summary."""
+        """Filter to messages that no summary was made from."""
         return self.filter(summary_links__isnull=True)
 
 
@@ -117,7 +117,7 @@ class MessagePart(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["message"], name="message_parts_message_idx"),
             models.Index(fields=["part_type"], name="message_parts_type_idx"),
-            # Most parts call no tool, and are not in it.
+            # A partial index: most parts call no tool.
             models.Index(
                 fields=["tool_name", "message"],
                 condition=models.Q(tool_name__isnull=False),

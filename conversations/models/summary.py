@@ -15,7 +15,7 @@ from conversations.types import Level, SummaryKind, SummaryRecord
 
 
 class Summary(models.Model):
-    """A text in place of older messages in the active context. Immutable."""
+    """A text that replaces older messages in the active context. Immutable."""
 
     summary_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="summaries")
@@ -104,7 +104,7 @@ class SummaryMessage(models.Model):
 class SummaryParent(models.Model):
     """A summary that a condensed summary was made from.
 
-    The specification calls the source `parent_summary_id`; in words we say source and derived.
+    The specification's column for the source is `parent_summary_id`; we call the two source and derived.
     """
 
     pk = models.CompositePrimaryKey("summary_id", "source_id")

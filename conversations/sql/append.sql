@@ -1,5 +1,5 @@
--- The hash chain of a conversation: each link seals its entry, metadata and record, when it was said and when it was recorded,
--- together with all that came before. The word before the record tells it from a metadata_hash, as both may be absent.
+-- Computes a link of a conversation's hash chain from the previous link (`head` for the first), the hashes of a message
+-- and its times. The prefix `record:` distinguishes record_hash from metadata_hash, as either may be absent.
 CREATE FUNCTION lcm_next_link(
   link bytea, head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz,
   recorded_at timestamptz
@@ -20,12 +20,13 @@ CREATE AGGREGATE lcm_chain(
   head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz, recorded_at timestamptz
 ) (SFUNC = lcm_next_link, STYPE = bytea);
 
--- Appends a batch. `p_messages` is a JSON array in the order of the conversation, each object with its `position` from 1, whose
--- content is at that place of `p_contents`; `p_parts` names the position of the message a part belongs to, and under
--- `repeats` the column that holds the message's content. `p_keyed` says whether any message carries an idempotency key.
+-- Appends a batch of messages with their parts, context items and counters. `p_messages` is a JSON array of objects
+-- with a `position` from 1, in order; the content of each is at that place of `p_contents`. A part in `p_parts` has the
+-- position of its message; its `repeats` names a column whose value is the message's content. `p_keyed` says whether
+-- any message has an idempotency key.
 --
--- Returns message_ids NULL if the conversation is not there for this workspace, and `conflicting_key`, with nothing written,
--- if a key was used before for something else. A message stored under its key already is not written again.
+-- Returns message_ids NULL if the workspace has no such conversation; or a `conflicting_key`, writing nothing, if a key
+-- was used before for another message. A message whose key is stored with the same entry is not written again.
 CREATE FUNCTION lcm_append_messages(
   p_conversation_id bigint,
   p_workspace_id bigint,
@@ -51,7 +52,7 @@ DECLARE
   stored_ids bigint[] := '{}';
   fresh_tokens bigint;
   fresh_count integer;
-  -- Never earlier than what was recorded before, even where the clock was set back.
+  -- Never earlier than previous times of recording, even if the clock was set back.
   recorded timestamptz;
 BEGIN
   SELECT * INTO c FROM conversations
@@ -107,7 +108,7 @@ BEGIN
     INTO message_ids, seqs, fresh_tokens, fresh_count, c.chain_head
     FROM inserted i;
 
-  -- Where every message of the batch now stands, by position: the new ones, and those that were there.
+  -- The ids and seqs of all messages of the batch by position, new ones and those stored before.
   IF p_keyed AND fresh_count < cardinality(stored_ids) THEN
     SELECT array_agg(coalesce(s.id, m.message_id) ORDER BY s.position), array_agg(m.seq ORDER BY s.position),
            array_agg(s.id IS NULL ORDER BY s.position)

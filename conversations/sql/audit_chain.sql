@@ -12,8 +12,8 @@ CREATE TRIGGER audit_chain_is_immutable BEFORE UPDATE OR DELETE ON audit_chain
 CREATE TRIGGER audit_chain_is_kept BEFORE TRUNCATE ON audit_chain
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- How long the chain is and where it ends: one row, which only grows. It shows that the newest links were removed, and it
--- is the lock that orders commits.
+-- The length and the last hash of the chain: one row, whose number only grows. It reveals that newest links were
+-- removed, and its row lock orders the commits.
 CREATE TABLE audit_head (
   head_id SMALLINT PRIMARY KEY DEFAULT 1,
   number BIGINT NOT NULL DEFAULT 0,
@@ -28,8 +28,8 @@ CREATE TRIGGER audit_head_is_kept BEFORE TRUNCATE ON audit_head
 CREATE TRIGGER audit_head_only_advances BEFORE UPDATE ON audit_head
   FOR EACH ROW WHEN (NEW.number <> OLD.number + 1) EXECUTE FUNCTION lcm_refuse_change();
 
--- The text that a link seals: every column of the act, in the order of the table, as PostgreSQL writes a JSON array.
--- The time is written in UTC, whatever the session's time zone is. docs/ledger.md describes it.
+-- The text that a link hashes: every column of the act, in the order of the table, as PostgreSQL formats a JSON array.
+-- The time is in UTC, whatever the session's time zone. docs/ledger.md describes it.
 CREATE FUNCTION lcm_act_text(entry audit_log) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_build_array(
@@ -50,8 +50,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
   head audit_head;
 BEGIN
-  -- In a database that was emptied, the first act makes the row. With links but without the row, number 1 is taken and the
-  -- act is refused.
+  -- In an emptied database, the first act inserts the row. If the row is missing but links exist, number 1 is taken, so
+  -- that the act is refused.
   INSERT INTO audit_head DEFAULT VALUES ON CONFLICT DO NOTHING;
   SELECT * INTO head FROM audit_head FOR UPDATE;
   head.number := head.number + 1;
@@ -62,7 +62,7 @@ BEGIN
 END
 $$;
 
--- Deferred: a transaction takes the head's lock when it commits, and waits for no other lock after that. Until then, acts
--- of many transactions are written side by side.
+-- Deferred: a transaction locks the head only when it commits, and then waits for no other lock. Until then,
+-- transactions write their acts concurrently.
 CREATE CONSTRAINT TRIGGER audit_log_is_chained AFTER INSERT ON audit_log
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lcm_chain_act();

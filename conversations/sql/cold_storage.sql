@@ -1,7 +1,7 @@
 -- name: next_stretch
 -- The hot messages after a seq that fit into one block, with the bytes of their texts and search terms.
--- The last one may exceed the limit, so there is always one. Sizes are as stored, possibly compressed: no value is
--- fetched just to measure it.
+-- The last one may exceed the limit, so that there is at least one. Sizes are as stored, possibly compressed: no value
+-- is decompressed just to measure it.
 WITH next AS MATERIALIZED (
     SELECT message_id, seq,
            pg_column_size(content) + pg_column_size(metadata) + coalesce(pg_column_size(exact), 0) AS texts,
@@ -33,7 +33,7 @@ FROM messages WHERE message_id = ANY(%s) ORDER BY seq
 
 -- name: texts_of_parts
 -- The texts of parts as their columns hold them, in the order of `PART_TEXTS`, and whether the caller appended them.
--- A note that compaction added is not the caller's text, and a short URL stays, because searches look for it.
+-- A part that compaction added is not the caller's, and a short URL stays in its row for searches.
 SELECT message_id, part_id, part_hash, (part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE,
        text_content, tool_input::text, tool_output, tool_error, tool_title, patch_files,
        CASE WHEN length(file_url) > %(longest_url)s THEN file_url END,

@@ -1,9 +1,10 @@
 -- The active context and the counters of a conversation, derived from messages, summaries and lineage.
 
 -- name: derived
--- The beginning of the next two statements: the context as the lineage implies it.
--- It has no messages that were summarized, and none off the path `off`. The given summaries are neither superseded nor
--- sources of another; of a conversation with branches, `kept` names them and those below them.
+-- A CTE that begins the next two statements: the context that follows from the lineage.
+-- It has the messages that are not summarized and whose seqs are not in `off` (those not on the path to the head), and
+-- the given summaries, which are neither superseded nor sources of others. In a conversation with branches, `kept` has
+-- the ids of these summaries and of all that they were made from; NULL otherwise.
 WITH derived AS (
   SELECT m.seq AS ordinal, 'message' AS item_type, m.message_id, NULL::text AS summary_id,
          m.token_count + %(overhead)s AS token_count
@@ -19,8 +20,8 @@ WITH derived AS (
 )
 
 -- name: differences
--- Behind `derived`: its items that are not stored, and the stored items that are not in it.
--- Items of another conversation that point at a message or summary of this one are among the stored.
+-- Append to `derived`: its items that are not stored, and the stored items that are not in it.
+-- Stored items include those of other conversations that point at a message or summary of this one.
 , stored AS (
   SELECT conversation_id, ordinal, item_type::text, message_id, summary_id, token_count, created_at
   FROM context_items WHERE conversation_id = %(id)s
@@ -45,21 +46,21 @@ WHERE d.ordinal IS NULL OR s.ordinal IS NULL
 ORDER BY 2, 3
 
 -- name: fill
--- Behind `derived`: writes it as the context of a conversation that has none.
+-- Append to `derived`: inserts it as the context of a conversation that has none.
 INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, summary_id, token_count)
 SELECT %(id)s, ordinal, item_type::context_item_type, message_id, summary_id, token_count
 FROM derived ORDER BY ordinal
 
 -- name: counters
--- The counters of a conversation as its row has them.
+-- The counters stored in a conversation's row.
 SELECT next_seq, total_tokens, active_messages, active_tokens, encode(chain_head, 'hex'), cold_messages, quarantined,
        moves, inactive::text, journal_size
 FROM conversations WHERE conversation_id = %(id)s
 
 -- name: recounted
--- The same counters, counted.
--- Where the last message is gone, or does not follow from the one before it, next_seq and chain_head are the only trace of
--- that: they stay as they are.
+-- The same counters, computed from the rows that they count.
+-- If the last message is missing, or its hash does not follow from the one before it, next_seq or chain_head is the
+-- only evidence of that, and keeps its stored value.
 WITH last AS (
   SELECT seq, chain_hash,
          chain_hash = lcm_next_link(

@@ -1,5 +1,5 @@
--- What LCM has recorded is never changed or removed. These triggers refuse any client, the owner of the tables included:
--- to get past them one has to disable them, which is a deliberate act that leaves its own trace.
+-- Triggers that make recorded rows immutable. They refuse every client, the owner of the tables included: only
+-- disabling them gets around them.
 
 CREATE FUNCTION lcm_refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -10,9 +10,9 @@ BEGIN
 END
 $$;
 
--- A text may leave its row, and come back to it, only while the same transaction says so in the audit log, which nobody can
--- change: to the cold tier, from there, from a ledger, or for good by a legal erasure. What identifies a row, what orders
--- it and what seals it stays in every case, so that any other text in its place shows.
+-- Whether the current transaction has recorded, in the audit log, an act that may change texts of this conversation:
+-- moving them to or from the cold tier, restoring them from a ledger, or erasing them. Columns that identify, order or
+-- hash a row never change, so that any other text in its place is detected.
 CREATE FUNCTION lcm_is_announced(p_conversation_id bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -60,7 +60,7 @@ $$;
 CREATE FUNCTION lcm_keep_summary() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
-  -- What an announced change may touch: the text and the mark of its erasure.
+  -- The columns that such an act may change: the text, its lexemes, and the id of the erasure.
   taken text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
 BEGIN
   IF to_jsonb(NEW) - taken IS DISTINCT FROM to_jsonb(OLD) - taken OR NOT lcm_is_announced(OLD.conversation_id) THEN
@@ -72,8 +72,8 @@ BEGIN
 END
 $$;
 
--- The row of a file keeps all its values. Only an erasure, announced in the audit log, takes name, type and description, and
--- leaves its mark; id, storage, size and hash stay then, too.
+-- Allows one change to a file's row: an erasure recorded in the audit log clears name, type and description, and sets
+-- erased_by_id. Id, storage URI, size and hash never change.
 CREATE FUNCTION lcm_keep_file() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -137,13 +137,13 @@ CREATE TRIGGER audit_log_is_immutable BEFORE UPDATE OR DELETE ON audit_log
 CREATE TRIGGER audit_log_is_kept BEFORE TRUNCATE ON audit_log
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- A block that messages point at cannot be removed either: their foreign key restricts it.
+-- The foreign key of messages also restricts the removal of a block that they name.
 CREATE TRIGGER cold_blocks_are_immutable BEFORE UPDATE ON cold_blocks
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER cold_blocks_are_kept BEFORE TRUNCATE ON cold_blocks
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- A summary of nothing may not be committed. Deferred: the links are written after the summary they belong to.
+-- Refuses a summary without sources. Deferred to the commit, as the links are inserted after the summary.
 CREATE FUNCTION lcm_require_source() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN

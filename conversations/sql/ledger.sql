@@ -1,11 +1,11 @@
 -- name: hashes_of_messages
--- The next messages of a conversation, with the values that a ledger line has beside their texts.
+-- A page of a conversation's messages, with the values of a ledger line that are not in a message's record.
 SELECT seq, message_id, token_count, recorded_at, chained_parts, encode(entry_hash, 'hex'),
        encode(metadata_hash, 'hex'), encode(record_hash, 'hex')
 FROM messages WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s
 
 -- name: messages_with_later_parts
--- The next messages with parts that were added after the append.
+-- A page of messages with parts that were added after the append.
 SELECT m.seq, m.message_id, m.chained_parts
 FROM messages m
 WHERE m.conversation_id = %s AND m.seq > %s
@@ -13,7 +13,7 @@ WHERE m.conversation_id = %s AND m.seq > %s
 ORDER BY m.seq LIMIT %s
 
 -- name: messages_with_files
--- The next messages that need files.
+-- A page of messages that refer to files.
 SELECT m.seq, m.message_id FROM messages m
 WHERE m.conversation_id = %s AND m.seq > %s
   AND EXISTS (SELECT FROM file_references r WHERE r.message_id = m.message_id)
@@ -27,7 +27,7 @@ FROM summaries s JOIN summary_messages l USING (summary_id) LEFT JOIN messages m
 WHERE l.summary_id = ANY(%s) GROUP BY l.summary_id
 
 -- name: source_ids
--- The summaries that summaries were made from.
+-- The ids of the summaries that condensed summaries were made from.
 SELECT summary_id, array_agg(parent_summary_id ORDER BY ordinal, parent_summary_id)
 FROM summary_parents WHERE summary_id = ANY(%s) GROUP BY summary_id
 
@@ -99,14 +99,14 @@ FROM json_to_recordset(%(rows)s::json) AS given(
 )
 
 -- name: insert_source_messages
--- Link a summary to its messages, in order.
+-- Link a summary to its source messages, in order.
 INSERT INTO summary_messages (summary_id, message_id, ordinal)
 SELECT %(summary_id)s::text, m.message_id, given.place - 1
 FROM unnest(%(source_seqs)s::bigint[]) WITH ORDINALITY AS given(seq, place)
 JOIN messages m ON m.conversation_id = %(conversation_id)s AND m.seq = given.seq
 
 -- name: insert_source_summaries
--- Link a summary to its summaries, in order.
+-- Link a condensed summary to its source summaries, in order.
 INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
 SELECT %(summary_id)s::text, source_id, place - 1
 FROM unnest(%(source_ids)s::text[]) WITH ORDINALITY AS given(source_id, place)

@@ -1,4 +1,4 @@
--- What summaries are made from.
+-- Writes the lineage of summaries.
 
 -- name: link_messages
 -- Records which messages a summary was made from, in order.

@@ -1,4 +1,4 @@
--- Messages with the columns that `store/read.py` makes records of. Times and JSON come as text, which it parses itself.
+-- Messages with the columns from which `store/read.py` builds records. It parses times and JSON itself, from text.
 
 -- name: messages_by_id
 -- The messages with these ids, in any order. The subquery hides their number from the planner, which would otherwise
@@ -9,7 +9,7 @@ SELECT message_id, conversation_id, seq, role::text, content, token_count, token
 FROM messages WHERE message_id = ANY((SELECT %(message_ids)s)::bigint[])
 
 -- name: messages_after
--- The messages of a conversation behind a seq, oldest first; none if the conversation is not in the workspace.
+-- The messages of a conversation after a seq, oldest first; none if the conversation is not in the workspace.
 SELECT message_id, conversation_id, seq, role::text, content, token_count, token_counter, created_at::text,
        encode(content_hash, 'hex'), encode(chain_hash, 'hex'), author, idempotency_key, metadata::text, erased_by_id,
        exact, cold_block_id
@@ -22,9 +22,9 @@ WHERE conversation_id = %(conversation_id)s AND seq > %(after_seq)s
 ORDER BY seq LIMIT %(limit)s
 
 -- name: quarantined_messages
--- The quarantined messages of some conversations; a message is withheld with any of its parts, and with a file that a text
--- of it became, as it holds the file's name and description. Summaries that carry its words:
--- `compaction/sql/quarantines.sql`.
+-- The ids of the messages of some conversations that are withheld: quarantined themselves, with a quarantined part, or
+-- with a quarantined file that one of their texts was moved to (the message has the file's name and description). For
+-- summaries that repeat their words see `compaction/sql/quarantines.sql`.
 SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint)
 FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
 LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL
@@ -32,7 +32,7 @@ WHERE q.conversation_id = ANY(%s) AND q.released_at IS NULL
   AND (p.part_id IS NOT NULL OR r.file_id IS NOT NULL OR q.target LIKE 'msg\_%%')
 
 -- name: quarantined_files
--- Those of some files that are quarantined, or hold a text of a quarantined message.
+-- Those of the given files that are quarantined, or hold a text that was moved out of a quarantined message.
 SELECT given.file_id FROM unnest(%s::text[]) AS given(file_id)
 WHERE EXISTS (SELECT FROM quarantines q WHERE q.target = given.file_id AND q.released_at IS NULL)
    OR EXISTS (

@@ -1,10 +1,10 @@
--- How many rows of a list fit into one page by their bytes. A JSON value of up to a kilobyte counts as it is stored: to
--- write it out only to measure it costs more.
+-- The number of rows of a list that fit into the bytes of one page. A JSON value of up to a kilobyte counts with its
+-- stored size: serializing it only to measure it costs more.
 
 -- name: messages_that_fit
--- Of the messages behind a seq: how many there are up to the limit, and how many of these fit.
--- 600 bytes for a message and 150 for a part stand for names of fields, ids and hashes. The texts of a cold message are
--- elsewhere: about four bytes for each of its tokens.
+-- For the messages after a seq: their number up to the limit, and the number of these that fit.
+-- Field names, ids and hashes are estimated as 600 bytes for a message and 150 for a part, and the texts of a cold
+-- message (not in its row) as four bytes for each token.
 SELECT count(*), count(*) FILTER (WHERE total <= %(most_bytes)s)
 FROM (
   SELECT sum(weight) OVER (ORDER BY seq) AS total
@@ -32,7 +32,7 @@ FROM (
 ) AS added
 
 -- name: conversations_that_fit
--- A template: the ids of the conversations that fit a page, of one workspace or of all, and how many there are to its limit.
+-- A template: the ids of the conversations that fit into a page, and the number of conversations up to its limit.
 SELECT coalesce(array_agg(conversation_id ORDER BY place) FILTER (WHERE total <= %(most_bytes)s OR place = 1), '{{}}'), count(*)
 FROM (
   SELECT conversation_id, row_number() OVER in_order AS place, sum(

@@ -1,8 +1,8 @@
--- Seals of rows that record facts which no hash of the contents covers: who owns a conversation, how a summary was made,
--- what a check found. `row_seal` is the SHA-256 of the table's name and the sealed columns; integrity/columns/ names them.
--- A write with its triggers seals the row again; a change past them leaves a seal that does not match.
+-- Checksums (seals) of rows whose facts no content hash covers: who owns a conversation, how a summary was made, what a
+-- check found. `row_seal` is the SHA-256 of the table's name and the sealed columns; integrity/columns/ names them. A
+-- trigger computes it on every write; a change with triggers disabled leaves a seal that does not match.
 
--- The text of a value must not depend on the session, hence the settings on both functions.
+-- Computes the seal of these columns. The text of a value must not depend on the session, hence the settings.
 CREATE FUNCTION lcm_row_seal(p_table text, p_columns record) RETURNS bytea
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET timezone = 'UTC' SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
@@ -11,7 +11,8 @@ BEGIN
 END
 $$;
 
--- The arguments of the trigger are the sealed columns. The others are taken away from the row, for that copies its values once.
+-- Sets the seal of a written row. The trigger's arguments are the sealed columns; removing the other columns from the
+-- row's JSON copies its values only once.
 CREATE FUNCTION lcm_seal_row() RETURNS trigger
 LANGUAGE plpgsql
 SET timezone = 'UTC' SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$

@@ -1,7 +1,7 @@
 -- name: seal_table
--- Give {table} a seal over {columns}, and seal the rows it has; with columns of another choice, replace its seal.
--- Immutable rows get their seal, too: the migration holds the table. Only writes of sealed columns run the trigger; by
--- its name it runs after the triggers that refuse changes.
+-- Add `row_seal`, a hash of {columns}, to {table}: compute it for existing rows, and by a trigger for later writes.
+-- Run again with other columns, it replaces the seal. Triggers are disabled meanwhile, as rows may be immutable. The
+-- trigger runs only for writes of sealed columns, and by its name after the triggers that refuse changes.
 ALTER TABLE {table} ADD COLUMN IF NOT EXISTS row_seal BYTEA;
 ALTER TABLE {table} DISABLE TRIGGER USER;
 UPDATE {table} t SET row_seal = lcm_row_seal('{table}', sealed)
@@ -13,6 +13,6 @@ CREATE TRIGGER {table}_are_sealed BEFORE INSERT OR UPDATE OF {columns}, row_seal
 FOR EACH ROW EXECUTE FUNCTION lcm_seal_row({quoted_columns});
 
 -- name: unseal_table
--- Take the seal off {table}.
+-- Remove the column `row_seal` and its trigger from {table}.
 DROP TRIGGER {table}_are_sealed ON {table};
 ALTER TABLE {table} DROP COLUMN row_seal;

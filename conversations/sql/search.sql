@@ -1,8 +1,9 @@
--- What full text search sees of a text: the lexemes of English, the parts of compound tokens (`getSummary`,
--- `src/store/x.ts`), accents folded away, and two-character terms for scripts without spaces. All IMMUTABLE, so that a
--- generated column may use them; what is searched for goes through the same functions.
+-- Functions that turn a text into its tsvector: English lexemes, the parts of compound tokens (`getSummary`,
+-- `src/store/x.ts`), folded accents, and two-character terms for scripts without spaces. All are IMMUTABLE, so that a
+-- generated column may use them; queries go through the same functions.
 
--- Accents away, compatibility forms unified; only where a regular expression finds something to unify. Composed again at the end: Hangul must not stay in pieces.
+-- Removes accents and unifies compatibility forms, if a regular expression finds any. Composed again at the end, as
+-- Hangul must not stay decomposed.
 CREATE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -12,9 +13,9 @@ RETURN CASE
   ELSE normalize(regexp_replace(normalize(content, NFKD), U&'[\0300-\036F]', '', 'g'), NFC)
 END;
 
--- Scripts that put no space between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer): every run of them becomes
--- its overlapping pairs, in order, so that a phrase can be found: `数据库` as `数 数据 据库 库`. The blanks around a run
--- free the Latin word that touches it.
+-- Scripts that put no space between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer): every run of them
+-- becomes its overlapping pairs, in order, so that a phrase can be found: `数据库` as `数 数据 据库 库`. The blanks around a run
+-- separate it from adjacent Latin words.
 CREATE FUNCTION lcm_bigrams(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -47,8 +48,8 @@ END || CASE
   ELSE ''
 END;
 
--- Blanks into runs of over 250 characters: PostgreSQL's parser takes quadratic time for some that have none, minutes for
--- `a_a_a_...`, and nobody looks for a word of that length.
+-- Inserts a blank after every 250 characters without one: PostgreSQL's parser takes quadratic time for some such runs,
+-- like `a_a_a_...`, and no search needs a word of that length.
 CREATE FUNCTION lcm_broken(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -56,8 +57,8 @@ RETURN CASE
   ELSE regexp_replace(content, '(\S{250})', '\1 ', 'g')
 END;
 
--- In PL/pgSQL because a SQL function would be inlined, and its argument worked out at each place where it stands. It finds
--- the others by itself: a dump is restored with an empty search path, and makes this column anew.
+-- In PL/pgSQL because a SQL function would be inlined, and its argument computed at each place of use. It sets its own
+-- search path: restoring a dump, with an empty one, computes the generated columns again.
 CREATE FUNCTION lcm_tsv_of(content text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -72,7 +73,7 @@ END
 $$;
 
 -- A tsvector holds at most 1 MB of lexemes and positions and refuses more: a text that is all distinct words is
--- cut in halves until it fits. Losing a search term is allowed; losing the message is not.
+-- cut in half until it fits. Losing a search term is allowed; losing the message is not.
 CREATE FUNCTION lcm_tsv_of_large(content text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -95,9 +96,8 @@ RETURN CASE
   ELSE lcm_tsv_of_large(left(content, 250000))
 END;
 
--- The other side of the search: a query in websearch syntax (words, "a phrase", or, -without). A run of Chinese is sought
--- as the phrase of its pairs, a compound token as it stands or as the phrase of its parts. A query that has quotes of its own
--- gets no others.
+-- Converts a query in websearch syntax (words, "a phrase", or, -without). A run of Chinese becomes the phrase of its
+-- pairs, a compound token itself or the phrase of its parts. No phrases are added to a query that has quotes.
 CREATE FUNCTION lcm_tsquery(query text) RETURNS tsquery
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -112,7 +112,7 @@ BEGIN
     IF NOT is_quoted THEN
       words := regexp_replace(words, '(' || script || '{3,})', '"\1"', 'g');
     END IF;
-    -- Without the single characters at the ends of a run: of what is sought, nobody knows the neighbours.
+    -- Remove the single characters at the ends of a run: in a matching text they may have other neighbours.
     words := regexp_replace(lcm_bigrams(words), '(?<![^\s"-])' || script || '(?![^\s"])', '', 'g');
   END IF;
   whole := websearch_to_tsquery('pg_catalog.english', words);
@@ -127,9 +127,9 @@ BEGIN
 END
 $$;
 
--- What full text search sees of a text that stands somewhere: beside its own lexemes, one that tells in which conversation,
--- and of a message one more that tells among which 1,024 messages of it. So the index for words leads to the texts of one
--- conversation, or to its newest, however many others there are. No text has such a lexeme: there is a blank in it.
+-- Lexemes for the place of a text: one for its conversation, and one more for its block of 1,024 seqs. With them, the
+-- index for words finds the texts of one conversation, or its newest, however many others there are. They cannot occur
+-- in a text, as they contain a blank.
 CREATE FUNCTION lcm_places(conversation_id bigint, seq bigint) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array_to_tsvector(CASE
@@ -145,7 +145,7 @@ BEGIN
   LOOP
     BEGIN
       RETURN lcm_tsv(left(content, size)) || places;
-    -- With these, the lexemes may be too many by a few bytes.
+    -- The lexemes of places may exceed the size limit by a few bytes.
     EXCEPTION WHEN program_limit_exceeded THEN
       size := size / 2;
     END;

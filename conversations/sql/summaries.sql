@@ -1,13 +1,14 @@
--- Writing summaries, and their place in the active context.
+-- Functions that write summaries, and show them in the active context.
 --
--- The settings of these functions make their plans hold for a conversation of any length, whatever size the tables have when
--- a plan is made: whole tables are never read.
+-- The functions' settings make their plans suitable for any length of conversation, whatever size the tables have at
+-- planning time: no sequential scans.
 
--- Puts a summary into the active context where its sources are, at the ordinal of the first of them, and moves the
--- counters. `items` is how many sources were found there: unless it is all of them, the caller must roll back.
+-- Replaces the sources of a summary in the active context by the summary, at the ordinal of the first source, and
+-- updates the counters. `items` is the number of sources found there: if it is not all of them, the caller must roll
+-- back.
 --
--- Planned once for each connection. There is one way only to find the items of the sources, each by its own index:
--- `conversation_id + 0` rules out a scan along the items of the conversation.
+-- Planned once per connection. Each source's item is found by its own index: `conversation_id + 0` prevents a scan of
+-- the conversation's items.
 CREATE FUNCTION lcm_show_summary(
   p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
 )
@@ -40,8 +41,8 @@ BEGIN
 END
 $$;
 
--- Puts a summary into the active context in place of the one it supersedes, of the same sources. `items` is 1, or 0 if
--- that one is not in the context.
+-- Replaces the superseded summary of the same sources in the active context. `items` is 1, or 0 if the superseded
+-- summary is not in the context.
 CREATE FUNCTION lcm_show_instead(
   p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
 )
@@ -63,11 +64,11 @@ BEGIN
 END
 $$;
 
--- Writes a finished summary with its lineage and the mark on the last message it stands for, and puts it into the context
--- in place of its sources, or of the summary that it supersedes. `p_item_tokens` NULL: it is not in the context, as one
--- below another summary that is.
+-- Writes a finished summary with its lineage and a compaction part (`p_mark`) on the last message that it covers, and
+-- replaces its sources, or the summary that it supersedes, in the context. If `p_item_tokens` is NULL, the context does
+-- not change: the summary is a source of another one.
 --
--- A function's settings hold for the checks of foreign keys within it, too, so its plans are not made anew each time.
+-- The settings apply to foreign key checks inside the function, too, whose plans can be reused.
 CREATE FUNCTION lcm_write_summary(
   p_conversation_id bigint,
   p_summary json,
@@ -83,7 +84,7 @@ DECLARE
   new_id text := p_summary ->> 'summary_id';
   session text;
 BEGIN
-  -- The conversation's row first, as in every writer, so that writers queue up and never deadlock.
+  -- Every writer locks the conversation's row first, so that writers queue up and never deadlock.
   SELECT session_id INTO session FROM conversations WHERE conversation_id = p_conversation_id FOR NO KEY UPDATE;
 
   INSERT INTO summaries (

@@ -29,24 +29,25 @@ CREATE TABLE conversations (
   workspace_id BIGINT NOT NULL REFERENCES workspaces(workspace_id) ON DELETE RESTRICT,
   metadata JSONB NOT NULL DEFAULT '{}'::jsonb,
   overrides JSONB NOT NULL DEFAULT '{}'::jsonb,
-  -- Counters, kept by the same statements that change what they count.
+  -- Counters, updated by the same statements that change what they count.
   next_seq BIGINT NOT NULL DEFAULT 1,
   total_tokens BIGINT NOT NULL DEFAULT 0,
   active_messages BIGINT NOT NULL DEFAULT 0,
   active_tokens BIGINT NOT NULL DEFAULT 0,
-  -- Automatic compaction found nothing more to do: it rests until the conversation has this many messages.
+  -- Automatic compaction found nothing to do: it skips the conversation until it has this many messages.
   rest_until_seq BIGINT NOT NULL DEFAULT 0,
   -- The last link of the hash chain of its messages.
   chain_head BYTEA NOT NULL DEFAULT '\x',
   -- The last day on which it was appended to, assembled or expanded.
   last_used_on DATE NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
-  -- How many of its rows are quarantined and how many of its messages are cold. Zero is the usual case, and free to check.
+  -- How many of its rows are quarantined and how many of its messages are cold. Zero is the usual case, and free to
+  -- check.
   quarantined INTEGER NOT NULL DEFAULT 0,
   cold_messages BIGINT NOT NULL DEFAULT 0,
   CONSTRAINT conversations_have_one_session_per_workspace UNIQUE (workspace_id, session_id)
 ) WITH (fillfactor = 70);  -- room for the next version of the counters on the same page
 
--- Every administrative act. `transaction_id` ties an act to what it did: see lcm_is_announced.
+-- Every administrative act. `transaction_id` links an act to the changes it allows: see lcm_is_announced.
 CREATE TABLE audit_log (
   audit_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   recorded_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
@@ -71,10 +72,10 @@ CREATE TABLE cold_blocks (
   first_seq BIGINT NOT NULL,
   last_seq BIGINT NOT NULL,
   message_count INTEGER NOT NULL,
-  -- Compressed by us, so PostgreSQL is not to try again.
+  -- Compressed already: EXTERNAL keeps PostgreSQL from trying again.
   packed BYTEA STORAGE EXTERNAL NOT NULL,
   packed_hash BYTEA NOT NULL,
-  -- The size of the texts and their lexemes before.
+  -- The size of the texts and their lexemes before they were moved.
   bytes_before BIGINT NOT NULL,
   created_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   CONSTRAINT cold_blocks_cover_a_range CHECK (1 <= first_seq AND first_seq <= last_seq AND message_count >= 1)
@@ -98,15 +99,15 @@ CREATE TABLE messages (
   -- Values that the typed columns cannot hold exactly: see content/lossless_values.
   exact JSON,
   token_counter TEXT NOT NULL,
-  -- How many of its parts the chain seals; parts that are added later are not among them.
+  -- The number of its parts that the hash chain covers; parts that are added later are not covered.
   chained_parts INTEGER NOT NULL DEFAULT 0,
-  -- What the chain is made of: see content/hashing.py and lcm_next_link.
+  -- The hashes of the chain: see content/hashing.py and lcm_next_link.
   content_hash BYTEA NOT NULL,
   entry_hash BYTEA NOT NULL,
   chain_hash BYTEA NOT NULL,
   metadata_hash BYTEA,
   record_hash BYTEA,
-  -- Where its text is, if not here; and the act that erased it.
+  -- The block that has its texts, if it is cold; and the audit entry of their erasure.
   cold_block_id BIGINT REFERENCES cold_blocks(cold_block_id) ON DELETE RESTRICT,
   erased_by_id BIGINT REFERENCES audit_log(audit_id) ON DELETE RESTRICT,
   UNIQUE (conversation_id, seq),
@@ -117,7 +118,7 @@ CREATE TABLE messages (
 CREATE INDEX messages_conv_seq_idx ON messages (conversation_id, seq);
 CREATE INDEX messages_tsv_gin_idx ON messages USING gin (content_tsv);
 CREATE INDEX messages_content_hash_idx ON messages (content_hash);
--- System messages are in every assembled context, and few: found without a scan of the others.
+-- System messages are in every assembled context, and few: this index finds them without a scan.
 CREATE INDEX messages_system_idx ON messages (conversation_id, seq) WHERE role = 'system';
 CREATE UNIQUE INDEX messages_take_an_idempotency_key_once
   ON messages (conversation_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -134,7 +135,7 @@ CREATE TABLE summaries (
   content_tsv tsvector GENERATED ALWAYS AS (lcm_tsv_at(content, conversation_id, last_seq)) STORED,
   file_ids JSONB NOT NULL DEFAULT '[]'::jsonb,
 
-  -- The range of messages that it stands for.
+  -- The range of messages that it covers.
   depth INTEGER NOT NULL,
   first_seq BIGINT NOT NULL,
   last_seq BIGINT NOT NULL,
@@ -154,7 +155,7 @@ CREATE TABLE summaries (
   is_degraded BOOLEAN NOT NULL DEFAULT false,
   prompt_hash TEXT NOT NULL DEFAULT '',
   retention DOUBLE PRECISION,
-  -- The summary of the same sources that it took the place of. Deferred, as an import writes them in any order.
+  -- The summary of the same sources that it replaces. Deferred, as an import writes summaries in any order.
   supersedes_id TEXT UNIQUE REFERENCES summaries(summary_id) DEFERRABLE INITIALLY DEFERRED,
   tokens_in INTEGER NOT NULL DEFAULT 0,
   tokens_out INTEGER NOT NULL DEFAULT 0,
@@ -207,7 +208,7 @@ CREATE TABLE message_parts (
 );
 CREATE INDEX message_parts_message_idx ON message_parts (message_id);
 CREATE INDEX message_parts_type_idx ON message_parts (part_type);
--- Most parts call no tool, and are not in it.
+-- A partial index: most parts call no tool.
 CREATE INDEX message_parts_tool_idx ON message_parts (tool_name, message_id) WHERE tool_name IS NOT NULL;
 
 CREATE TABLE summary_messages (
@@ -216,7 +217,7 @@ CREATE TABLE summary_messages (
   ordinal INTEGER NOT NULL,
   PRIMARY KEY (summary_id, message_id)
 );
--- From a message to the summaries that hold it: for coverage, impact and grep.
+-- From a message to the summaries made from it: for coverage, impact and grep.
 CREATE INDEX summary_messages_message_idx ON summary_messages (message_id);
 
 CREATE TABLE summary_parents (
@@ -262,11 +263,11 @@ CREATE TABLE large_files (
 );
 CREATE INDEX large_files_conv_idx ON large_files (conversation_id, created_at);
 
--- The files a message needs: those that hold a text too long for it, and those that it names.
+-- The files that a message refers to: those that its long texts were moved to, and those that its FILE parts name.
 --
--- `start_at` and `length` are the characters (not bytes) of the named field, as it is read, that stand for the whole file;
--- both NULL where the message only names it. `part_ordinal` is NULL for the content of the message itself. The text at that
--- place names the SHA-256 of the file, so that the chain of the conversation seals the file as well.
+-- `start_at` and `length` locate, in characters of the field as it is read, the element that replaces the text; both
+-- are NULL if the message only names the file. `part_ordinal` is NULL for the content of the message itself. The
+-- element has the SHA-256 of the file, so that the conversation's hash chain covers the file as well.
 CREATE TABLE file_references (
   reference_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   message_id BIGINT NOT NULL REFERENCES messages(message_id) ON DELETE CASCADE,
@@ -282,7 +283,7 @@ CREATE TABLE file_references (
 CREATE INDEX file_references_message_idx ON file_references (message_id);
 CREATE INDEX file_references_file_idx ON file_references (file_id);
 
--- A file that arrives in chunks. Once it is complete, `file_id` names what it became; a periodic sweep removes the row.
+-- A file that is uploaded in chunks. `file_id` is set when it is complete; a periodic sweep removes the row.
 CREATE TABLE uploads (
   upload_id TEXT PRIMARY KEY,
   conversation_id BIGINT NOT NULL REFERENCES conversations(conversation_id) ON DELETE CASCADE,
@@ -310,7 +311,7 @@ CREATE TABLE upload_chunks (
   CONSTRAINT upload_chunks_are_numbered_from_zero CHECK (number >= 0)
 );
 
--- Damaged rows that are not shown to a model until they are repaired. A released one stays on record.
+-- Damaged rows that are withheld from models until they are repaired. The row stays when one is released.
 CREATE TABLE quarantines (
   quarantine_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   conversation_id BIGINT NOT NULL REFERENCES conversations(conversation_id) ON DELETE RESTRICT,

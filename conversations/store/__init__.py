@@ -1,1 +1,1 @@
-"""The store: conversations, their messages, summaries and active context."""
+"""Services of the store: conversations, messages, summaries, active context."""

@@ -1,4 +1,4 @@
-"""The store that other rooms use: conversations, and what their contexts show."""
+"""The store's main service: conversations, summaries and the active context."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from conversations.types import (
 
 
 def plain_metadata(metadata: Mapping[str, Any], *, most: int) -> dict[str, Any]:
-    """The metadata as a column holds it; Invalid if none can."""
+    """Return the metadata as a dict; Invalid if jsonb cannot hold it exactly."""
     if not is_plain(require_metadata(metadata, most=most)):
         raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
     return dict(metadata)
 
 
 def value_hash(value: Any) -> str:
-    """The SHA-256 of a value as JSON with sorted keys."""
+    """Hash a value: the SHA-256 of its JSON with sorted keys."""
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -53,7 +53,7 @@ _WRITE_SUMMARY = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigin
 
 @dataclass(frozen=True)
 class ConversationStore(SpecificationStore):
-    """The store of conversations, in one workspace or, for workers, in all."""
+    """Stores conversations of one workspace or, for workers, of all."""
 
     @transaction.atomic
     def open_conversation(
@@ -67,11 +67,11 @@ class ConversationStore(SpecificationStore):
         parent_session_id: str | None = None,
         parent_link: ParentLink | None = None,
     ) -> OpenedConversation:
-        """The conversation of this name in the workspace: the one there is, or a new one.
+        """Get the conversation with this session_id in the workspace, or create it.
 
-        Title, metadata and overrides are those of a new one; an existing conversation is left as it is, and the answer
-        says of which of them it has others. A project is created by its first use. Project and parent are given to a
-        conversation that has none yet; Conflict where it has another.
+        Title, metadata and overrides are used only for a new one; an existing conversation keeps its own, and
+        `left_as_it_was` names those that differ. A project is created by its first use. Project and parent are also set
+        on an existing conversation that has none; raises Conflict if it has another one.
         """
         if self.scope.workspace_id is None:
             raise Invalid("A conversation belongs to a workspace; say to which.")
@@ -91,11 +91,11 @@ class ConversationStore(SpecificationStore):
         return OpenedConversation(**vars(conversation.as_record()), created=created, left_as_it_was=tuple(left))
 
     def get_conversation(self, *, conversation_id: int) -> ConversationRecord:
-        """One conversation; NotFound if there is none."""
+        """Return a conversation; NotFound if it does not exist."""
         return self.scope.conversation(conversation_id).as_record()
 
     def find_conversation(self, *, session_id: str) -> ConversationRecord:
-        """The conversation of this name; NotFound if the workspace has none."""
+        """Return the conversation with this session_id; NotFound if there is none."""
         rows = self.scope.narrow(Conversation.objects.select_related("project"))
         found = rows.filter(session_id=session_id).first() if is_storable(session_id) else None
         if found is None:
@@ -115,11 +115,11 @@ class ConversationStore(SpecificationStore):
     ) -> list[ConversationRecord]:
         """List conversations with their titles and counters, oldest first.
 
-        Filtered by project, by how the session's name begins, by values that the metadata has, and by the last change
-        or append. A page has 8 MiB at most; its cursor leads on. Searching finds them by what was said in them.
+        Filtered by project, prefix of the session_id, values in the metadata, and time of the last change or append. A
+        page has 8 MiB at most; its cursor continues the list. To find conversations by their messages, use search.
         """
         if not all(is_plain(value) for value in (project, session_prefix, has_metadata)):
-            # No conversation has what a column cannot hold.
+            # No row has a value that a column cannot hold.
             return Page()
         ids, there = fitting_conversations(
             newest_first=newest_first,
@@ -141,7 +141,7 @@ class ConversationStore(SpecificationStore):
     ) -> ConversationRecord:
         """Replace a conversation's title, its metadata, or both.
 
-        What is not given stays. The audit log says what changed and the hashes of before and after, not the values.
+        An omitted value stays. The audit log records the changed fields with the hashes of both values.
         """
         conversation = self.scope.conversation(conversation_id, locked=True)
         require_names(title=title)
@@ -172,10 +172,10 @@ class ConversationStore(SpecificationStore):
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:
-        """Replace the conversation's own settings; Invalid if one cannot hold."""
+        """Replace the conversation's own settings; Invalid if one is not allowed."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
-        # By the database's clock, and never back: what is recorded next is not earlier than this.
+        # By the database's clock, and never decreasing: later times of recording are not earlier than this.
         conversation.updated_at = Greatest(F("updated_at"), Now())
         conversation.save(update_fields=["overrides", "updated_at"])
         conversation.refresh_from_db(fields=["updated_at"])
@@ -193,9 +193,9 @@ class ConversationStore(SpecificationStore):
     ) -> int | None:
         """Write a finished summary with its lineage and its place in the context.
 
-        It takes the place of its sources in the context, or of the summary that it supersedes, at a cost of
-        `item_tokens`; with None it is not in the context. `mark` goes to the last message it stands for. Returns its
-        ordinal. Raises Conflict, with nothing written, unless what it replaces is all still there.
+        It replaces its sources in the context, or the summary that it supersedes, as an item of `item_tokens`; if that
+        is None, the context does not change. The part `mark` is added to the last message that it covers. Returns its
+        ordinal in the context. Raises Conflict, writing nothing, unless all that it replaces is still in the context.
         """
         if self.scope.workspace_id is not None:
             self.scope.conversation(summary.conversation_id)
@@ -217,7 +217,7 @@ class ConversationStore(SpecificationStore):
     def get_context_items(
         self, *, conversation_id: int, after_ordinal: int | None = None, limit: int = 10_000
     ) -> list[ContextItemRecord]:
-        """List the slots of the active context, in order."""
+        """List the items of the active context, in order."""
         conversation = self.scope.conversation(conversation_id)
         rows = conversation.context_items.order_by("ordinal")
         if after_ordinal is not None:

@@ -1,7 +1,7 @@
-"""Short signed cursors: where a list goes on, for the request that began it.
+"""Write and read short, signed cursors, valid only for the request they continue.
 
-A cursor is of 40 characters at most, but for lists that are in the order of names. It holds the position alone. What
-was requested is only in its signature, so that no other request takes it.
+A cursor has at most 40 characters, except in lists ordered by name. It contains only the position; the request is part
+of the signed data, so that a cursor is refused by any other request.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from conversations.errors import Invalid
 Value = int | str | datetime | None
 
 _SIGNATURE = 6
-# Longer is none of ours.
+# The most characters of a cursor that is written here.
 LONGEST_CURSOR = 4000
-# The low bits of a number in front of each value say what it is.
+# The type of a value: the two low bits of the number before it.
 _NUMBER, _NEGATIVE, _TEXT, _OTHER = range(4)
-# Of other kinds: no value, a moment, and ids, which are a prefix and eight bytes.
+# Subtypes of _OTHER: None, a time, and ids with one of the prefixes and eight bytes.
 _NOTHING, _MOMENT, _FIRST_PREFIX = range(3)
 _PREFIXES = (
     "sum_", "file_", "ses_", "run_", "plan_", "map_", "grant_", "receipt_", "report_", "repair_", "upload_", "job_",
@@ -35,24 +35,24 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def write_cursor(position: Sequence[Value], *, of: str, request: str = "") -> str:
-    """The cursor for this position in the list `of`, as `request` narrowed it."""
+    """Write a cursor for a position in the list `of`, filtered as in `request`."""
     packed = b"".join(map(_packed, position))
     return _as_text(_signature(packed, of, request, settings.SECRET_KEY) + packed)
 
 
 def read_cursor(cursor: str, *, of: str, request: str = "", refusal: str) -> list[Value]:
-    """The position in a cursor; Invalid (`bad_cursor`) unless it is of this request."""
+    """Return a cursor's position; Invalid (`bad_cursor`) if of another request."""
     signed = _as_bytes(cursor)
     signature, packed = signed[:_SIGNATURE], signed[_SIGNATURE:]
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     if not any(constant_time_compare(signature, _signature(packed, of, request, key)) for key in keys):
         raise bad_cursor(refusal)
-    # What has a valid signature was written here.
+    # Needs no checks: the signature is valid.
     return list(_unpacked(packed))
 
 
 def unsigned_values(cursor: str) -> list[Value]:
-    """What a cursor says, before its signature is checked; nothing if it is none."""
+    """Return a cursor's position without checking its signature; [] if malformed."""
     try:
         return list(_unpacked(_as_bytes(cursor)[_SIGNATURE:]))
     except (IndexError, ValueError, OverflowError):
@@ -60,7 +60,7 @@ def unsigned_values(cursor: str) -> list[Value]:
 
 
 def bad_cursor(sentence: str) -> Invalid:
-    """The refusal of a cursor."""
+    """Build the error for a cursor that is not accepted."""
     return Invalid(f"{sentence}; begin again without one.", code="bad_cursor")
 
 
@@ -74,14 +74,14 @@ def _as_text(signed: bytes) -> str:
 
 
 def _as_bytes(cursor: str) -> bytes:
-    """The bytes of a cursor; none for what was not written here."""
+    """Decode a cursor; empty if it is not the canonical encoding of any bytes."""
     if len(cursor) > LONGEST_CURSOR:
         return b""
     try:
         signed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     except (binascii.Error, ValueError):
         return b""
-    # Several texts are of the same bytes; one of them is ours.
+    # Several texts decode to the same bytes; only the canonical one is accepted.
     return signed if _as_text(signed) == cursor else b""
 
 
@@ -100,7 +100,7 @@ def _packed(value: Value) -> bytes:
 
 
 def _number(number: int, kind: int) -> bytes:
-    """Seven bits a byte, the lowest first; the highest bit tells that more follow."""
+    """Encode as a varint: seven bits a byte, lowest first, high bit if more follow."""
     number, written = number << 2 | kind, bytearray()
     while number > 127:
         written.append(number & 127 | 128)

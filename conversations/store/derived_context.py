@@ -1,7 +1,7 @@
 """Derive context and counters again from messages, summaries and lineage.
 
-Each function takes a conversation's id and says in a record what it would change or has changed; a record turned round
-(`reversed`) takes the change back. Those that write want a transaction, and hold the conversation's row until its end.
+Most functions take a conversation's id and return a record of what they would change or have changed; its `reversed`
+undoes the change. Call those that write inside a transaction: they lock the conversation's row until its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.sql import load, rows
 from conversations.store.paths import active_path
 from conversations.types import ContextItemType, SummaryRecord
 
-# What a summary costs in a context: `compaction.planning.costs.context_cost_of` knows how a model is shown one.
+# Computes the tokens of a summary in a context, as the model is shown it: `compaction.planning.costs.context_cost_of`.
 CostOf = Callable[[SummaryRecord], int]
 
 _SQL = load("conversations/context.sql")
@@ -29,7 +29,7 @@ _SQL = load("conversations/context.sql")
 
 @dataclass(frozen=True)
 class ItemRow:
-    """A context item as a row; one to be written has no `created_at`."""
+    """A row of context_items; a row to be inserted may have no `created_at`."""
 
     conversation_id: int
     ordinal: int
@@ -58,13 +58,13 @@ class ContextChange:
         return tuple(sorted({self.conversation_id, *(row.conversation_id for row in self.removed)}))
 
     def reversed(self) -> ContextChange:
-        """The change that takes this one back, to the very rows."""
+        """Return the change that undoes this one, restoring the same rows."""
         return ContextChange(self.conversation_id, removed=self.added, added=self.removed)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a conversation's row knows without looking."""
+    """The counters in a conversation's row."""
 
     next_seq: int
     total_tokens: int
@@ -80,7 +80,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class CountsChange:
-    """A conversation's counters as they were, and as counting gives them."""
+    """A conversation's stored counters, and the recomputed ones."""
 
     conversation_id: int
     before: Counts
@@ -91,16 +91,16 @@ class CountsChange:
         return self.before != self.after
 
     def reversed(self) -> CountsChange:
-        """The change that takes this one back."""
+        """Return the change that undoes this one."""
         return CountsChange(self.conversation_id, before=self.after, after=self.before)
 
 
 def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
     """Compare the stored context with the one derived from the lineage.
 
-    On the path to the head, it shows each summary that is neither a source nor superseded, at its first seq and for
-    what `cost_of` says, and each message that no summary was made from. Conflict where the lineage itself wants two
-    things in one place.
+    The derived context has, of the path to the head, each summary that is neither a source nor superseded, at its first
+    seq with the tokens of `cost_of`, and each message without a summary. Raises Conflict if the lineage puts two items
+    at one ordinal.
     """
     found = rows(_SQL["derived"] + _SQL["differences"], _values(conversation_id, cost_of))
     added = tuple(_row(columns) for is_derived, *columns in found if is_derived)
@@ -125,7 +125,7 @@ def fill_context(conversation_id: int, *, cost_of: CostOf) -> None:
 
 
 def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
-    """Parameters of the derivation: the summaries of the context and their costs."""
+    """Return the parameters of `derived`: the context's summaries, their costs."""
     path = active_path(conversation_id)
     shown = Summary.objects.filter(conversation_id=conversation_id, superseded_by__isnull=True)
     if path.kept is None:
@@ -144,9 +144,9 @@ def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
 
 
 def change_context(change: ContextChange) -> None:
-    """Delete and insert the rows of a change; Conflict if one is not as expected.
+    """Delete and insert the rows of a change; Conflict if a row has changed.
 
-    Counters are left to `recount`, for each of the change's `conversation_ids`.
+    Does not update counters: call `recount` for each of the change's `conversation_ids`.
     """
     for row in change.removed:
         at = ContextItem.objects.filter(conversation_id=row.conversation_id, ordinal=row.ordinal)
@@ -161,10 +161,10 @@ def change_context(change: ContextChange) -> None:
 
 
 def rebuild_context(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
-    """Make the stored context the derived one, and return the change.
+    """Replace the stored context by the derived one, and return the change.
 
-    Also takes the conversation's messages and summaries out of the contexts of others. Nothing is written where nothing
-    is wrong. The counters follow by `recount`.
+    Also removes the conversation's messages and summaries from contexts of other conversations. Writes nothing if
+    nothing differs. Does not update counters: call `recount`.
     """
     hold([conversation_id])
     change = context_difference(conversation_id, cost_of=cost_of)
@@ -176,10 +176,10 @@ def rebuild_context(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
 
 
 def count_anew(conversation_id: int) -> CountsChange:
-    """The counters as they are, and as counting gives them; nothing is written.
+    """Recompute the counters and compare them with the stored ones; writes nothing.
 
-    Where the newest messages are gone, or the last one does not follow from the one before it, `next_seq` and
-    `chain_head` are what tells of it: they then stay as they are. A `next_seq` is never lowered.
+    If the newest messages are missing, or the last one's hash does not follow from the one before it, `next_seq` or
+    `chain_head` is the only evidence and is kept. `next_seq` is never lowered.
     """
     stored = rows(_SQL["counters"], {"id": conversation_id})
     if not stored:
@@ -207,17 +207,17 @@ def recount(conversation_id: int) -> CountsChange:
 
 
 def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
-    """The summaries whose range is not that of their sources.
+    """Return the ids of summaries whose range of seqs differs from their sources'.
 
-    A context that is derived shows such a summary in the wrong place.
+    A derived context would have such a summary in the wrong place.
     """
     return tuple(summary_id for (summary_id,) in rows(_SQL["misfit_ranges"], {"id": conversation_id}))
 
 
 def hold(conversation_ids: Iterable[int]) -> list[Conversation]:
-    """Lock the rows of these conversations; NotFound if one is not there.
+    """Lock the rows of these conversations; NotFound if one does not exist.
 
-    By id, so that two who hold several never wait for each other.
+    In the order of their ids, so that concurrent callers cannot deadlock.
     """
     wanted = sorted(conversation_ids)
     held = list(Conversation.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk"))

@@ -1,7 +1,7 @@
-"""Leave out of appends what LCM itself had put into a prompt.
+"""Remove text that LCM itself injected into a prompt from appended messages.
 
-A host gets such text in an element whose mark only this LCM can make: a keyed hash of the words. So no other text is
-ever left out, even in an element of the same form, and a text that was altered on the way is stored like any other.
+Such text is in an element with a mark that only this LCM can compute: an HMAC of its words. So no other text is
+removed, even in an element of the same form, and an injected text that was altered since is stored like any other.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _NAME = "lcm_injected"
 _MARK_LENGTH = 32
 _ELEMENT = re.compile(rf'<{_NAME} mark="([0-9a-f]{{{_MARK_LENGTH}}})">(.*?)</{_NAME}>', re.DOTALL)
 BEGINNING = f"<{_NAME} "
-# What hosts put around it, which says nothing once it is empty.
+# What may be left around the element: a message with nothing else is not stored.
 _SHELL = re.compile(r"(\s|</?system-reminder>)*")
-# More than the element costs, in any encoding.
+# An upper bound of the tokens of the element's tags, in any encoding.
 MARK_TOKENS = 64
 
 
 def marked(text: str) -> str:
-    """The text as an element that an append leaves out."""
+    """Wrap a text in the element that appends remove."""
     inner = text.replace(f"</{_NAME}", f"&lt;/{_NAME}")
     return f'<{_NAME} mark="{_mark(inner, settings.SECRET_KEY)}">\n{inner}\n</{_NAME}>'
 
 
 def _mark(text: str, key: str | bytes) -> str:
-    # Hosts may wrap lines anew.
+    # Of the words alone: hosts may change line breaks.
     words = " ".join(text.split())
     return salted_hmac("lcm.injected", words, secret=key, algorithm="sha256").hexdigest()[:_MARK_LENGTH]
 
@@ -44,14 +44,14 @@ def _is_ours(mark: str, text: str) -> bool:
 
 @dataclass(frozen=True)
 class Screened:
-    """The messages to store, and what was left out of those that were sent."""
+    """The messages to store, and a record of the injected texts removed from them."""
 
     messages: tuple[NewMessage, ...]
     skipped: tuple[SkippedText, ...] = ()
 
 
 def screened(messages: Sequence[NewMessage]) -> Screened:
-    """Leave out what LCM injected; a message that was nothing else is not stored."""
+    """Remove injected texts, and messages that have nothing else."""
     kept, skipped = [], []
     for position, message in enumerate(messages, start=1):
         rest, characters = _without(message)
@@ -63,7 +63,7 @@ def screened(messages: Sequence[NewMessage]) -> Screened:
 
 
 def _without(message: NewMessage) -> tuple[NewMessage | None, int]:
-    """The message without what LCM injected, and how many characters that was."""
+    """Return the message without injected text, or None, and the removed length."""
     content, characters = _rest_of(message.content)
     parts: list[NewPart] = []
     for part in message.parts:
@@ -76,13 +76,13 @@ def _without(message: NewMessage) -> tuple[NewMessage | None, int]:
     if characters and content is None and not parts:
         return None, characters
     if characters and message.content is not None and content is None:
-        # Its parts still say something.
+        # The parts are kept, so the content may be empty.
         content = ""
     return replace(message, content=content, parts=tuple(parts)), characters
 
 
 def _rest_of(text: str | None) -> tuple[str | None, int]:
-    """The text without what LCM injected, None if none is left; and how much."""
+    """Return the text without injected text, None if empty, and the removed length."""
     if not isinstance(text, str) or BEGINNING not in text:
         return text, 0
     rest = _ELEMENT.sub(lambda found: "" if _is_ours(found[1], found[2]) else found[0], text)

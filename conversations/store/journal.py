@@ -1,7 +1,7 @@
-"""The journal: what a host's own transcript holds, entry by entry, as it came.
+"""Store and list the journal: the raw entries of a host's own transcript.
 
-Entries are JSON objects that LCM does not read, but for their `uuid`: under one uuid an entry is kept once. They come
-back in order and deep-equal, beside the messages that were made of them.
+Entries are JSON objects of which LCM reads only the `uuid`: an entry is stored once per uuid. They are returned in
+order and deep-equal. The messages made from them are stored separately.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ENTRIES = 1_000
 
 @dataclass(frozen=True)
 class JournalAppend:
-    """What became of entries: those `kept`, and those that were there already."""
+    """The result of appending entries: number `kept`, and number stored before."""
 
     conversation_id: int
     subpath: str
@@ -38,7 +38,7 @@ class JournalAppend:
 
 @dataclass(frozen=True)
 class JournalRecord:
-    """One entry as it came; None if it was erased."""
+    """One journal entry, unchanged; `entry` is None if it was erased."""
 
     position: int
     uuid: str | None
@@ -49,7 +49,7 @@ class JournalRecord:
 
 @dataclass(frozen=True)
 class Subpath:
-    """A part of a journal: one file of the host."""
+    """One file of the host in a journal, with its number of entries and bytes."""
 
     subpath: str
     entry_count: int
@@ -59,17 +59,17 @@ class Subpath:
 
 @dataclass(frozen=True)
 class Journal(Scoped):
-    """Keeps and reads the raw entries of hosts."""
+    """Stores and lists the raw entries of hosts."""
 
     @transaction.atomic
     def append_entries(
         self, *, conversation_id: int, entries: Sequence[Mapping[str, Any]], subpath: str = ""
     ) -> JournalAppend:
-        """Keep entries of a host, in order: all, or none.
+        """Store entries of a host, in order: all, or none.
 
-        An entry whose `uuid` is kept already in this subpath is not kept again; Conflict if it was another one.
-        `subpath` names a file of the host beside that of the session, such as a subagent's. Raises NotFound; Invalid
-        for more than 1,000 entries, and for one that is nested too deeply.
+        An entry whose `uuid` is stored already in this subpath is skipped. `subpath` names a file of the host other
+        than the session's own, such as a subagent's. Raises NotFound; Conflict if a uuid is stored with another entry;
+        Invalid for more than 1,000 entries, or for one that is nested too deeply.
         """
         self.scope.conversation(conversation_id, locked=True)
         if subpath:
@@ -95,9 +95,9 @@ class Journal(Scoped):
     def list_entries(
         self, *, conversation_id: int, subpath: str = "", after_position: int = 0, limit: int = 100
     ) -> list[JournalRecord]:
-        """List the entries of a journal as they came, oldest first.
+        """List the entries of one file in a journal, unchanged, oldest first.
 
-        A page has 8 MiB at most, or one entry. NotFound if there is no such conversation.
+        A page has 8 MiB at most, or one entry. NotFound if the conversation does not exist.
         """
         self.scope.conversation(conversation_id)
         if not is_storable(subpath):
@@ -120,9 +120,9 @@ class Journal(Scoped):
     def list_subpaths(
         self, *, conversation_id: int, after_subpath: str | None = None, limit: int = 100
     ) -> list[Subpath]:
-        """List the parts of a journal: the session's own file, "", and those beside it.
+        """List the files of a journal by subpath; "" is the session's own file.
 
-        None of them is there before its first entry. NotFound if there is no such conversation.
+        A file is listed from its first entry on. NotFound if the conversation does not exist.
         """
         self.scope.conversation(conversation_id)
         values = {"id": conversation_id, "after": after_subpath, "limit": limit}
@@ -130,7 +130,7 @@ class Journal(Scoped):
 
 
 def _has_more(values: Mapping[str, Any], found: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether entries follow those of a page that its bytes have ended."""
+    """Whether more entries follow a page that was cut at its limit of bytes."""
     last = found[-1][0] if found else values["after"]
     return bool(found) and bool(rows(_SQL["page_of_entries"], {**values, "after": last, "limit": 1}))
 
@@ -145,7 +145,7 @@ def _uuid_of(entry: Mapping[str, Any], place: int) -> str | None:
 
 
 def entry_text(entry: Mapping[str, Any], place: int) -> str:
-    """Return an entry as it is kept; Invalid, with its place, if it cannot be."""
+    """Serialize an entry for storage; Invalid, naming its place, if it cannot be."""
     if is_deeper(entry, MOST_LEVELS):
         raise Invalid(f"Entry {place} has more than {MOST_LEVELS} levels.")
     try:

@@ -1,7 +1,7 @@
-"""Files of hosts in the journal, line by line.
+"""Store and return files of hosts in the journal, line by line.
 
-A file is read again whenever it has grown: its lines are recognized by their places and hashes, and only new ones are
-kept. A file that its host has written anew is kept as another version of it, under its name with a number.
+A file is read again when it has grown: stored lines are recognized by place and hash, and only new ones are stored. A
+file that its host has rewritten is stored as another version, under its name with a number (`name#2`).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from conversations.store.journal import Journal, entry_text
 _SQL = load("conversations/journal/files.sql")
 _KEEP = load("conversations/journal/pages.sql")["insert_entries"]
 _PAGE = 1_000
-# An error names so many files.
+# The most files that an error names.
 _LISTED = 100
 
 
 @dataclass(frozen=True)
 class JournalFiles(Scoped):
-    """Keeps the files of hosts, and returns them."""
+    """Stores the lines of hosts' files, and returns them."""
 
     @transaction.atomic
     def keep_lines(
         self, *, conversation_id: int, subpath: str, lines: Sequence[Mapping[str, Any]], after: int = 0
     ) -> str:
-        """Keep the lines of a file that follow its first `after` lines.
+        """Store the lines of a file that follow its first `after` lines.
 
-        Returns the subpath of the version that they are in; give it with the next lines. Lines that are kept already
-        are not kept again. Raises NotFound; Invalid for a line that is nested too deeply.
+        Returns the subpath of the version that has them; pass it with the next lines. Lines that are stored already
+        are skipped. Raises NotFound; Invalid for a line that is nested too deeply.
         """
         self.scope.conversation(conversation_id, locked=True)
         if subpath:
@@ -59,9 +59,9 @@ class JournalFiles(Scoped):
         return subpath
 
     def lines(self, *, conversation_id: int, subpath: str | None = None) -> Iterator[Mapping[str, Any] | None]:
-        """Yield the lines of a file, None for one that was erased.
+        """Yield the lines of a file, None for each one that was erased.
 
-        Without a subpath, those of the session's own file, in its newest version. NotFound if there is no such file.
+        Without a subpath: the newest version of the session's own file. Raises NotFound if there is no such file.
         """
         journal = Journal(self.scope)
         self.scope.conversation(conversation_id)
@@ -75,7 +75,7 @@ class JournalFiles(Scoped):
         return self._lines(journal, conversation_id, subpath)
 
     def line(self, *, conversation_id: int, subpath: str, position: int) -> Mapping[str, Any] | None:
-        """Return one line; None if it was erased or is not there."""
+        """Return one line; None if it was erased or does not exist."""
         found = Journal(self.scope).list_entries(
             conversation_id=conversation_id, subpath=subpath, after_position=position - 1, limit=1
         )
@@ -97,7 +97,7 @@ def _hashes(where: Mapping[str, Any], *, after: int, limit: int) -> list[bytes]:
 
 
 def _next_version(where: Mapping[str, Any], *, until: int) -> str:
-    """The next version of a file, begun with its first lines."""
+    """Find or create a version of a file with the same first `until` lines."""
     base, _, number = str(where["subpath"]).rpartition("#")
     name, count = (base, int(number)) if number.isdigit() else (str(where["subpath"]), 1)
     begin = _hashes(where, after=0, limit=until)
@@ -113,7 +113,7 @@ def _next_version(where: Mapping[str, Any], *, until: int) -> str:
 
 
 def _free_uuids(where: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> list[str | None]:
-    """The uuids of lines, each once: a file may have the same line twice."""
+    """Return each line's uuid, or None if it is stored already or repeated."""
     uuids = [each if isinstance(each := line.get("uuid"), str) and is_name(each) else None for line in lines]
     wanted = [uuid for uuid in uuids if uuid is not None]
     taken = {uuid for (uuid,) in rows(_SQL["stored_uuids"], {**where, "uuids": wanted})} if wanted else set()

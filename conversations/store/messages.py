@@ -1,6 +1,6 @@
-"""Append messages, each with its parts and all in one statement, and read them.
+"""Append messages with their parts in one SQL statement, and read them.
 
-First each becomes a draft: checked, counted, hashed, and written as the rows it will be.
+Each message is first made a `Draft`: validated, its tokens counted, hashed, and converted to rows.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from conversations.types import (
 )
 
 _APPEND = "SELECT * FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)"
-# Each column's type without its None; `object` for JSON, which may be anything.
+# The type of each column of a part, without None; `object` for JSON, which may have any type.
 _TYPES: dict[str, type] = {
     name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
     for name, hint in get_type_hints(NewPart).items()
 }
-# Columns with bounds of their own, which most parts leave empty.
+# Columns whose values have limits of their own; most parts do not have them.
 _BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
 
 MESSAGES = Counter("lcm_ingest_messages_total", "Messages stored, by role.", ["role"])
@@ -82,11 +82,10 @@ class MessageStore:
         """Append messages, with their parts, to the conversation: all, or none.
 
         Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
-        of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Text that LCM
-        injected into a prompt, in the element that marks it, is not stored again (`skipped`). Raises NotFound; Invalid
-        for what cannot be stored; Conflict if a key was used before for another message, or if the head is not at
-        `expected_seq` (`stale_head`; what is stored already under its key may be sent again); Unavailable if a file
-        cannot be stored.
+        of more than large_file_tokens is moved to a file (`moved`); an element replaces it in the message. Text that
+        LCM injected into a prompt is not stored again (`skipped`). Raises NotFound; Invalid for values that cannot be
+        stored; Conflict if a key was used before for another message, or if the head is not at `expected_seq`
+        (`stale_head`, unless all messages are stored already under their keys); Unavailable if a file cannot be stored.
         """
         if any(map(_may_be_injected, messages)):
             sent = screened(messages)
@@ -110,7 +109,7 @@ class MessageStore:
 
     @transaction.atomic
     def _append_behind(self, expected_seq: int, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
-        """Append where the head is at this seq, or where all of it is stored already."""
+        """Append if the head is at this seq, or if all messages are stored already."""
         head = self.scope.conversation(conversation_id, locked=True).head_seq
         stale = StaleHead(
             f"The head of conversation {conversation_id} is at seq {head}, not at {expected_seq}; nothing was stored."
@@ -151,7 +150,7 @@ class MessageStore:
         return replace(result, moved=moved)
 
     def _drafts(self, messages: Sequence[NewMessage], now: datetime) -> list[Draft]:
-        """The drafts of an append; Invalid names the message that cannot be kept."""
+        """Build the drafts of an append; Invalid names the message that is not valid."""
         _check_batch(messages, self.policy)
         drafts = []
         for position, message in enumerate(messages, start=1):
@@ -164,7 +163,7 @@ class MessageStore:
 
     def _append(self, conversation_id: int, drafts: Sequence[Draft]) -> AppendResult:
         if conversation_id >= 2**63:
-            # No bigint: the scope refuses it as it refuses any other id that is not there.
+            # Beyond bigint: the scope raises the same NotFound as for any unknown id.
             self.scope.conversation(conversation_id)
         keyed = any(draft.row["idempotency_key"] is not None for draft in drafts)
         where = (bigint(conversation_id), self.scope.workspace_id, MESSAGE_OVERHEAD_TOKENS, keyed)
@@ -197,16 +196,16 @@ class MessageStore:
             conversation_id=conversation_id,
             messages=messages,
             counters=counters,
-            # The driver leaves jsonb to Django's fields, and no field reads it here.
+            # Django configures the driver to return jsonb as text.
             overrides=json.loads(row["overrides"]),
         )
         return AppendResult(conversation_id=conversation_id, messages=messages, counters=counters)
 
     def get_message(self, *, message_id: int, whole: bool = False) -> MessageRecord:
-        """One message with its parts; NotFound if there is none.
+        """Return one message with its parts; NotFound if it does not exist.
 
-        `whole` puts back, byte for byte, what became a file; Unavailable if that cannot be had, and Conflict if a file
-        is quarantined. A message that is quarantined comes without its texts.
+        `whole` restores texts that were moved to files, byte for byte; raises Unavailable if a file cannot be read, and
+        Conflict if one is quarantined or damaged. A quarantined message is returned without its texts.
         """
         self.scope.message(message_id)
         [message] = readable(messages_of([message_id]))
@@ -217,21 +216,21 @@ class MessageStore:
         """List messages with their parts, oldest first.
 
         A page has 8 MiB at most, or one message, and may hold fewer messages than `limit` because of that.
-        Their seqs have no gap, also where a message was erased: a seq that is left out is a row that is gone from the
-        database, which `lcm check` reports. What is quarantined comes without its texts. Raises NotFound.
+        Seqs have no gaps, erased messages included: a missing seq is a row missing from the database, which `lcm check`
+        reports. Quarantined messages are listed without their texts. Raises NotFound.
         """
         fit, more = fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
         found = messages_after(
             conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=min(limit, fit)
         )
         if not found:
-            # Where there are messages, there is a conversation that may be seen.
+            # Only checked here: if there are messages, the conversation exists in this scope.
             self.scope.conversation(conversation_id)
         return Page(readable(found), more=more and bool(found))
 
 
 def _may_be_injected(message: NewMessage) -> bool:
-    """Whether it holds what begins like a text that LCM injected."""
+    """Whether a text of the message has the beginning of an injected element."""
     texts = [message.content, *(text for part in message.parts for text in (part.text_content, part.tool_output))]
     return any(isinstance(text, str) and BEGINNING in text for text in texts)
 
@@ -248,12 +247,12 @@ def _count(drafts: Sequence[Draft], messages: Sequence[AppendedMessage]) -> None
 
 @dataclass
 class Draft:
-    """A message with its rows, complete but for its place and its record_hash."""
+    """A message with its rows, complete except for its seq and its record_hash."""
 
     message: NewMessage
     row: dict[str, Any]
     part_rows: list[dict[str, Any]]
-    # The seal of the order of its JSON keys.
+    # The hash of the order of its JSON keys: see `hashing.key_order`.
     keys: str | None
     files: Sequence[FileEntry] = ()
 
@@ -263,7 +262,7 @@ class Draft:
 
     @property
     def may_need_files(self) -> bool:
-        """Whether it is long enough to become a file under any settings, or names a file."""
+        """Whether it may be long enough for some limit, or names a file."""
         return self.token_count > LEAST_LARGE_TOKENS or any(
             row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in self.part_rows
         )
@@ -274,7 +273,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
     part_rows = [part_row_of(part) | {"ordinal": ordinal} for ordinal, part in enumerate(message.parts)]
     part_hashes = [bytes.fromhex(row["part_hash"]) for row in part_rows]
     parts = [
-        # As it will be read: JSON, in which its exact values are kept, joins the halves of a character.
+        # As it will be read back: exact values are stored as JSON, which joins surrogate pairs.
         replace(part, **json.loads(row["exact"])) if "exact" in row else part
         for part, row in zip(message.parts, part_rows, strict=True)
     ]
@@ -286,7 +285,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
     content = exact.get("content", content)
     text = content if message.content is None else searchable(content, parts)
     if text != content:
-        # The column is what is searched; the content itself is kept beside it.
+        # The column has the text for search, and `exact` the content itself.
         exact = {**exact, "content": content}
         columns["content"] = storable(text)
     content_hash = hashing.content_hash(content)
@@ -315,7 +314,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
 
 
 def _as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
-    """The arguments of `lcm_append_messages`: messages, contents, parts."""
+    """Return the arguments of `lcm_append_messages`: messages, contents, parts."""
     messages, parts = [], []
     for position, draft in enumerate(drafts, start=1):
         record_hash = hashing.record_hash(
@@ -331,7 +330,7 @@ def _as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
 
 
 def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
-    """Replace a part's text that equals the content by the name of its column."""
+    """Omit a part's text that equals the content; `repeats` names its column."""
     for name in ("text_content", "tool_output"):
         if part_row.get(name) == content:
             return {**part_row, name: None, "repeats": name}
@@ -339,7 +338,7 @@ def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
 
 
 def part_row_of(part: NewPart) -> dict[str, Any]:
-    """One part as columns; ValueError if a value has no place in them."""
+    """Convert a part to column values; ValueError if a value has a wrong type."""
     values = {name: value for name, value in vars(part).items() if value is not None and name in _TYPES}
     values["part_type"] = PartType(part.part_type)
     for name, value in values.items():

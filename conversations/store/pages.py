@@ -1,6 +1,6 @@
-"""Pages of lists, bounded by bytes, each after the last row of the one before.
+"""Limit pages of lists by bytes, and continue each after its last row.
 
-The database says how many rows fit before any of them is read: a row can be of any size.
+The database computes how many rows fit before any of them is read, as a row can have any size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.sql import load, rows
 
 T = TypeVar("T")
 
-# A page has more only where its first row alone is larger.
+# The most bytes of a page, unless its first row alone is larger.
 MOST_PAGE_BYTES = 8 * 1024**2
 _FIT = load("conversations/pages.sql")
 
@@ -29,13 +29,13 @@ class Page(list[T]):
 
 
 def fitting(name: str, **values: Any) -> tuple[int, bool]:
-    """How many rows of a statement fit a page, and whether more follow."""
+    """Return how many rows of a statement fit into a page, and if more follow."""
     [(there, fit)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
     return max(1, fit), fit < there and there > 1
 
 
 def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[int], int]:
-    """The ids of the conversations of a page, and how many its limit allows."""
+    """Return a page's conversation ids, and how many there are up to its limit."""
     order = {"behind": "<", "direction": "DESC"} if newest_first else {"behind": ">", "direction": "ASC"}
     statement = _FIT["conversations_that_fit"].format(**order)
     [(ids, there)] = rows(statement, {**values, "most_bytes": MOST_PAGE_BYTES})
@@ -43,7 +43,7 @@ def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[in
 
 
 def behind(*, field: str, moment: datetime, key: str | int) -> Q:
-    """The rows after this one, in descending order of the field and the key.
+    """Build the filter for rows after this one, by descending field and key.
 
     The first condition is on the field alone, so that its index is used.
     """

@@ -1,7 +1,7 @@
-"""The path to a head, and what of the lineage lies on it.
+"""Find the path to the head of a conversation, and the summaries on it.
 
-Each message has one predecessor, so a summary is on a path if the last message that it stands for is. Two summaries on
-one path may still overlap, where each was made on another branch; then one of them is kept.
+A path is the chain of predecessors from one message back to the first. Each message has one predecessor, so a summary
+is on a path if its last message is. Summaries from different branches may overlap on a path; one of them is kept then.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _SQL = load("conversations/branches/paths.sql")
 
 @dataclass(frozen=True)
 class Branch:
-    """Messages that follow each other, from one move of the head to the next.
+    """The messages appended between two moves of the head.
 
-    Its first message follows `follows_seq`. It is on the active path up to `active_to_seq`; 0 if none of it is.
+    The first one follows `follows_seq`. Those up to `active_to_seq` are on the path to the head; 0 if none is.
     """
 
     number: int
@@ -33,10 +33,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Path:
-    """What is off the path of a conversation, and the summaries kept on it.
+    """A path: the seqs that are not on it, and the summaries usable on it.
 
-    `off` is an int8multirange as text. `kept`, with all that they were made from, are the summaries that a context may
-    show; None, for all of them, where the head never moved.
+    `off` is the text of an int8multirange of seqs. `kept` are the ids of summaries without overlaps, with all summaries
+    that they were made from; None means all summaries, if the head never moved.
     """
 
     off: str = "{}"
@@ -44,7 +44,7 @@ class Path:
 
     @property
     def values(self) -> dict[str, object]:
-        """The parameters of statements that follow a path."""
+        """The parameters `off` and `kept` of SQL statements."""
         return {"off": self.off, "kept": None if self.kept is None else list(self.kept)}
 
 
@@ -52,7 +52,7 @@ WHOLE = Path()
 
 
 def active_path(conversation_id: int) -> Path:
-    """The path to the head, by the moves of the head alone."""
+    """Compute the path to the head from head_moves, not from the stored columns."""
     [(moves, off)] = rows(_SQL["active"], {"id": conversation_id}) or [(0, "{}")]
     return Path(off, kept_summaries(conversation_id, off)) if moves else WHOLE
 
@@ -60,9 +60,11 @@ def active_path(conversation_id: int) -> Path:
 def kept_summaries(
     conversation_id: int, off: str, *, before: datetime | None = None, upto: bool = True, last: int | None = None
 ) -> tuple[str, ...]:
-    """The summaries on a path that do not overlap, with all that they were made from.
+    """Choose summaries without overlaps on the path that leaves out the seqs `off`.
 
-    Those of the most messages first: a summary that compaction makes of those kept is kept, and nothing else changes.
+    Returns the sorted ids of these summaries and of all summaries that they were made from. Only summaries created
+    before `before` (at it, too, if `upto`) and that end by seq `last` count. The largest are chosen first: a condensed
+    summary of chosen ones covers as many messages or more, so that adding it changes no other choice.
     """
     values = {"id": conversation_id, "off": off, "before": before, "upto": upto, "last": last}
     found = rows(_SQL["summaries_on_path"], values)
@@ -83,7 +85,7 @@ def kept_summaries(
 
 
 def _below(summary_id: str, sources: Mapping[str, Sequence[str]]) -> set[str]:
-    """The summary and all below it."""
+    """Return the ids of a summary and of all summaries that it was made from."""
     found, left = {summary_id}, [summary_id]
     while left:
         new = [each for each in sources.get(left.pop(), ()) if each not in found]
@@ -93,6 +95,6 @@ def _below(summary_id: str, sources: Mapping[str, Sequence[str]]) -> set[str]:
 
 
 def branches_of(conversation: Conversation) -> list[Branch]:
-    """The stretches of messages between the moves of the head, oldest first."""
+    """List the branches of a conversation, oldest first."""
     found = rows(_SQL["branches"], {"id": conversation.pk})
     return [Branch(*row) for row in found]

@@ -1,4 +1,4 @@
-"""Give conversations their project and their parent, once each."""
+"""Set the project and the parent of conversations; neither can change later."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from conversations.types import ParentLink
 def place_conversation(
     conversation: Conversation, *, project: str | None, parent_session_id: str | None, parent_link: ParentLink | None
 ) -> None:
-    """Set the project and the parent that are given; Conflict where it has others.
+    """Set the given project and parent; Conflict if the conversation has others.
 
-    The project of this name is created by its first use; NotFound if the workspace has no such parent. Without a link,
-    the conversation is its parent's subagent.
+    Creates the project by its first use. Without `parent_link`, the conversation is its parent's subagent. Raises
+    NotFound if the workspace has no such parent; Invalid for a cycle, or for a link without a parent.
     """
     require_names(project=project, parent_session_id=parent_session_id)
     if parent_link is not None and parent_session_id is None:
         raise Invalid("A parent_link needs the parent_session_id that it is about.")
     if project is None and parent_session_id is None:
         return
-    # Held, so that of two callers with different values one is refused.
+    # Locked, so that of two callers with different values one is refused.
     held = Conversation.objects.select_for_update(no_key=True, of=("self",)).select_related("project", "parent")
     now = held.get(pk=conversation.pk)
     if project is not None:

@@ -1,6 +1,6 @@
-"""Read stored messages as records, by the thousand.
+"""Read stored messages as records, without model instances.
 
-Without model instances in between: a page has a thousand rows, and each would be built twice.
+A page has up to a thousand messages; with model instances, each would be built twice.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from conversations.fast.records import record
 from conversations.sql import array, load, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
-# The columns that nearly every part uses. The others are empty in nearly all parts: a part that has any of them has
-# all of them in one more column.
+# The columns that most parts use. The others are NULL in most parts, and are read as one JSON array if any is not.
 _USUAL = (
     "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
-# What the statements of `messages.sql` read of a message.
+# The columns of a message that the statements of `messages.sql` return, in their order.
 _MESSAGE = (
     "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at",
     "content_hash", "chain_hash", "author", "idempotency_key", "metadata", "erased_by_id", "exact", "cold_block_id"
@@ -35,10 +34,10 @@ _UNUSUAL = tuple(name for name in PartRecord.__dataclass_fields__ if name not in
 # Columns that are read as another type.
 _READ_AS = {
     "part_type": "part_type::text",
-    # How jsonb is parsed depends on the connection.
+    # As text, because the connection determines how jsonb is parsed.
     "metadata": "metadata::text",
     "tool_input": "tool_input::text",
-    # JSON has only one kind of number, and not this one.
+    # As text, because JSON has no decimal numbers.
     "step_cost": "step_cost::text",
 }
 
@@ -48,7 +47,7 @@ def _columns(names: Sequence[str]) -> str:
 
 
 _MESSAGES = load("conversations/messages.sql")
-# The columns of a part for `parts_in`, in an order that sorts rows.
+# The columns of a part for `parts_in`; sorting such rows sorts by message and ordinal.
 PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
 # The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
@@ -56,12 +55,12 @@ _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::
 _FILES = load("conversations/files.sql")["files_of_messages"]
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
-# Without the search for white space of `json.loads`: the database writes none.
+# `json.loads` would also look for surrounding white space, which the database does not write.
 _decode = json.JSONDecoder().raw_decode
 
 
 def messages_of(message_ids: Sequence[int], *, cold: ColdTexts | None = None) -> list[MessageRecord]:
-    """The messages with these ids, in this order; missing ones are left out."""
+    """Read the messages with these ids, in this order; missing ones are left out."""
     if not message_ids:
         return []
     wanted = {"message_ids": array(message_ids)}
@@ -73,9 +72,9 @@ def messages_of(message_ids: Sequence[int], *, cold: ColdTexts | None = None) ->
 def messages_after(
     conversation_id: int, *, workspace_id: int | None, after_seq: int, limit: int
 ) -> list[MessageRecord]:
-    """The messages of a conversation after `after_seq`, oldest first.
+    """Read the messages of a conversation after `after_seq`, oldest first.
 
-    An empty list if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
+    Returns an empty list if the conversation is not in the workspace. `workspace_id` None means any workspace.
     """
     values = {
         "conversation_id": conversation_id,
@@ -107,16 +106,16 @@ def _read(found: Sequence[tuple[Any, ...]], cold: ColdTexts | None = None) -> li
 
 
 def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
-    """The parts of these messages, in order, with those that compaction added.
+    """Read the parts of these messages, in order, with those that compaction added.
 
-    `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
+    `cold` has the blocks that were read already. Raises BlockGone: call it inside `cold_texts.until_settled`.
     """
-    # Sorted here: the server would carry all texts around for it.
+    # Sorted here, as the server would sort complete rows with their texts.
     return parts_in(sorted(rows(_PARTS, [array(message_ids)], binary=True)), cold=cold)
 
 
 def files_of(message_ids: Iterable[int]) -> dict[int, list[FileEntry]]:
-    """The files that these messages need; one whose row is gone has no hash."""
+    """Read the file entries of these messages; a missing file has no hash."""
     found: dict[int, list[FileEntry]] = defaultdict(list)
     for message_id, *entry in rows(_FILES, [array(message_ids)]):
         found[message_id].append(entry)
@@ -124,7 +123,7 @@ def files_of(message_ids: Iterable[int]) -> dict[int, list[FileEntry]]:
 
 
 def record_hash_of(message: MessageRecord, *, chained_parts: int, files: Sequence[FileEntry]) -> bytes:
-    """Seal a message's record anew, from what is read of it now."""
+    """Recompute a message's record_hash from its record, parts and files."""
     given = [(part.tool_input, part.metadata) for part in message.parts if part.ordinal < chained_parts]
     return hashing.record_hash(
         idempotency_key=message.idempotency_key,
@@ -136,7 +135,7 @@ def record_hash_of(message: MessageRecord, *, chained_parts: int, files: Sequenc
 
 
 def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
-    """The parts of these rows of `PART`, by message; raises BlockGone."""
+    """Build parts from rows of the columns `PART`, by message; raises BlockGone."""
     found: dict[int, list[PartRecord]] = defaultdict(list)
     cold = _with_blocks(fetched, cold)
     for row in fetched:
@@ -161,8 +160,8 @@ def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = Non
 
 
 def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> ColdTexts | None:
-    """Read the blocks of cold parts, in addition to those that were read."""
-    # Of nearly every row, this looks at one value.
+    """Return `cold` with the blocks of cold parts added; None if no part is cold."""
+    # For most rows this checks a single value, `exact`.
     marks = [row[-2] for row in fetched if row[-2] and is_cold(row[-2])]
     if not marks:
         return cold
@@ -172,7 +171,7 @@ def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> 
 
 
 def _unusual(more: str) -> dict[str, Any]:
-    """The columns that most parts lack, from the text of all of them."""
+    """Parse the JSON array of the columns that most parts lack."""
     values = dict(zip(_UNUSUAL, _decode(more)[0], strict=True))
     if values["patch_files"] is not None:
         values["patch_files"] = tuple(values["patch_files"])
@@ -182,5 +181,5 @@ def _unusual(more: str) -> dict[str, Any]:
 
 
 def metadata_of(text: str) -> Any:
-    """A message's metadata, which mostly are none, from the text of its column."""
+    """Parse a message's metadata from the text of its column, mostly empty."""
     return {} if text == "{}" else _decode(text)[0]

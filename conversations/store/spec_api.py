@@ -1,6 +1,6 @@
-"""The methods of the store that only the specification names.
+"""Methods of the store that only the specification requires.
 
-Appends and compaction write through `append_messages` and `write_summary`, each one statement; `grep` searches.
+LCM writes through `append_messages` and `write_summary`, one statement each, and searches through `grep`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_RESULTS = 1000
 
 @dataclass(frozen=True)
 class MessageSearchResult:
-    """A message that holds what was searched for, and how well."""
+    """A message that matches a query, with its rank."""
 
     message_id: int
     conversation_id: int
@@ -54,7 +54,7 @@ class MessageSearchResult:
 
 @dataclass(frozen=True)
 class SummarySearchResult:
-    """A summary that holds what was searched for, and how well."""
+    """A summary that matches a query, with its rank."""
 
     summary_id: str
     conversation_id: int
@@ -70,7 +70,7 @@ class SummarySearchResult:
 @dataclass(frozen=True)
 class SpecificationStore(MessageStore):
     def create_message(self, *, conversation_id: int, message: NewMessage) -> MessageRecord:
-        """Record one message and give it back as it is stored."""
+        """Append one message and return it as it is stored."""
         appended = self.append_messages(conversation_id=conversation_id, messages=[message]).messages[0]
         return self.get_message(message_id=appended.message_id)
 
@@ -81,7 +81,7 @@ class SpecificationStore(MessageStore):
             rows = [part_row_of(part) for part in parts]
         except ValueError as wrong:
             raise Invalid(str(wrong)) from wrong
-        # The conversation's row, so that two who add to one message do not take the same place.
+        # Locks the conversation's row, so that concurrent callers do not use the same ordinals.
         conversation = self.scope.conversation_of(message_id=message_id)
         last = MessagePart.objects.filter(message_id=message_id).aggregate(last=Max("ordinal"))["last"]
         MessagePart.objects.bulk_create(
@@ -101,10 +101,9 @@ class SpecificationStore(MessageStore):
 
     @transaction.atomic
     def append_context_message(self, *, conversation_id: int, message_id: int) -> None:
-        """Put a stored message into the active context, unless it is there already.
+        """Add a stored message to the active context, unless it is there already.
 
-        Appending does this by itself. Raises Conflict for a message
-        that a summary stands for.
+        Appending does this by itself. Raises NotFound, or Conflict if a summary covers the message.
         """
         self.scope.conversation(conversation_id, locked=True)
         message = self.scope.message(message_id)
@@ -153,7 +152,7 @@ class SpecificationStore(MessageStore):
         first_row(_LINK["link_parents"], [summary_id, texts(source_ids)])
 
     def _require(self, summary_id: str) -> None:
-        """Raise NotFound for a summary that this scope may not see; workers may see all."""
+        """Raise NotFound for a summary outside this scope; not checked for workers."""
         if self.scope.workspace_id is not None:
             self.scope.summary(summary_id)
 
@@ -161,35 +160,35 @@ class SpecificationStore(MessageStore):
     def replace_context_range_with_summary(
         self, *, conversation_id: int, summary_id: str, source_count: int, item_tokens: int
     ) -> int:
-        """Replace a summary's sources in the context by it; returns its ordinal.
+        """Replace the sources of a summary in the context by the summary.
 
-        The range is what the summary's lineage says, so context and lineage cannot come apart. Raises Conflict, with
-        nothing changed, unless every one of the `source_count` sources is still in the context.
+        Returns its ordinal. The sources are those of its lineage, so that context and lineage cannot diverge. Raises
+        Conflict, changing nothing, unless all `source_count` sources are still in the context.
         """
         self.scope.conversation(conversation_id, locked=True)
         shown = first_row("SELECT * FROM lcm_show_summary(%s, %s, %s)", (conversation_id, summary_id, item_tokens))
         return ordinal_of(shown, expected=source_count)
 
     def get_summary(self, *, summary_id: str) -> SummaryRecord:
-        """One summary; NotFound if there is none.
+        """Return one summary; NotFound if it does not exist.
 
-        One that is quarantined comes without its text, but not one that repeats words which were quarantined after it
-        was made: that is known in `compaction/sources.py`, and `RetrievalEngine.describe` withholds both.
+        A quarantined summary is returned without its text. One that repeats words of a message quarantined later is not
+        withheld here: `compaction/sources.py` finds these, and `RetrievalEngine.describe` withholds both.
         """
         [summary] = readable_summaries([self.scope.summary(summary_id).as_record()])
         return summary
 
     def get_summary_children(self, *, summary_id: str) -> list[SummaryRecord]:
-        """The summaries that this one was made from; none for a leaf.
+        """Return the summaries that this one was made from; none for a leaf.
 
-        What is quarantined comes without its text, as from `get_summary`.
+        Quarantined summaries are returned without their text, as by `get_summary`.
         """
         self.scope.summary(summary_id)
         sources = Summary.objects.filter(derived_links__summary_id=summary_id).order_by("derived_links__ordinal")
         return readable_summaries([summary.as_record() for summary in sources.readable()])
 
     def get_summary_messages(self, *, summary_id: str) -> list[MessageRecord]:
-        """The messages that this summary was made from directly, in order."""
+        """Return the messages that a leaf was made from, in order; [] for others."""
         self.scope.summary(summary_id)
         messages = Message.objects.filter(summary_links__summary_id=summary_id).order_by("summary_links__ordinal")
         return readable(messages_of(list(messages.values_list("message_id", flat=True))))
@@ -197,14 +196,14 @@ class SpecificationStore(MessageStore):
     def search_messages(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[MessageSearchResult]:
-        """Messages that match a websearch query, best first, then newest first."""
+        """Find messages by a websearch query, best first, then newest first."""
         found = self._found(MessageSearchResult, Message.objects.all(), query, conversation_id, limit, "-message_id")
         return [MessageSearchResult(**{**row, "role": Role(row["role"])}) for row in found]
 
     def search_summaries(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[SummarySearchResult]:
-        """Summaries that match a websearch query, best first, then newest first."""
+        """Find summaries by a websearch query, best first, then newest first."""
         newest_first = ("-last_seq", "summary_id")
         found = self._found(SummarySearchResult, Summary.objects.all(), query, conversation_id, limit, *newest_first)
         return [SummarySearchResult(**{**row, "kind": SummaryKind(row["kind"])}) for row in found]
@@ -212,7 +211,7 @@ class SpecificationStore(MessageStore):
     def _found(
         self, result: Any, rows: SearchableQuerySet, query: str, conversation_id: int | None, limit: int, *order: str
     ) -> QuerySet[Any, dict[str, Any]]:
-        """The columns of the best rows that `result` has."""
+        """Return the columns that `result` needs of the best matching rows."""
         if not 1 <= limit <= MOST_RESULTS:
             raise Invalid(f"limit: {limit} is not from 1 to {MOST_RESULTS}.")
         if not is_storable(query):
@@ -224,7 +223,7 @@ class SpecificationStore(MessageStore):
 
 
 def ordinal_of(shown: dict[str, Any] | None, *, expected: int) -> int:
-    """The summary's ordinal; Conflict unless it replaced the expected items."""
+    """Return a summary's ordinal; Conflict unless it replaced `expected` items."""
     if shown is None or shown["items"] != expected:
         raise Conflict("The context changed while this summary was made; nothing was replaced.")
     return shown["ordinal"]

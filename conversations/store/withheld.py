@@ -15,26 +15,27 @@ from conversations.sql import array, load, rows, texts
 from conversations.types import LargeFileRecord, MessageRecord, PartRecord, SummaryRecord
 
 _SQL = load("conversations/messages.sql")
-# What is left of a withheld part, as of an erased one: its place, and what pairs a call with its result.
+# The fields that a withheld part keeps, like an erased one: its place, and those that pair a call with its result.
 _PLACE = ("part_id", "message_id", "ordinal", "part_type", "tool_call_id", "tool_name", "tool_status")
 
 
 def readable(messages: Sequence[MessageRecord]) -> list[MessageRecord]:
-    """The messages, those that are quarantined without their texts."""
+    """Return the messages, quarantined ones without their texts."""
     held = quarantined_messages(message.conversation_id for message in messages)
     return [_without_texts(each) if each.message_id in held else each for each in messages]
 
 
 def quarantined_messages(conversation_ids: Iterable[int]) -> frozenset[int]:
-    """The ids of the quarantined messages of some conversations."""
+    """Return the ids of withheld messages: see `messages.sql`."""
     wanted = set(conversation_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_messages"], [array(wanted)])) if wanted else frozenset()
 
 
 def readable_summaries(summaries: Sequence[SummaryRecord]) -> list[SummaryRecord]:
-    """The summaries, those that are quarantined without their texts.
+    """Return the summaries, quarantined ones without their texts.
 
-    Those that repeat words which were quarantined after they were made: `withheld_in` in `compaction/sources.py`.
+    Does not withhold summaries that repeat words of messages quarantined later: see `withheld_in` in
+    `compaction/sources.py`.
     """
     wanted = [each.summary_id for each in summaries]
     held = set(Quarantine.objects.filter(target__in=wanted, released_at=None).values_list("target", flat=True))
@@ -42,7 +43,7 @@ def readable_summaries(summaries: Sequence[SummaryRecord]) -> list[SummaryRecord
 
 
 def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
-    """The files, those that are withheld without their names and descriptions."""
+    """Return the files, withheld ones without their names and descriptions."""
     held = quarantined_files(file.file_id for file in files)
     return [
         replace(each, file_name=None, exploration_summary=None, quarantined=True) if each.file_id in held else each
@@ -51,7 +52,7 @@ def readable_files(files: Sequence[LargeFileRecord]) -> list[LargeFileRecord]:
 
 
 def require_readable(file_id: str) -> None:
-    """Conflict if a file is quarantined, or holds a text of a quarantined message."""
+    """Raise Conflict if a file is quarantined, or has a quarantined message's text."""
     if is_quarantined(file_id):
         raise Conflict(
             f"{file_id} is quarantined, so its bytes are not given. `lcm read-quarantined {file_id}` shows its text to"
@@ -65,7 +66,7 @@ def is_quarantined(file_id: str) -> bool:
 
 
 def quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
-    """The files among these that are quarantined, or hold a quarantined text."""
+    """Return those files that are quarantined, or hold a quarantined text."""
     wanted = list(file_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_files"], [texts(wanted)])) if wanted else frozenset()
 

@@ -1,6 +1,6 @@
-"""Work as rows: claimed, leased, fenced, and retried with backoff.
+"""Claim, lease, fence and retry jobs that are rows of a table.
 
-The row is the work, and the task queue only wakes a worker: a lost wake-up delays work and loses none. A table of such
+A job is a row, and the task queue only wakes a worker: a lost wake-up delays a job but never loses it. A table of such
 rows has the columns `state`, `run_after`, `leased_until`, `finished_at`, `fence`, `attempts` and `last_error`.
 """
 
@@ -26,10 +26,10 @@ from conversations.errors import Conflict
 
 logger = structlog.get_logger(__name__)
 
-# A row whose workers fail or die again and again is set aside after this many claims, for a person to look at.
+# A row whose workers fail or die repeatedly gets the state `failed` after this many claims, for a person to look at.
 MAX_ATTEMPTS = 8
 MOST_WOKEN_AT_ONCE = 1000
-# How long rows that have ended are kept, and how many of those for the same however old they are.
+# How long finished rows are kept, and how many of the newest in each group are kept for ever: see `remove_finished`.
 KEPT_DAYS = 30
 KEPT_FOR_GOOD = 10
 MOST_REMOVED_AT_ONCE = 1000
@@ -38,7 +38,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 class WorkState(StrEnum):
-    """Where a row of work is; rows that are done or failed are final."""
+    """The state of a job; `done` and `failed` are final."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -47,16 +47,16 @@ class WorkState(StrEnum):
 
 
 class LeaseLost(Conflict):
-    """Another worker has claimed the row; nothing more may be written."""
+    """The lease is over: another worker has claimed the row, or it has ended."""
 
     code = "lease_lost"
 
 
 @dataclass(frozen=True)
 class Lease(Generic[Row]):
-    """One claim of a row; `fence` counts the claims and tells them apart.
+    """One claim of a row; `fence` is the number of the claim, unique for the row.
 
-    `row` is as it was when claimed.
+    `row` has the values at the time of the claim.
     """
 
     queue: WorkQueue[Row]
@@ -68,7 +68,7 @@ class Lease(Generic[Row]):
     def renew(self, **values: Any) -> None:
         """Extend the lease and store these values; LeaseLost if it was lost.
 
-        In the transaction of a write it also locks the row until that write is committed.
+        Inside a transaction it also locks the row until the commit, so that no other worker can claim it meanwhile.
         """
         self._update(leased_until=_from_now(self.seconds), **values)
 
@@ -77,7 +77,7 @@ class Lease(Generic[Row]):
         self.end(WorkState.DONE, **{"last_error": "", **values})
 
     def retry(self, *, error: str, delay_seconds: float | None = None) -> None:
-        """Release the row after a failure; set it aside after too many attempts."""
+        """Release the row after a failure; mark it failed after MAX_ATTEMPTS attempts."""
         if self.attempts >= MAX_ATTEMPTS:
             self.end(WorkState.FAILED, last_error=error)
             return
@@ -86,8 +86,8 @@ class Lease(Generic[Row]):
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
         """Let any worker claim the row after a delay."""
-        # Not queued again: another row for the same may have been queued meanwhile, and only one of them may wait. A
-        # lease that ends at the right time has the same effect.
+        # Its state stays `leased`: another row for the same work may have been queued meanwhile, and only one of them
+        # may be `queued`. A lease that ends after the delay has the same effect.
         then = _from_now(delay_seconds)
         self._update(leased_until=then, run_after=then, attempts=attempts, last_error=error)
         self.queue.wake(self.row.pk, delay_seconds)
@@ -98,13 +98,13 @@ class Lease(Generic[Row]):
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Retry the row after an error in the block; log a lease that is lost."""
+        """Release the row for a retry and re-raise any error; only log a lost lease."""
         try:
             yield
         except LeaseLost:
             logger.warning("lease_lost", work=type(self.row).__name__, row=self.row.pk)
         except Exception as failure:
-            # The kind and not the message: an error may quote what somebody wrote.
+            # The type and not the message of the error, which may quote users' text.
             self.retry(error=type(failure).__name__)
             raise
 
@@ -140,19 +140,19 @@ class Lease(Generic[Row]):
 
 @dataclass(frozen=True)
 class WorkQueue(Generic[Row]):
-    """The rows of one table that are work, with their wake-ups and backoff."""
+    """A queue of jobs in one table, with its wake-ups and its backoff."""
 
     rows: Callable[[], QuerySet[Row]]
-    # Wakes a worker for the row of this id, after so many seconds.
+    # Wakes a worker: takes the row's id and a delay in seconds.
     wake: Callable[[int, float], None]
     first_backoff_seconds: float
     longest_backoff_seconds: float
-    # What has to hold besides for a row to be claimed.
+    # Rows for which this holds cannot be claimed.
     unless: Exists | None = None
     lease_type: type[Lease[Any]] = Lease
 
     def due(self) -> QuerySet[Row]:
-        """The rows that a worker may claim now, those first that have waited longest."""
+        """Return the rows that a worker may claim now, longest waiting first."""
         is_free = Q(state=WorkState.QUEUED) | Q(state=WorkState.LEASED, leased_until__lt=Now())
         due = self.rows().filter(is_free, run_after__lte=Now()).order_by("run_after", "pk")
         return due if self.unless is None else due.filter(~self.unless)
@@ -160,7 +160,7 @@ class WorkQueue(Generic[Row]):
     def claim(self, *, lease_seconds: float, row_id: int | None = None) -> Lease[Row] | None:
         """Lease the next row that is due, or the given one; None if there is none.
 
-        It wakes a worker for the moment when the lease ends: should this process die, the row is found then.
+        Also schedules a wake-up for the end of the lease, so that the row is claimed again if this process dies.
         """
         while (lease := self._claim(lease_seconds, row_id)) is not None:
             if lease.attempts <= MAX_ATTEMPTS:
@@ -186,7 +186,7 @@ class WorkQueue(Generic[Row]):
         return self.lease_type(queue=self, row=row, fence=row.fence, attempts=row.attempts, seconds=lease_seconds)
 
     def wake_at_end_of_lease(self, row_id: int) -> None:
-        """Wake a worker for a row in other hands, for the moment when its lease ends."""
+        """Schedule a wake-up for the time at which another worker's lease ends."""
         leased = self.rows().filter(pk=row_id, state=WorkState.LEASED)
         ends_at: datetime | None = leased.values_list("leased_until", flat=True).first()
         if ends_at is not None:
@@ -201,7 +201,8 @@ class WorkQueue(Generic[Row]):
     def remove_finished(self, *, of: Sequence[str]) -> int:
         """Remove rows that ended more than KEPT_DAYS ago; return how many.
 
-        Of those that agree in the columns `of`, the newest KEPT_FOR_GOOD stay: they decide what is requested again.
+        In each group of rows with equal columns `of`, the newest KEPT_FOR_GOOD stay: callers look at them before they
+        request the same work again.
         """
         ended = self.rows().filter(state__in=(WorkState.DONE, WorkState.FAILED))
         place = Window(RowNumber(), partition_by=[F(column) for column in of], order_by=F("finished_at").desc())
@@ -213,20 +214,20 @@ class WorkQueue(Generic[Row]):
         return removed
 
     def backoff_seconds(self, attempts: int) -> float:
-        """How long a row rests after so many failed attempts."""
+        """Return the delay before the next attempt, after so many failed ones."""
         return min(self.longest_backoff_seconds, self.first_backoff_seconds * 2.0**attempts)
 
 
 def _from_now(seconds: float) -> Combinable:
-    """By the clock of the database, which all workers share."""
+    """Return a time relative to the database's clock, which all workers share."""
     return Now() + timedelta(seconds=seconds)
 
 
 def wake(task: Any, *, delay_seconds: float, **given: Any) -> None:
     """Enqueue a task when the transaction is committed, to run after a delay.
 
-    A failure is logged and left to the sweep of the room: the row is written. An append that failed for it would be
-    sent again.
+    A failure is only logged: the row is committed, and the room's periodic sweep wakes a worker later. If it raised, a
+    committed append would look failed and be sent again.
     """
     transaction.on_commit(partial(_enqueue, task, given, delay_seconds))
 
@@ -239,7 +240,7 @@ def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
             else:
                 task(**given)
         except Exception as failure:
-            # The queue keeps one connection. If its server was started anew, the second attempt has a new one.
+            # The queue keeps one connection; if its server was restarted, the second attempt opens a new one.
             if is_last:
                 logger.warning("wake_up_failed", **given, error=type(failure).__name__)
         else:

@@ -1,7 +1,7 @@
 """Cut texts that are too long out of a message, without loss. Pure.
 
-What is cut out leaves a mark, random, so that it stands in no text by chance. Each mark later gives way to a text that
-stands for the file, and what there is of places in the message is known exactly.
+Each text that is cut out is replaced by a random mark, which occurs in no other text. `settle` later replaces each mark
+by the element of its file, and returns the exact places of these elements.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.content.flattening import flattened
 from conversations.content.lossless_values import is_storable
 from conversations.types import NewMessage, NewPart, PartType
 
-# Of the parts of these types, these fields. What a model thought goes back to its vendor as it came.
+# The fields that may be cut, by type of part. Not reasoning, which goes back to its vendor unchanged.
 FIELDS: Mapping[PartType, tuple[str, ...]] = {
     PartType.TEXT: ("text_content",),
     PartType.RETRY: ("text_content",),
@@ -63,14 +63,14 @@ class Marked:
 
 @dataclass(frozen=True)
 class Scissors:
-    """Cuts out what has more tokens than the limit, for one message."""
+    """Cuts texts of more tokens than `limit` out of one message."""
 
     limit: int
     count: Callable[[str], int]
     _cuts: dict[str, Cut] = field(default_factory=dict)
 
     def cut(self, message: NewMessage) -> Marked:
-        """Replace long texts by marks, in the parts and in a content of its own."""
+        """Replace long texts by marks, in the parts and in the content."""
         with_marks: dict[str, str] = {}
         parts = []
         for part in message.parts:
@@ -95,7 +95,7 @@ class Scissors:
             return text
         text = as_kept(text)
         chosen = []
-        # The longest first: whatever else was said stays where it was said.
+        # The longest blocks first, so that as much as possible stays in the message.
         for start, inside in sorted(_blocks(text), key=lambda block: -len(block[1].text)):
             if excess > 0:
                 excess -= self.count(inside.text)
@@ -116,7 +116,7 @@ class Scissors:
 
 
 def settle(marked: Marked, standing_for: Mapping[str, str]) -> tuple[NewMessage, list[Span]]:
-    """Replace each mark by its text; return the message and where the texts are."""
+    """Replace each mark by its text; return the message and the texts' spans."""
     message, spans = marked.message, []
     parts = []
     for ordinal, part in enumerate(message.parts):
@@ -157,12 +157,12 @@ def _texts_of(part: NewPart) -> dict[str, str]:
 
 
 def as_kept(text: str) -> str:
-    """The text as it will be read: JSON joins the halves of a surrogate pair."""
+    """Return a text as it will be read back: JSON joins surrogate pairs."""
     return text if is_storable(text) else str(json.loads(json.dumps(text)))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, Cut]]:
-    """What is inside each `<file ...>` element, and where, in one pass."""
+    """Yield the content of each `<file ...>` element with its offset."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
         start = opening.end()
@@ -180,7 +180,7 @@ def _attribute(pattern: re.Pattern[str], attributes: str) -> str | None:
 
 
 def _name_of_output(part: NewPart) -> str | None:
-    """A name for the file of a part's text: that of its tool."""
+    """Name the file of a part's text after its tool; None without a usable name."""
     name = part.tool_title or part.tool_name
     usable = isinstance(name, str) and name and is_storable(name)
     return f"{str(name)[:200]} output" if usable else None

@@ -1,8 +1,8 @@
-"""The files that a message needs, and the element in place of one. Pure.
+"""Write and check a message's references to files. Pure.
 
-An entry is `[file_id, sha256, part_ordinal, field, start_at, length]`: the element of the file stands in those
-characters of that field (`part_ordinal` null: of the message itself), or, without a place, the field is the file's id.
-A message's record_hash seals its entries. Anybody may quote an element: only places that an entry names are looked at.
+An entry is `[file_id, sha256, part_ordinal, field, start_at, length]`: the element of the file is at these characters
+of the field (of the message itself if `part_ordinal` is null). Without a place, the field contains the file's id. The
+message's record_hash covers its entries. Any text may quote an element: only places that an entry names are checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.content.large_texts.cutting import CONTENT
 FileEntry = list[Any]
 
 NAMING = "file_url"
-# Where a file may be needed: the content of a message, a text of a part, or the part that names it.
+# The fields that may refer to a file: the content, a text of a part, or the URL of a FILE part.
 FIELDS = (CONTENT, "text_content", "tool_output", "tool_error", NAMING)
 
 _ELEMENT = re.compile(
@@ -28,7 +28,7 @@ _ELEMENT = re.compile(
 
 
 def element(*, file_id: str, file_name: str | None, byte_size: int | None, sha256: str, summary: str) -> str:
-    """Write what a model sees of a file: data, not instructions."""
+    """Build the element that a model sees of a file: data, not instructions."""
     name = f" name={quoteattr(file_name)}" if file_name else ""
     return (
         f'<large_file id="{file_id}"{name} bytes="{byte_size}" '
@@ -37,7 +37,7 @@ def element(*, file_id: str, file_name: str | None, byte_size: int | None, sha25
 
 
 def in_order(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """Sort by part, field and place: the order in which they are sealed."""
+    """Sort entries by part, field and place: the order that record_hash covers."""
     return sorted(entries, key=_place)
 
 
@@ -49,9 +49,9 @@ def _place(entry: FileEntry) -> tuple[Any, ...]:
 def misplaced(
     entry: FileEntry, content: object, parts: Mapping[int, Mapping[str, Any]], *, byte_size: int | None = None
 ) -> str:
-    """Say what is wrong in the place of an entry; an empty text if nothing is.
+    """Describe what is wrong at an entry's place; an empty string if nothing is.
 
-    A text must have the element of this file there, with its hash, and with its size if that is given.
+    The text must have the element of this file there, with its hash, and with `byte_size` if that is given.
     `parts` has the values of the parts that came with the message, by ordinal.
     """
     file_id, sha256, ordinal, field, start_at, length = entry

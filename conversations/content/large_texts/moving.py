@@ -1,7 +1,7 @@
 """Move texts that are too long for a message into files, and restore them.
 
-An element in place of the text names the file and the SHA-256 of its bytes; it is the content that is hashed, searched,
-counted and shown. Its place is kept in `file_references`, for `whole`, and sealed by the message's record_hash.
+The text is replaced by an element with the file's id and SHA-256; this element is then hashed, searched, counted and
+shown as content. `file_references` stores its place, so that `whole` can restore the text; record_hash covers it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conversations.sql import rows
 from conversations.store.read import files_of, record_hash_of
 from conversations.types import MessageRecord, NewMessage, PartType
 
-# What stands for a file is always shorter than what may become one.
+# Keeps the element of a file shorter than any text that becomes a file.
 MOST_SUMMARY_TOKENS = LEAST_LARGE_TOKENS // 2
 _SEAL = "SELECT record_hash, chained_parts FROM messages WHERE message_id = %s"
 _FILE_ID = re.compile(r"file_[0-9a-f]{16}")
@@ -34,14 +34,14 @@ class Settled:
     """A message as it is stored, its files, and the texts that became files."""
 
     message: NewMessage
-    # As its record seals them.
+    # In the order that its record_hash covers.
     entries: list[FileEntry]
     moved: tuple[tuple[Span, LargeFile], ...]
 
 
 @dataclass(frozen=True)
 class Interception:
-    """The files of one append: bytes first, rows with the messages."""
+    """Moves long texts of one append to files: bytes first, rows with the messages."""
 
     conversation: Conversation
     files: LargeFileService
@@ -50,7 +50,7 @@ class Interception:
     _kept: dict[str, LargeFile] = field(default_factory=dict)
 
     def marked(self, message: NewMessage, *, token_count: int) -> Marked:
-        """The message without what is too long for it, whose bytes are in storage now."""
+        """Cut long texts out of a message, and write their bytes to storage."""
         if not self.limit or token_count <= self.limit:
             return Marked(message)
         marked = Scissors(limit=self.limit, count=self.tokens.count).cut(message)
@@ -75,7 +75,7 @@ class Interception:
         return Settled(message, in_order(entries + self._named(message)), moved)
 
     def _named(self, message: NewMessage) -> list[FileEntry]:
-        """The files of this workspace that parts of the message name by their ids."""
+        """Return entries for files of this workspace that FILE parts name by id."""
         ids = {
             ordinal: part.file_url
             for ordinal, part in enumerate(message.parts)
@@ -92,7 +92,7 @@ class Interception:
         ]
 
     def _standing_for(self, file: LargeFile) -> str:
-        """The element in place of the file, with as much summary as fits."""
+        """Build the file's element, with as much of its summary as fits."""
         summary = file.exploration_summary or ""
         while self.tokens.count(summary) > MOST_SUMMARY_TOKENS:
             summary = f"{summary[: len(summary) * 3 // 4]} …"
@@ -106,7 +106,7 @@ class Interception:
 
 
 def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, created: Sequence[bool]) -> None:
-    """Write which files the new messages need."""
+    """Insert the file references of the messages that are new."""
     FileReference.objects.bulk_create(
         FileReference(
             message_id=message_id, file_id=file_id, part_ordinal=ordinal, field=name, start_at=start_at, length=length
@@ -122,11 +122,10 @@ def _sha256(file: LargeFile) -> str | None:
 
 
 def whole(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
-    """The message with all its texts in full; its hash stays the stored one.
+    """Restore the texts that were moved to files; the hashes stay the stored ones.
 
-    Everything is compared before it answers. Raises Unavailable where the storage cannot give the bytes or gives
-    others, NotFound where they were erased for good, and Conflict where the files are not those that were sealed with
-    the message, or not in their places. An erased message has no texts.
+    Raises Conflict if the files or their places are not those that record_hash covers; Unavailable if the storage fails
+    or returns other bytes; NotFound if a file was erased. An erased message is returned unchanged.
     """
     if message.erased_by_id is not None:
         return message
@@ -134,7 +133,7 @@ def whole(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
     _require_as_sealed(message, entries)
     texts: dict[str, str] = {}
     parts = {part.ordinal: part for part in message.parts}
-    # From the end on, so that the places before stay where they are.
+    # From the last place to the first, so that the offsets of the others stay valid.
     for file_id, sha256, ordinal, name, start_at, length in reversed(entries):
         if start_at is None:
             continue
@@ -150,9 +149,9 @@ def whole(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
 
 
 def _require_as_sealed(message: MessageRecord, entries: list[FileEntry]) -> None:
-    """Raise Conflict unless the message sealed these files, each in its place."""
+    """Raise Conflict unless record_hash covers these files, each in its place."""
     [(seal, chained_parts)] = rows(_SEAL, [message.message_id])
-    # A message from before records were sealed has no seal; then only what is there can be compared.
+    # A message without a record_hash: only the elements in its texts can be checked.
     if seal is not None and record_hash_of(message, chained_parts=chained_parts, files=entries) != bytes(seal):
         raise _damaged(message, "its files, or what else its record says, are not what was sealed")
     parts = {part.ordinal: vars(part) for part in message.parts if part.ordinal < chained_parts}

@@ -34,7 +34,7 @@ class TooMuch(Exception):
 
 @dataclass
 class Limited:
-    """A stream that raises TooMuch after a number of bytes, whatever is unpacked."""
+    """A stream that raises TooMuch once more than `left` bytes are read."""
 
     file: Readable
     left: int

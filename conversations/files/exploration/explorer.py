@@ -71,7 +71,7 @@ _CLAIMS = {label: kind for kind, labels in _LABELS.items() for label in labels.s
 # Kinds that any text may have: only the name decides among these.
 _ANY_TEXT = frozenset({FileKind.CODE, FileKind.MARKDOWN, FileKind.LOG, FileKind.TEXT})
 
-# What a caller gives who does not know.
+# MIME types that say nothing about the content.
 _SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 # The built-in table of extensions, not that of the operating system: the same on every machine.
 _BY_NAME = mimetypes.MimeTypes()
@@ -160,7 +160,7 @@ def mismatch_of(seen: Seen, kind: FileKind) -> str | None:
 def mime_type_of(seen: Seen) -> str | None:
     """The MIME type: as it was given, else guessed from content and name.
 
-    A type that says nothing, and that nothing better is known for, stays as it was given.
+    A given type that says nothing is returned unchanged if no better one is found.
     """
     given = seen.mime_type or None
     if seen.mime_type.partition(";")[0].strip().lower() not in _SAYS_NOTHING or not seen.byte_size:
@@ -201,7 +201,7 @@ _EXPLORERS: dict[FileKind, Callable[[Seen], list[str]]] = {
 
 
 def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
-    """Describe a file; `gist` summarizes a plain text in a number of tokens."""
+    """Describe a file; `gist(text, tokens)` summarizes plain text if given."""
     kind = FileKind.TEXT if seen.text is not None else FileKind.BINARY
     lines: list[str] = []
     try:
@@ -227,7 +227,7 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
 
 
 def _words(failure: Exception) -> str:
-    # Where a parser's object lies in memory says nothing, and differs each time.
+    # Without addresses of objects, which differ each time.
     return " ".join(re.sub(r"<[\w.]+ object at 0x[0-9a-f]+>", "it", str(failure)).split())[:200].rstrip(".")
 
 

@@ -42,7 +42,7 @@ class Seen:
 
     @cached_property
     def deadline(self) -> float:
-        """When an exploration that begins now has to end."""
+        """The time at which the exploration must end, set when it is first read."""
         return time.monotonic() + SECONDS
 
     @property

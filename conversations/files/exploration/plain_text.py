@@ -90,7 +90,7 @@ def explore_markdown(seen: Seen) -> list[str]:
 
 
 def explore_text(seen: Seen, gist: Gist | None) -> list[str]:
-    """Show the beginning and the end; of a long text also what `gist` makes of it."""
+    """Show the beginning and the end; of a long text also its summary by `gist`."""
     described = beginning_and_end(seen, TEXT_LINES)
     text = seen.text or ""
     if gist is None or len(text) < 2000:

@@ -123,7 +123,7 @@ def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
 
 
 def read_json(text: str, *, is_whole: bool) -> Any:
-    """Parse JSON, of a text that was cut off the complete part; else ValueError."""
+    """Parse JSON, or the complete part of a truncated text; ValueError if invalid."""
     return pydantic_core.from_json(text, allow_partial=not is_whole, cache_strings=False)
 
 

@@ -11,7 +11,7 @@ from conversations.files.exploration.glance import Seen, cut, number
 
 MOST_ROWS = 20_000
 MOST_COLUMNS = 50
-# The bound in a table that is not named as one.
+# The longest cell of a table whose name or type does not say that it is one.
 LONGEST_CELL = 60
 _DELIMITERS = ",\t;|"
 _NOTHING = frozenset({"", "null", "none", "na", "n/a", "nan", "-"})

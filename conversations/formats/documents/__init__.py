@@ -1,4 +1,4 @@
-"""Whole files of other programs, each with one session or several. Pure."""
+"""Read whole files of other programs, with one or more sessions each. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Document(NamedTuple):
     is_document: Callable[[Any], bool]
     # ValueError names what is wrong.
     sessions_of: Callable[[Mapping[str, Any], PurePath], Iterator[HostSession]]
-    # Whether it is the record of a run that is over, so that it does not grow: the journal keeps it whole.
+    # Whether it records a finished run, so that it does not grow: the journal stores it whole.
     is_finished: bool = False
 
 

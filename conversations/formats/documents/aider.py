@@ -41,7 +41,7 @@ def sessions_of(lines: Iterable[str], path: PurePath) -> Iterator[HostSession]:
 
 
 def _messages(lines: Iterable[str]) -> Iterator[NewMessage]:
-    """Times have no zone in the file, and are taken as UTC."""
+    """Yield the messages; times have no zone in the file, and are read as UTC."""
     started: datetime | None = None
     for kind, group in groupby(_marked(lines), key=lambda each: each[0]):
         texts = [text for _, text in group]
@@ -53,7 +53,7 @@ def _messages(lines: Iterable[str]) -> Iterator[NewMessage]:
 
 
 def _marked(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each line with its role, and without what shows that; blank ones join the last."""
+    """Yield each line's role and unmarked text; blank lines keep the last role."""
     kind = "assistant"
     for line in lines:
         line = line.rstrip("\r\n")

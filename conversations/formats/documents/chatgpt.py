@@ -1,4 +1,4 @@
-"""Conversations of ChatGPT, as its export has them in `conversations.json`. Pure.
+"""Read conversations of ChatGPT from `conversations.json` of its export. Pure.
 
     {"id", "title", "create_time", "mapping": {id: {"parent", "children", "message"}}, "current_node"}
 
@@ -59,7 +59,7 @@ def sessions_of(document: Mapping[str, Any], path: PurePath) -> Iterator[HostSes
 
 
 def _message(row: Mapping[str, Any], where: str) -> NewMessage | None:
-    """Read a message; None for one that shows nothing, such as an empty one."""
+    """Read a message; None if it has nothing to show."""
     author = Fields(row, where).inner("author")
     role = author.choice("role", _ROLES)
     content = Fields(row, where).inner("content")

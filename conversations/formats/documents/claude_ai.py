@@ -1,8 +1,8 @@
-"""Conversations of Claude.ai, as `conversations.json` of its export. Pure.
+"""Read conversations of Claude.ai from `conversations.json` of its export. Pure.
 
     {"uuid", "name", "chat_messages": [{"uuid", "parent_message_uuid", "sender", "text", "content": [...], ...}]}
 
-Where messages name their parents, they are a tree: an edited question or another answer is a branch.
+If messages name their parents, they form a tree: an edited question or another answer is a branch.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _of_block(block: Fields) -> Iterator[NewPart]:
 
 
 def _file(fields: Fields) -> NewPart:
-    """An attachment with the text that was taken from it, or a named file."""
+    """Read an attachment with its extracted text, or a named file."""
     rest = without(fields.values, "file_name", "extracted_content", "file_type")
     return NewPart(
         PartType.FILE,

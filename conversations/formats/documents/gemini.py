@@ -1,10 +1,10 @@
-"""Sessions of Gemini CLI: one JSON object, or JSON Lines that build it up. Pure.
+"""Read sessions of Gemini CLI: a JSON object, or JSON Lines that build it. Pure.
 
     {"sessionId", "projectHash", "startTime", "kind", "messages": [{"id", "type": "user" | "gemini", "content", ...}]}
 
-As JSON Lines, the object comes first, without messages, then a message a line; the same id again replaces it. A line
-`{"$set": {...}}` changes the object, and `{"$rewindTo": id}` takes back that message and all after it, which stay as a
-branch. Notes of the program to its user (`info`, `warning`, `error`) are no messages.
+In JSON Lines, the object without messages is the first line; each message has a line, and a later line with the same id
+replaces it. A line `{"$set": {...}}` changes the object. `{"$rewindTo": id}` rewinds to before that message; the
+messages from it on stay as a branch. The program's notes to its user (`info`, `warning`, `error`) are not messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 NOTE = "gemini"
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
 _FINAL = ("success", "error", "cancelled")
-# Added to each message by `built`: the id of the one before it.
+# The key that `built` adds to each message: the id of its predecessor.
 _AFTER = "$after"
 
 
@@ -41,7 +41,7 @@ def is_document(value: Any) -> bool:
 
 
 def built(lines: Iterable[Any]) -> dict[str, Any]:
-    """Return the object that the lines of a session build up, with all branches."""
+    """Build the object of a session from its lines, with all branches."""
     document: dict[str, Any] = {}
     messages: dict[str, dict[str, Any]] = {}
     path: list[str] = []
@@ -65,7 +65,7 @@ def built(lines: Iterable[Any]) -> dict[str, Any]:
 def sessions_of(document: Mapping[str, Any], path: PurePath) -> Iterator[HostSession]:
     """Yield the session; ValueError names what is wrong in it.
 
-    The file of a sub-agent is in a folder with the name of its parent.
+    A sub-agent's file is in a folder named after its parent session.
     """
     passed_over: Counter[str] = Counter()
     nodes: list[Node] = []
@@ -91,7 +91,7 @@ def sessions_of(document: Mapping[str, Any], path: PurePath) -> Iterator[HostSes
 
 
 def _finished(rows: tuple[Fields, ...], passed_over: Counter[str]) -> tuple[Fields, ...]:
-    """Leave the last message for the next import while its tools are at work."""
+    """Leave out the last message while its tools run: the next import has it."""
     calls = rows[-1].values.get("toolCalls") if rows else None
     if isinstance(calls, list) and any(isinstance(each, dict) and each.get("status") not in _FINAL for each in calls):
         passed_over["unfinished"] += 1
@@ -122,7 +122,7 @@ def _message(fields: Fields) -> NewMessage:
 
 
 def _parts(content: Any) -> Iterator[NewPart]:
-    """The parts of what the Gemini API takes as content: a text, a piece, a list."""
+    """Read content of the Gemini API: a text, a piece, or a list of these."""
     for piece in content if isinstance(content, list) else [content]:
         if isinstance(piece, str):
             yield from [NewPart(PartType.TEXT, text_content=piece)] if piece else []
@@ -154,7 +154,7 @@ def _call(fields: Fields) -> NewPart:
 
 
 def _result_text(result: Any) -> str:
-    """The text of a result: what functions answered, or the pieces as JSON."""
+    """Return the text of a result: functions' responses, or its pieces as JSON."""
     texts: list[str] = []
     for piece in result if isinstance(result, list) else [result]:
         answer = piece.get("functionResponse") if isinstance(piece, Mapping) else None

@@ -1,8 +1,8 @@
-"""Sessions of OpenCode, as `opencode export` and its database have them. Pure.
+"""Read sessions of OpenCode, from `opencode export` or its database. Pure.
 
     {"info": {"id", "parentID", "directory", "title", ...}, "messages": [{"info": {"id", "role", ...}, "parts": [...]}]}
 
-Its types of parts are those of the store. An answer that is not finished is left for the next import.
+The store has the same types of parts. Unfinished answers at the end are left out; a later import has them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _message(row: Mapping[str, Any], where: str) -> SessionMessage:
 
 
 def _part(fields: Fields) -> tuple[NewPart | None, dict[str, Any]]:
-    """Return the part, if the store has its type, and what its columns do not hold."""
+    """Return the part (None for an unknown type), and its keys without a column."""
     row, type = fields.values, fields.required_text("type")
     if type in _TEXTS:
         part = NewPart(
@@ -120,7 +120,7 @@ def _tool(fields: Fields) -> tuple[NewPart, dict[str, Any]]:
 
 
 def _bookkeeping(fields: Fields, type: str) -> tuple[NewPart | None, dict[str, Any]]:
-    """Return a part without a text for a model; its row is small and kept as it is."""
+    """Read a part that has no text for a model; return it and its complete row."""
     row = dict(fields.values)
     match type:
         case "step-start":

@@ -1,4 +1,4 @@
-"""The sessions of a document: what every reader of a whole file returns. Pure."""
+"""The records that readers of whole files return, and their helpers. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from conversations.types import NewMessage
 
 @dataclass(frozen=True)
 class SessionMessage:
-    """A message, the id that its host gave it, and the one that it follows.
+    """A message with its row, the host's id for it, and its predecessor.
 
-    Without an id, a second import recognizes it by its place and its row.
+    A later import recognizes a message without an id by its place and its row.
     """
 
     message: NewMessage
@@ -29,22 +29,22 @@ class SessionMessage:
 
 @dataclass(frozen=True)
 class HostSession:
-    """A session as its host has it, with its messages in the order of storing."""
+    """A session of a host, with its messages in the order of storing."""
 
     session_id: str
     messages: tuple[SessionMessage, ...]
     title: str = ""
     project: str = ""
     parent_session_id: str = ""
-    # The id of the message where the session goes on; empty for the last one.
+    # The id of the message at the session's head; empty if it is the last one.
     head: str = ""
-    # What was left out, by kind.
+    # The number of rows that were left out, by kind.
     passed_over: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a tree, or None for a node without one."""
+    """A node of a tree of messages; `message` is None if it has none."""
 
     id: str
     parent_id: str
@@ -53,16 +53,16 @@ class Node:
 
 
 def in_branches(nodes: Iterable[Node], head: str) -> tuple[tuple[SessionMessage, ...], str]:
-    """Return the messages of a tree, branch by branch, and the message at its head.
+    """Return the messages of a tree, branch by branch, and the id of its head.
 
-    A node without a message is passed over: what follows it follows the message before it. A tree without branches is a
-    plain list.
+    The children of a node without a message follow its nearest ancestor with one. In a tree without branches, messages
+    have no explicit predecessors, and the head is "".
     """
     by_id = {node.id: node for node in nodes}
     children: dict[str, list[Node]] = {}
     for node in by_id.values():
         children.setdefault(node.parent_id if node.parent_id in by_id else "", []).append(node)
-    # Of each node, the message that what comes below it follows.
+    # For each node, the id of the message that its children follow.
     last: dict[str, str] = {"": ""}
     found: list[SessionMessage] = []
     left = children.get("", [])[::-1]
@@ -79,12 +79,15 @@ def in_branches(nodes: Iterable[Node], head: str) -> tuple[tuple[SessionMessage,
 
 
 def from_milliseconds(value: Any) -> datetime | None:
-    """The time of so many milliseconds since 1970; None for anything else."""
+    """Convert milliseconds since 1970 to a time; None if it is not a number."""
     return from_seconds(value / 1000) if type(value) in (int, float) else None
 
 
 def from_seconds(value: Any) -> datetime | None:
-    """The time of so many seconds since 1970; None for anything else."""
+    """Convert seconds since 1970 to a time; None if it is not a number.
+
+    Raises ValueError for a number out of range.
+    """
     if type(value) not in (int, float):
         return None
     try:
@@ -94,24 +97,24 @@ def from_seconds(value: Any) -> datetime | None:
 
 
 def object_of(value: Any, name: str) -> Mapping[str, Any]:
-    """The value as an object; ValueError, with its name, for anything else."""
+    """Return the value if it is an object; ValueError, with `name`, otherwise."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} must be an object, not {noun_of(value)}.")
     return value
 
 
 def text_of(value: Any) -> str:
-    """The value if it is a text, else an empty one."""
+    """Return the value if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def without(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The row without these keys, which the columns of the store have."""
+    """Return the row without these keys."""
     return {key: value for key, value in row.items() if key not in keys}
 
 
 def name_of(path: PurePath) -> str:
-    """The name of a file without the suffixes that say how it is written."""
+    """Return the name of a file without suffixes of formats and compression."""
     while path.suffix in (".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj"):
         path = path.with_suffix("")
     return path.name

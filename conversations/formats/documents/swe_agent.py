@@ -1,8 +1,8 @@
-"""Trajectories of SWE-agent (`.traj`): the history that its model saw. Pure.
+"""Read trajectories of SWE-agent (`.traj`): the history its model saw. Pure.
 
     {"history": [a message of the Chat Completions API, with "thought", "action", "agent"], "trajectory": [...], "info"}
 
-The trajectory repeats the history, step by step.
+`trajectory` repeats the history step by step, and is left out.
 """
 
 from __future__ import annotations

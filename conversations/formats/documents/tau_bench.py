@@ -1,4 +1,4 @@
-"""Runs of tau-bench: the messages and calls of a task. Pure.
+"""Read runs of tau-bench: the messages and calls of a task. Pure.
 
     [{"task_id", "trial", "reward", "info", "traj": [a message of the Chat Completions API, ...]}, ...]
 

@@ -1,9 +1,11 @@
--- Where the head of a conversation moved, and which messages are off its active path.
+-- The moves of a conversation's head, and the messages that are not on the path to the head.
 --
--- A row of head_moves says: from `at_seq` on, what is appended follows the message `head_seq`. So each message has one
--- predecessor, and there is one path from any message back to the first. The active path is that of the head.
+-- A row of head_moves means: the message appended at `at_seq` follows the message `head_seq`, not the one before it. So
+-- each message has one predecessor, and there is one path from it back to the first. The active path is that of the
+-- head.
 
--- The seqs up to `p_head` that are not on the path to it: each stretch leads back to the head of the move it begins with.
+-- The seqs up to `p_head` that are not on the path to it. Goes back from move to move: the messages between a move's
+-- `head_seq` and its `at_seq` are off the path.
 CREATE FUNCTION lcm_off_path(p_conversation_id bigint, p_head bigint) RETURNS int8multirange
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -23,7 +25,7 @@ BEGIN
 END
 $$;
 
--- The head when `p_next_seq` was the next seq and the moves up to `p_moves` were made.
+-- The head at the time when `p_next_seq` was the next seq and the head had moved `p_moves` times.
 CREATE FUNCTION lcm_head_at(p_conversation_id bigint, p_next_seq bigint, p_moves bigint) RETURNS bigint
 LANGUAGE sql STABLE AS $$
   SELECT coalesce((
@@ -33,14 +35,14 @@ LANGUAGE sql STABLE AS $$
   ), p_next_seq - 1)
 $$;
 
--- What `conversations.inactive` is: the seqs before `p_next_seq` that are not on the path to the head.
+-- The value of `conversations.inactive`: the seqs before `p_next_seq` that are not on the path to the head.
 CREATE FUNCTION lcm_inactive(p_conversation_id bigint, p_next_seq bigint, p_moves bigint) RETURNS int8multirange
 LANGUAGE sql STABLE AS $$
   SELECT lcm_off_path(p_conversation_id, head) + int8multirange(int8range(head + 1, greatest(head + 1, p_next_seq)))
   FROM lcm_head_at(p_conversation_id, p_next_seq, p_moves) AS head
 $$;
 
--- The head of a conversation by its own columns.
+-- The head of a conversation, computed from the columns of its row alone.
 CREATE FUNCTION lcm_head_seq(p_next_seq bigint, p_inactive int8multirange) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN p_inactive @> p_next_seq - 1
@@ -48,7 +50,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
          ELSE p_next_seq - 1 END
 $$;
 
--- Moves are numbered from 1, each at or behind the one before.
+-- Requires that moves are numbered from 1 without gaps, and that `at_seq` never decreases.
 CREATE FUNCTION lcm_follow_move() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,10 +1,10 @@
--- The path to the head of a conversation, and to other messages; see `head_moves.sql`.
+-- Queries on the path to the head of a conversation, or to another message; see `head_moves.sql`.
 
 -- name: active
--- How often the head moved, and the seqs off its path.
+-- The number of moves of the head, and the seqs that are not on the path to it, both computed from head_moves.
 SELECT moved.moves, lcm_inactive(c.conversation_id, greatest(c.next_seq, last.seq + 1), moved.moves)::text
 FROM conversations c, LATERAL (
-    -- A conversation that is being imported does not count its messages yet.
+    -- During an import, next_seq does not count the messages yet.
     SELECT coalesce(max(m.seq), 0) AS seq FROM messages m WHERE m.conversation_id = c.conversation_id
 ) AS last, LATERAL (
     SELECT coalesce(max(m.number), 0) AS moves FROM head_moves m WHERE m.conversation_id = c.conversation_id
@@ -12,7 +12,7 @@ FROM conversations c, LATERAL (
 WHERE c.conversation_id = %(id)s
 
 -- name: summaries_on_path
--- The summaries on a path with their sources, those of the most messages first.
+-- The summaries on the path that leaves out the seqs `off`, with their sources; those of the most messages first.
 SELECT s.summary_id, s.supersedes_id,
        (SELECT array_agg(p.parent_summary_id) FROM summary_parents p WHERE p.summary_id = s.summary_id),
        (SELECT array_agg(l.message_id) FROM summary_messages l WHERE l.summary_id = s.summary_id)
@@ -23,7 +23,8 @@ WHERE s.conversation_id = %(id)s AND NOT %(off)s::int8multirange @> s.last_seq
 ORDER BY s.descendant_count DESC, s.depth DESC, s.summary_id
 
 -- name: branches
--- The stretches of messages, each with the message that its first one follows; without those that have no message.
+-- The stretches of messages between moves of the head, each with the seq that its first message follows, its last
+-- active seq and its tokens; without empty stretches.
 WITH stretches AS (
     SELECT 0 AS number, 1::bigint AS first_seq, 0::bigint AS follows_seq
     UNION ALL
@@ -40,7 +41,7 @@ SELECT number, first_seq, last_seq, follows_seq,
 FROM bounded WHERE last_seq >= first_seq ORDER BY number
 
 -- name: follow_moves
--- Notes in the conversation's row what its head_moves say.
+-- Updates `moves` and `inactive` of the conversation's row from its head_moves.
 UPDATE conversations c
 SET moves = moved.moves, inactive = lcm_inactive(c.conversation_id, c.next_seq, moved.moves)
 FROM (SELECT max(m.number) AS moves FROM head_moves m WHERE m.conversation_id = %(id)s) AS moved
@@ -48,7 +49,7 @@ WHERE c.conversation_id = %(id)s
 RETURNING c.moves
 
 -- name: count_context
--- Counts the context anew.
+-- Recounts the messages and tokens of the active context.
 UPDATE conversations c
 SET active_messages = shown.messages, active_tokens = shown.tokens
 FROM (
@@ -59,13 +60,13 @@ WHERE c.conversation_id = %(id)s
 RETURNING c.active_messages
 
 -- name: messages_on_path
--- The next messages on the path to a seq.
+-- A page of the messages on the path to a seq.
 SELECT m.message_id, m.seq FROM messages m
 WHERE m.conversation_id = %(id)s AND m.seq > %(after)s AND m.seq <= %(seq)s
   AND NOT (SELECT lcm_off_path(%(id)s, %(seq)s)) @> m.seq
 ORDER BY m.seq LIMIT %(limit)s
 
 -- name: count_on_path
--- How many messages are on the path to a seq.
+-- The number of messages on the path to a seq.
 SELECT count(*) FROM messages m
 WHERE m.conversation_id = %(id)s AND m.seq <= %(seq)s AND NOT (SELECT lcm_off_path(%(id)s, %(seq)s)) @> m.seq

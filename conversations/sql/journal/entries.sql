@@ -1,6 +1,6 @@
--- The journal of raw entries of a host.
+-- Triggers of the journal: the raw entries of a host's transcript.
 
--- An erasure, announced in the audit log, takes an entry and leaves its mark; all else stays.
+-- Allows one change: an erasure recorded in the audit log sets `entry` to NULL and sets erased_by_id.
 CREATE FUNCTION lcm_keep_journal_entry() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,12 +1,12 @@
 -- Reading and writing the journal.
 
 -- name: stored_entries
--- The entries that are kept under these uuids, as text.
+-- The stored entries with these uuids, as text.
 SELECT uuid, entry FROM journal_entries
 WHERE conversation_id = %(id)s AND subpath = %(subpath)s AND uuid = ANY(%(uuids)s)
 
 -- name: insert_entries
--- Keeps entries behind those that are there, and counts them.
+-- Appends entries to a file of the journal and updates journal_size; returns the file's last position.
 WITH last AS (
     SELECT coalesce(max(position), 0) AS position FROM journal_entries
     WHERE conversation_id = %(id)s AND subpath = %(subpath)s
@@ -24,7 +24,7 @@ WITH last AS (
 SELECT greatest((SELECT position FROM last), (SELECT max(position) FROM kept))
 
 -- name: page_of_entries
--- The next entries, as many as fit a page, and how many there were to its limit.
+-- A page of entries, as many as fit into its bytes but at least one, and the number of entries up to `limit`.
 SELECT position, uuid, entry, recorded_at, erased_by_id, count(*) OVER ()
 FROM (
     SELECT *, sum(octet_length(entry) + 200) OVER (ORDER BY position) AS total, row_number() OVER (ORDER BY position) AS place
@@ -38,7 +38,7 @@ WHERE place <= %(limit)s AND (coalesce(total, 0) <= %(most_bytes)s OR place = 1)
 ORDER BY position
 
 -- name: subpaths
--- The parts of a journal, by name: how many entries each has, and when the last of them was kept.
+-- The files of a journal by name: number of entries, time of the last one, and bytes.
 SELECT subpath, count(*), max(recorded_at), coalesce(sum(octet_length(entry)), 0)::bigint FROM journal_entries
 WHERE conversation_id = %(id)s AND (%(after)s::text IS NULL OR subpath COLLATE "C" > %(after)s)
 GROUP BY subpath ORDER BY subpath COLLATE "C" LIMIT %(limit)s
