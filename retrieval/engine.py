@@ -82,12 +82,12 @@ class RetrievalEngine:
     ) -> GrepResult:
         """Search messages, summaries and files in one, several or all conversations.
 
-        Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
-        those with any of them are given, and the answer says so. A regular expression finds the newest first. A page
-        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. A filter on what only messages
-        have, such as their roles, leaves everything else out. Raises Invalid for a query that cannot be searched for
-        and for filters that nothing could meet, NotFound for a conversation or summary; `search_timeout` if it takes
-        too long.
+        Full text takes words, "phrases", `or` and -exclusions, best match first; of a sentence, or if too few texts
+        hold every word, those with any of them are given, and the answer says so. A regular expression finds the newest
+        first. A page holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. A filter on what
+        only messages have, such as their roles, leaves everything else out. Raises Invalid for a query that cannot be
+        searched for and for filters that nothing could meet, NotFound for a conversation or summary; `search_timeout`
+        if it takes too long.
 
         What has gone cold is in no index: `cold_messages` says how much that is. With `cold`, these messages, and no
         others, are searched for all of the words or the expression, the newest first, by as many pages as it takes.

@@ -98,10 +98,10 @@ class Match:
 class GrepResult:
     """A page of matches in the order of `sort`, and how the query was read.
 
-    `relaxed`: too few texts hold every word, so these hold any of them. `used` are the words that were searched for,
-    `dropped` those that could not be: they are in no text, or in too many. `bounded`: not everything was looked at;
-    `note` says what that means. With `more`, there are matches that neither `limit` nor the tokens of a page have room
-    for, and `cursor` leads on to them.
+    `relaxed`: these hold any of the words, as too few texts hold every one, or the query is a sentence. `used` are the
+    words that were searched for, `dropped` those that could not be: they are in no text, or in too many. `bounded`: not
+    everything was looked at; `note` says what that means. With `more`, there are matches that neither `limit` nor the
+    tokens of a page have room for, and `cursor` leads on to them.
     """
 
     query: str

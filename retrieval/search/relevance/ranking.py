@@ -40,7 +40,7 @@ _ASKING_COSTS = 0.5
 REPEATED, TOKENS_A_CHARACTER = 0.3, 0.5
 SATURATION = 0.5
 # A stretch is so many messages; the two beside it count by the second number, so that its ends matter less.
-STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.15, 1.0
+STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.2, 1.0
 # A message by the person that the question names; about as much as one more rare word.
 AUTHOR_WEIGHT = 2.0
 DATE_WEIGHT = 1.0
