@@ -82,12 +82,12 @@ class RetrievalEngine:
     ) -> GrepResult:
         """Search messages, summaries and files in one, several or all conversations.
 
-        Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
-        texts with any of them are returned, and `relaxed` is set. A regular expression returns the newest match first.
-        A page holds at most `limit` matches and `max_tokens` tokens; the cursor continues it. A filter on a property of
-        messages alone, such as their roles, excludes everything else. Raises Invalid for a query that cannot be
-        searched and for contradictory filters, NotFound for an unknown conversation or summary; an error with the code
-        `search_timeout` if it takes too long.
+        Full text takes words, "phrases", `or` and -exclusions, best match first; for a sentence, or if too few texts
+        hold every word, texts with any of them are returned, and `relaxed` is set. A regular expression returns the
+        newest match first. A page holds at most `limit` matches and `max_tokens` tokens; the cursor continues it. A
+        filter on a property of messages alone, such as their roles, excludes everything else. Raises Invalid for a
+        query that cannot be searched and for contradictory filters, NotFound for an unknown conversation or summary;
+        an error with the code `search_timeout` if it takes too long.
 
         Messages in cold storage are in no index; `cold_messages` counts them. With `cold`, only these are searched,
         newest first, for all of the words or the expression, over as many pages as it takes.

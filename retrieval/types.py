@@ -99,10 +99,10 @@ class Match:
 class GrepResult:
     """A page of matches in the order of `sort`, and how the query was parsed.
 
-    `relaxed`: too few texts hold every word, so these hold any of them. `used` are the words that were searched for,
-    `dropped` those that were not, as they are in no text or in too many. `bounded`: not every candidate was examined;
-    `note` says what that means. `more`: further matches exceed `limit` or the tokens of a page, and `cursor` continues
-    with them.
+    `relaxed`: these hold any of the words, as the query is a sentence, or too few texts hold every word. `used` are the
+    words that were searched for, `dropped` those that were not, as they are in no text or in too many. `bounded`: not
+    every candidate was examined; `note` says what that means. `more`: further matches exceed `limit` or the tokens of a
+    page, and `cursor` continues with them.
     """
 
     query: str

@@ -67,6 +67,16 @@ def test_with_enough_texts_that_hold_every_word_the_others_are_left_out():
     assert len(result.matches) == 6
 
 
+def test_of_a_question_pages_that_hold_every_word_do_not_hide_a_line_that_holds_some():
+    page = f"The harbour is closed. {'Much else is of note here. ' * 60} The rent of a boat has risen."
+    conversation = a_conversation(*(text for _ in range(6) for text in (page, *FILLER)), "The rent is 90 euros.")
+
+    result = engine().grep(query="What is the rent in the harbour?", conversation_id=conversation.conversation_id)
+
+    assert result.relaxed
+    assert result.matches[0].snippet.text == "The rent is 90 euros."
+
+
 def test_of_texts_that_hold_every_word_one_behind_a_question_comes_before_one_behind_a_statement():
     answer, apart = "A red boat is in the harbour.", FILLER * 6
     asked = ["Where is a red boat?", answer]

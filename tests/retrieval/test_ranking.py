@@ -96,6 +96,17 @@ def test_words_that_follow_each_other_count_in_full_however_long_the_text():
     assert ranking.alone(log, together) == ranking.alone(turn, together) > ranking.alone(log, apart)
 
 
+def test_a_page_borrows_less_than_a_line():
+    weights, asked = Weights((2.0, 2.0)), a_hit(10, {0: 0.6}, answered_in=1)
+
+    line, page = (
+        ranking.in_context([asked, answer], weights)[answer.place] - ranking.in_context([answer], weights)[answer.place]
+        for answer in (a_hit(11, {1: 0.6}, tokens=tokens) for tokens in (20, 900))
+    )
+
+    assert line > page > 0
+
+
 def test_a_page_that_says_the_words_together_is_worth_more_than_one_that_says_them_here_and_there():
     together, apart = (
         a_hit(seq, {0: 0.6, 1: 0.6}, tokens=800, passage=frozenset(passage))

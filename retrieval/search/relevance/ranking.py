@@ -4,8 +4,8 @@ A message is worth the sum, over what is looked for, of how rare it is times how
 conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
 before and after it, all of a question that it answers, and a little from the stretch it stands in. All of it is added
 up before it saturates, so that no term counts twice. Of a long message, words outside of its best passage count little,
-and where one side writes a line and the other a page, the line counts more. Weights are round numbers; none is delicate
-(docs/figures.md has what each changes, in short turns and in long).
+it borrows less, and where one side writes a line and the other a page, the line counts more. Weights are round numbers;
+none is delicate (docs/figures.md has what each changes, in short turns and in long).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ASKING_COSTS = 0.5
 REPEATED, TOKENS_A_CHARACTER = 0.3, 0.5
 SATURATION = 0.5
 # A stretch is so many messages; the two beside it count by the second number, so that its ends matter less.
-STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
+STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.2, 1.0
 # A message by the person that the question names; about as much as one more rare word.
 AUTHOR_WEIGHT = 2.0
 DATE_WEIGHT = 1.0
@@ -173,11 +173,14 @@ def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
+    # What a long message borrows is marked down like what it holds: if it answers, it holds the words itself.
+    costs = {hit.place: length_cost(hit.tokens) for hit in hits}
     for hit in hits:
         place, on, passage = hit.place, hit.answered_in, hit.passage
         if on is not None and on not in offsets:
             offsets[on] = {**_AROUND_A_QUESTION, on: answer}
-        cost = length_cost(hit.tokens)
+        lent = [(place + offset, weight / costs.get(place + offset, 1.0)) for offset, weight in offsets[on].items()]
+        cost = costs[place]
         stretch = place // STRETCH
         for term, share in enumerate(hit.shares):
             if not share:
@@ -189,8 +192,8 @@ def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
                     share *= OUTSIDE
             of_term[place] += share
             stretches[term][stretch] += share
-            for offset, weight in offsets[on].items():
-                of_term[place + offset] += weight * share
+            for there, weight in lent:
+                of_term[there] += weight * share
     worths = _summed(held, weights, SATURATION)
     if weights.is_sentence:
         for hit in hits:
@@ -297,11 +300,13 @@ class Ranking:
     newest: int | None = None
 
     def of(self, found: Sequence[Hits]) -> tuple[list[RankedMatch], bool]:
-        """The matches of every clause, best first, if there are enough; else of any.
+        """Rank the matches of every clause, if there are enough; else those of any.
 
-        And whether it is of any.
+        Returns them best first, and whether they match any clause alone. A sentence always gets matches of any of its
+        words: a long page holds all of them by chance, while the line that answers holds some.
         """
-        enough = 1 if self.query.parsed.is_one_word else A_HANDFUL
+        parsed = self.query.parsed
+        enough = 1 if parsed.is_one_word else math.inf if parsed.is_sentence else A_HANDFUL
         of_lcm = {hit.place for each in found for hit in each.hits if hit.is_of_lcm}
         repeated = {hit.place for each in found for hit in each.hits if self._is_repeated(hit, of_lcm)}
         complete_hits = (hit for each in found for hit in each.hits if hit.is_complete and not hit.is_of_lcm)
