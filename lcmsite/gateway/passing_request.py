@@ -21,7 +21,7 @@ from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_ups
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.recordings import Pending, Recordings, unavailable
+from lcmsite.gateway.recording.recordings import Pending, Recordings, not_recorded_error
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
@@ -121,7 +121,7 @@ class PassingRequest:
             await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
             if self.pending.recorded is None and self.rule.is_closed:
                 self.recordings.abandon(self.pending)
-                raise unavailable(self.pending.reason or "slow")
+                raise not_recorded_error(self.pending.reason or "slow")
         try:
             shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             if shorter is None:

@@ -76,7 +76,7 @@ class WireMessage:
     """One message or item: its row, the message to store, and its digest."""
 
     # Its index in the list of the request or answer.
-    place: int
+    index: int
     row: Row
     message: NewMessage
     digest: Digest
@@ -145,7 +145,7 @@ def read_request(surface: Surface, body: Row) -> ReadRequest:
     return ReadRequest(
         surface=surface,
         body=body,
-        messages=tuple(wire_message(surface, place, rows[place]) for place in range(lead, len(rows))),
+        messages=tuple(wire_message(surface, index, rows[index]) for index in range(lead, len(rows))),
         instructions=tuple(_instructions(surface, body, rows[:lead])),
         tools=tuple(tools) if isinstance(tools, list) else (),
         model=model if isinstance(model, str) else "",
@@ -155,7 +155,7 @@ def read_request(surface: Surface, body: Row) -> ReadRequest:
     )
 
 
-def wire_message(surface: Surface, place: int, row: Any) -> WireMessage:
+def wire_message(surface: Surface, index: int, row: Any) -> WireMessage:
     """Convert one message or item; one that cannot be read becomes JSON text."""
     text = json.dumps(row)
     key = surface, hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -166,7 +166,7 @@ def wire_message(surface: Surface, place: int, row: Any) -> WireMessage:
         with _lock, suppress(ValueError):
             # One that is larger than the cache is not kept.
             _read[key] = known
-    return WireMessage(place, row if isinstance(row, dict) else {"content": row}, known.message, known.digest)
+    return WireMessage(index, row if isinstance(row, dict) else {"content": row}, known.message, known.digest)
 
 
 class _Read(NamedTuple):
@@ -194,10 +194,10 @@ def _read_row(surface: Surface, row: Any) -> tuple[NewMessage, Digest]:
 def _lead(surface: Surface, rows: Sequence[Any]) -> int:
     if surface is Surface.MESSAGES:
         return 0
-    place = 0
-    while place < len(rows) and isinstance(rows[place], dict) and rows[place].get("role") in _INSTRUCTING:
-        place += 1
-    return place
+    index = 0
+    while index < len(rows) and isinstance(rows[index], dict) and rows[index].get("role") in _INSTRUCTING:
+        index += 1
+    return index
 
 
 def _instructions(surface: Surface, body: Row, lead: Sequence[Row]) -> Iterator[Row]:

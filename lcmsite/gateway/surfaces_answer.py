@@ -34,7 +34,7 @@ class ReadAnswer:
 
     @property
     def messages(self) -> tuple[WireMessage, ...]:
-        return tuple(wire_message(self.surface, place, row) for place, row in enumerate(self.rows))
+        return tuple(wire_message(self.surface, index, row) for index, row in enumerate(self.rows))
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "surface": self.surface.value}
@@ -222,13 +222,13 @@ class _Response:
         self.is_complete = body.get("status", "completed") in ("completed", "incomplete")
 
     def take(self, event: dict[str, Any]) -> None:
-        kind, place = str(event.get("type")), event.get("output_index", 0)
+        kind, index = str(event.get("type")), event.get("output_index", 0)
         if kind == "response.output_item.added":
-            self.begun[place] = event["item"]
+            self.begun[index] = event["item"]
         elif kind == "response.output_item.done":
-            self.items[place] = event["item"]
+            self.items[index] = event["item"]
         elif kind.endswith(".delta") and isinstance(event.get("delta"), str):
-            self.texts[place] = self.texts.get(place, "") + event["delta"]
+            self.texts[index] = self.texts.get(index, "") + event["delta"]
         elif isinstance(event.get("response"), dict):
             self.head = event["response"]
             if kind in ("response.completed", "response.incomplete", "response.done"):
@@ -238,12 +238,12 @@ class _Response:
     def answer(self) -> ReadAnswer:
         items = dict(self.items)
         if not self.is_complete:
-            items |= {place: item for place, item in self._broken() if place not in items}
+            items |= {index: item for index, item in self._incomplete_items() if index not in items}
         usage = _object(self.head.get("usage"))
         details = _object(self.head.get("incomplete_details"))
         return ReadAnswer(
             Surface.RESPONSES,
-            rows=tuple(items[place] for place in sorted(items)),
+            rows=tuple(items[index] for index in sorted(items)),
             response_id=_text(self.head.get("id")),
             model=_text(self.head.get("model")) or "",
             stop_reason=_text(details.get("reason")) or _text(self.head.get("status")),
@@ -252,16 +252,16 @@ class _Response:
             is_complete=self.is_complete,
         )
 
-    def _broken(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for place, item in self.begun.items():
-            text = self.texts.get(place, "")
+    def _incomplete_items(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for index, item in self.begun.items():
+            text = self.texts.get(index, "")
             match item.get("type"):
                 case "message" if text:
-                    yield place, {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+                    yield index, {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
                 case "reasoning" if text:
-                    yield place, {**item, "summary": [{"type": "summary_text", "text": text}]}
+                    yield index, {**item, "summary": [{"type": "summary_text", "text": text}]}
                 case "function_call":
-                    yield place, {**item, "arguments": text}
+                    yield index, {**item, "arguments": text}
 
 
 _STATES: Mapping[Surface, type] = {

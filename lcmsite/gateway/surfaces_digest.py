@@ -83,7 +83,7 @@ def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Lin
             yield Link(chain, f"{PREFIX}{_short(chain)}:{digest.text}")
 
 
-def broken_key(chain: bytes, exchange: str) -> str:
+def incomplete_key(chain: bytes, exchange: str) -> str:
     """Return the idempotency key of an incomplete answer behind this chain hash."""
     return f"{PREFIX}{_short(chain)}:broken-{exchange}"
 

@@ -48,7 +48,7 @@ class Outcome:
     lookups: Mapping[str, Any] | None = None
 
 
-def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
+def serialize_exchange(exchange: Exchange, outcome: Outcome) -> bytes:
     """Serialize an exchange: one line of JSON, then the request body."""
     head = {
         "exchange_key": exchange.exchange_key,
@@ -66,7 +66,7 @@ def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
     return json.dumps(head).encode() + b"\n" + exchange.body
 
 
-def parsed(data: bytes) -> tuple[Exchange, Outcome]:
+def parse_exchange(data: bytes) -> tuple[Exchange, Outcome]:
     """Parse a serialized exchange. Raises ValueError if the data is none."""
     line, newline, body = data.partition(b"\n")
     if not newline:

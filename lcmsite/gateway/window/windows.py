@@ -113,7 +113,7 @@ async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembl
 
     def assemble(scope: Scope) -> Assembled | None:
         with bounded_transaction():
-            known = Recorder.from_settings(scope).known_seqs(exchange)
+            known = Recorder.from_settings(scope).find_seqs(exchange)
         if known is None:
             return None
         return Windows.from_settings(scope).assemble(
