@@ -27,7 +27,7 @@ from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
 from lcmsite.gateway.window.types import Assembled
-from lcmsite.gateway.window.windows import assemble_counted, assemble_recorded, headers_of
+from lcmsite.gateway.window.windows import assemble_count_request, assemble_recorded, headers_of
 from lcmsite.ops.metrics.counters import EXCHANGES
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 
@@ -88,7 +88,7 @@ class PassingRequest:
         """Forward a token count request with the messages that would be sent."""
         EXCHANGES.labels("passed").inc()
         self.status = "passed; reason=not-recorded"
-        assembled = await assemble_counted(await self._exchange(body), with_lookups=self.rule.has_lookups)
+        assembled = await assemble_count_request(await self._exchange(body), with_lookups=self.rule.has_lookups)
         if assembled is None or assembled.shorter is None:
             await self._forward(body, Watched())
             return

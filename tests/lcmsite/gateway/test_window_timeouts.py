@@ -86,7 +86,7 @@ def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypat
     with another_connection() as other:
         other.execute("LOCK TABLE context_items IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(OperationalError):
-            memory.active()
+            memory.active_summaries()
         other.rollback()
 
-    assert memory.active() == []
+    assert memory.active_summaries() == []

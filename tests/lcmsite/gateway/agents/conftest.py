@@ -23,7 +23,7 @@ from pytest_django import DjangoDbBlocker
 from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import GatewayExchange
 from lcmsite.server.serving import bound_socket
@@ -162,7 +162,7 @@ def request_of(passed: Passed) -> Request:
 
 
 def tokens_of(surface: Surface, body: bytes) -> int:
-    found = read_request(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
+    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
     assert isinstance(found, WindowRequest)
     return found.tokens
 
