@@ -44,7 +44,7 @@ class Outcome:
     milliseconds: int
     error: str = ""
     answer: ReadAnswer | None = None
-    # Lookups made within the answer, as the journal stores them (`LookupRounds.record`).
+    # Lookups made within the answer, as the journal stores them (`LookupRounds.journal_entry`).
     lookups: Mapping[str, Any] | None = None
 
 

@@ -13,7 +13,7 @@ from conversations.types import ParentLink, Role
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.session_finding import OWN_HEADER, Session, session_of
 from lcmsite.gateway.surfaces import ReadRequest
-from lcmsite.gateway.surfaces_digest import PREFIX, START, links_of
+from lcmsite.gateway.surfaces_digest import KEY_PREFIX, START_CHAIN, links_of
 from lcmsite.models import GatewayExchange
 
 # The same first question within this time is a retry; later, it begins another session.
@@ -28,7 +28,7 @@ class Location:
 
     conversation_id: int
     source: str
-    chain: bytes = START
+    chain: bytes = START_CHAIN
     seq: int = 0
     # The conversation has messages, none of which came through the gateway.
     is_foreign: bool = False
@@ -72,7 +72,7 @@ def _locate_behind_newest(conversation_id: int, source: str, store: Conversation
     answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)
     newest = answered.order_by("-exchange_id").first()
     if newest is None or newest.answer_chain is None or newest.answer_seq is None:
-        return Location(conversation_id, source, START, Conversation.objects.get(pk=conversation_id).head_seq)
+        return Location(conversation_id, source, START_CHAIN, Conversation.objects.get(pk=conversation_id).head_seq)
     return Location(conversation_id, source, bytes(newest.answer_chain), newest.answer_seq)
 
 
@@ -114,7 +114,7 @@ def _find_by_prefix(exchange: Exchange, request: ReadRequest, store: Conversatio
 
 def _is_foreign(conversation_id: int) -> bool:
     messages = Conversation.objects.get(pk=conversation_id).messages
-    return messages.exists() and not messages.filter(idempotency_key__startswith=PREFIX).exists()
+    return messages.exists() and not messages.filter(idempotency_key__startswith=KEY_PREFIX).exists()
 
 
 def _exchanges(store: ConversationStore) -> QuerySet[GatewayExchange]:

@@ -30,7 +30,7 @@ from lcmsite.gateway.recording.prefix_match import History, Match, begins_alike,
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
-from lcmsite.gateway.surfaces_digest import PREFIX, Link, incomplete_key, links_of, without_injected
+from lcmsite.gateway.surfaces_digest import KEY_PREFIX, Link, incomplete_key, links_of, without_injected
 from lcmsite.models import GatewayExchange
 
 logger = structlog.get_logger(__name__)
@@ -211,7 +211,7 @@ class Recorder:
             last = last_known(messages, links, seqs)
         active_keys: list[str] = []
         if last < 0 or any(map(is_host_summary, messages[last + 1 :])):
-            newest = conversation.messages.filter(idempotency_key__startswith=PREFIX).order_by("-seq")
+            newest = conversation.messages.filter(idempotency_key__startswith=KEY_PREFIX).order_by("-seq")
             rows = list(newest.values_list("seq", "idempotency_key")[:MOST_ACTIVE_KEYS])
             active_keys = [str(key) for seq, key in reversed(rows) if conversation.is_active(seq)]
         incomplete_answers = self._incomplete_answers(conversation, {link.chain for link in links[max(0, last) :]})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lcmsite.gateway.surfaces import LIST, Surface, objects_in
+from lcmsite.gateway.surfaces import LIST_KEY, Surface, objects_in
 from lcmsite.gateway.window.breakpoints import count_breakpoints
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import Span, elements, members
@@ -35,7 +35,7 @@ def parse_entries(
         found = members(text)
     except (ValueError, UnicodeDecodeError):
         return Untouched.UNREADABLE
-    listed = found.get(LIST[surface])
+    listed = found.get(LIST_KEY[surface])
     if any(found[key].value is not None for key in _DELTA if key in found) or _type_of(found, "thread") == "continue":
         return Untouched.DELTA
     if listed is None or not isinstance(listed.value, list):
