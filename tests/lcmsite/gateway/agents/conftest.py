@@ -26,7 +26,7 @@ from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import GatewayExchange
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.serving import bind_socket
 from tests.clients.forty_turns import ScriptedModel
 from tests.clients.tapping import Passed, Tap, altered
 from tests.clients.vendor import Answer, Refusal, Request, Vendor
@@ -180,7 +180,7 @@ def up(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_facto
         Vendor() as nobody,
         Tap(nobody.url) as behind,
         Tap(nobody.url) as before,
-        bound_socket("127.0.0.1", 0) as bound,
+        bind_socket("127.0.0.1", 0) as bound,
     ):
         where = connection.settings_dict
         relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
