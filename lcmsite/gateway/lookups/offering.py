@@ -96,7 +96,7 @@ class Lookups:
         if most < _LEAST_TOKENS:
             return _NO_ROOM
         given: Mapping[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
-        found = await self.runner.answer(
+        found = await self.runner.run_operation(
             TOOLS[call.name], given, caller=lambda: caller_of_hash(self.key_hash), is_structured=False
         )
         text = "\n".join(each.text for each in found.content if isinstance(each, TextContent))
