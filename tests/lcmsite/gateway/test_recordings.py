@@ -252,7 +252,7 @@ def test_a_file_of_the_spool_that_cannot_be_read_holds_up_no_other(tmp_path):
         agents.recordings.is_down = True
         assert not await agents.ask(OTHER, "Hello")
         agents.recordings.is_down = False
-        await until(lambda: agents.recordings.backlog.recorded == 1)
+        await until(lambda: agents.recordings.backlog.recorded_count == 1)
 
     agents.run(story)
 
@@ -297,7 +297,7 @@ def test_requests_are_freed_when_they_end_and_not_when_garbage_is_collected(tmp_
         async with httpx2.AsyncClient(transport=transport, base_url="http://gateway", headers=headers) as client:
             for _ in range(3):
                 assert (await client.post(PATHS[Surface.CHAT], json=body)).status_code == 200
-        await until(lambda: agents.recordings.backlog.recorded == 3 and not agents.recordings.tasks)
+        await until(lambda: agents.recordings.backlog.recorded_count == 3 and not agents.recordings.tasks)
         assert [each() for each in begun] == [None] * 3
 
     with Upstream() as vendor:

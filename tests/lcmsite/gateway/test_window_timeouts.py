@@ -62,7 +62,7 @@ def test_a_database_that_takes_too_long_ends_the_count_of_a_request(committed_db
     build_recorder(exchange).record_request(replace(exchange, task=Task.GENERATE))
 
     def counted():
-        return asyncio.run(asyncio.wait_for(windows.assemble_counted(exchange, with_lookups=False), 30))
+        return asyncio.run(asyncio.wait_for(windows.assemble_count_request(exchange, with_lookups=False), 30))
 
     with another_connection() as other, capture_logs() as logged:
         other.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")

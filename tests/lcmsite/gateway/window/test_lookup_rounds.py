@@ -34,7 +34,7 @@ JSON = {"content-type": "application/json"}
 class Finding(CallRunner):
     """Gives the same answer to each call."""
 
-    async def answer(self, *_: Any, **__: Any) -> CallToolResult:
+    async def run_operation(self, *_: Any, **__: Any) -> CallToolResult:
         return CallToolResult(content=[TextContent(type="text", text=FOUND)])
 
 
