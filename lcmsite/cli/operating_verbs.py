@@ -57,11 +57,11 @@ def serve_gateway(session: Session, arguments: Namespace) -> None:
     """
     # Imported here: only this verb needs the server.
     from lcmsite.gateway.gateway_app import application
-    from lcmsite.server.serving import listening, serve
+    from lcmsite.server.serving import bind_port, serve
 
     host = arguments.host or settings.DEPLOYMENT.host
     port = arguments.port or settings.DEPLOYMENT.gateway_port or DEFAULT_GATEWAY_PORT
-    listener = listening(host, port, "--port", "LCM_GATEWAY_PORT")
+    listener = bind_port(host, port, "--port", "LCM_GATEWAY_PORT")
     connections.close_all()
     serve(application(), listener, lifespan="on")
 

@@ -79,7 +79,7 @@ class Keeper:
 
     def _watch_space(self) -> None:
         while not self.stopping.wait(SECONDS_BETWEEN_LOOKS):
-            if self.space.look():
+            if self.space.check():
                 self.space.write_down()
                 if self.server is not None and self.server.poll() is None:
                     self.server.send_signal(signal.SIGHUP)

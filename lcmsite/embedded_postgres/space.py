@@ -42,7 +42,7 @@ class Space:
         if not self.min_free:
             # An earlier run with another setting may have left it.
             self.reserve.unlink(missing_ok=True)
-        self.look()
+        self.check()
         self.write_down()
         os.chown(self._configuration, *owner)
         main = self.cluster / "postgresql.conf"
@@ -50,7 +50,7 @@ class Space:
             with main.open("a") as file:
                 file.write(f"\n{INCLUDE}")
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Check free space and adapt the reserve; return whether `is_short` has changed."""
         if not self.min_free:
             return False

@@ -13,7 +13,7 @@ CODINGS = ("gzip", "deflate", "zstd", "identity")
 
 
 # 512 coded bytes decode to at most 16 MiB in any of these codings.
-_STEP = 512
+_STEP_BYTES = 512
 
 
 class Decoder(Protocol):
@@ -44,7 +44,7 @@ class _Deflate:
         return found
 
 
-def decoder(coding: str) -> Decoder:
+def decoder_for(coding: str) -> Decoder:
     """Return a decoder for a Content-Encoding. Raises ValueError if it is unknown."""
     match coding.strip().lower():
         case "" | "identity":
@@ -59,34 +59,34 @@ def decoder(coding: str) -> Decoder:
             raise ValueError(f"The coding {coding[:40]!r} is not known.")
 
 
-def steps(unpacking: Decoder, data: bytes) -> Iterator[bytes]:
+def decode_in_steps(decoder: Decoder, data: bytes) -> Iterator[bytes]:
     """Yield a chunk's decoded bytes in small steps, so a caller can stop at a limit.
 
     Raises ValueError if the data does not match its encoding.
     """
-    size = len(data) if isinstance(unpacking, _Plain) else _STEP
+    size = len(data) if isinstance(decoder, _Plain) else _STEP_BYTES
     for start in range(0, len(data), size or 1):
         try:
-            found = unpacking.decompress(data[start : start + size])
+            found = decoder.decompress(data[start : start + size])
         except (zlib.error, zstandard.ZstdError) as wrong:
             raise ValueError("The body is not coded as it says.") from wrong
         yield found
 
 
-def decoded(data: bytes, coding: str, *, most: int) -> bytes:
+def decode_body(data: bytes, coding: str, *, most: int) -> bytes:
     """Decode a whole body. Raises ValueError if that fails or exceeds `most` bytes."""
     if coding.strip().lower() in ("", "identity"):
         return data
-    unpacking = decoder(coding)
+    decoder = decoder_for(coding)
     found = bytearray()
-    for piece in steps(unpacking, data):
+    for piece in decode_in_steps(decoder, data):
         found += piece
         if len(found) > most:
             raise ValueError("The body is too large.")
     return bytes(found)
 
 
-def accepted(wanted: str) -> str:
+def narrow_accept_encoding(accept_encoding: str) -> str:
     """Narrow an Accept-Encoding to the encodings that LCM can decode."""
-    kept = [each for each in wanted.split(",") if each.partition(";")[0].strip().lower() in CODINGS]
-    return ",".join(kept).strip() or "identity"
+    known = [each for each in accept_encoding.split(",") if each.partition(";")[0].strip().lower() in CODINGS]
+    return ",".join(known).strip() or "identity"

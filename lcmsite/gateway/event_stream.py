@@ -21,13 +21,13 @@ class EventStream:
 
     rest: bytearray = field(default_factory=bytearray)
 
-    def ended(self, piece: bytes) -> list[bytes]:
+    def feed(self, piece: bytes) -> list[bytes]:
         """Add a chunk; return the events it completes, each with its blank line."""
         # Earlier chunks are not searched again: an event may come in thousands of chunks.
-        searched = max(0, len(self.rest) - _LONGEST_BEGINNING)
+        search_from = max(0, len(self.rest) - _LONGEST_BEGINNING)
         self.rest += piece
         found, start = [], 0
-        for end in [blank.end() for blank in _BLANK_LINE.finditer(self.rest, searched)]:
+        for end in [blank.end() for blank in _BLANK_LINE.finditer(self.rest, search_from)]:
             found.append(bytes(self.rest[start:end]))
             start = end
         del self.rest[:start]

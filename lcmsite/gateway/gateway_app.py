@@ -18,12 +18,12 @@ from conversations.errors import NotFound, Unauthenticated, Unavailable
 from lcmsite.access.keys import LONGEST_KEY, PREFIX, Caller, caller_of_hash, hash_of_key
 from lcmsite.catalogue.problems import INTERNAL, problem_of
 from lcmsite.connections import without_connections
-from lcmsite.gateway.forwarding import Header, a_client
+from lcmsite.gateway.forwarding import Header, build_client
 from lcmsite.gateway.own_errors import refusal
 from lcmsite.gateway.passing_request import SLOW_SECONDS, PassingRequest
 from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
-from lcmsite.gateway.upstreams import Route, Routes, rules_in, upstreams_in
+from lcmsite.gateway.upstreams import Route, Routes, parse_rules, parse_upstreams
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 from lcmsite.types import KeyScope
 
@@ -47,26 +47,26 @@ class Gateway:
 
     routes: Routes
     recordings: Recordings
-    client: httpx2.AsyncClient = field(default_factory=a_client)
+    client: httpx2.AsyncClient = field(default_factory=build_client)
     # Not the pool that records: key lookups never wait behind a slow recording.
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, thread_name_prefix="keys"))
     callers: TTLCache[bytes, Caller] = field(default_factory=lambda: TTLCache(10_000, KEY_CACHED_SECONDS))
-    looked_up_from: float = 0.0
+    lookups_paused_until: float = 0.0
 
     @classmethod
     def from_settings(cls) -> Gateway:
         deployment = settings.DEPLOYMENT
-        routes = Routes(upstreams_in(deployment.gateway_upstreams), rules_in(deployment.gateway_modes))
+        routes = Routes(parse_upstreams(deployment.gateway_upstreams), parse_rules(deployment.gateway_modes))
         spool_bytes = deployment.gateway_spool_bytes
         return cls(routes, Recordings.in_directory(settings.DATA_DIR, most_bytes=spool_bytes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.recordings.start()
@@ -92,13 +92,13 @@ class Gateway:
         try:
             raw_path = scope["raw_path"].decode("latin-1")
             if raw_path == "/healthz":
-                await _answer(watched_send, 200, [(b"content-type", b"text/plain")], b"alive\n")
+                await _send_answer(watched_send, 200, [(b"content-type", b"text/plain")], b"alive\n")
                 return
             route = self.routes.route(scope["method"], raw_path, headers)
             if route is None:
                 raise NotFound("There is no such upstream; LCM_GATEWAY_UPSTREAMS lists them.", code="no_such_upstream")
             key_hash = _key_hash(route, headers)
-            caller = await self._caller(key_hash)
+            caller = await self._look_up_caller(key_hash)
             rule = self.routes.rule(route, api_key_id=caller.api_key_id if caller else None, headers=headers)
             passing = PassingRequest(
                 self.client, self.recordings, scope, receive, watched_send, headers, route, rule, key_hash
@@ -111,10 +111,10 @@ class Gateway:
             if has_begun:
                 # Without a final body event the server closes the connection: the client sees a truncated answer.
                 return
-            slow = isinstance(error, httpx2.TimeoutException)
-            why = "did not answer in time" if slow else "cannot be reached, or broke off"
-            failed = UpstreamFailed(f"The upstream {route and route.upstream} {why}.")
-            await self._refuse(watched_send, failed, route)
+            is_timeout = isinstance(error, httpx2.TimeoutException)
+            why = "did not answer in time" if is_timeout else "cannot be reached, or broke off"
+            failure = UpstreamFailed(f"The upstream {route and route.upstream} {why}.")
+            await self._refuse(watched_send, failure, route)
         except Exception as error:
             if has_begun:
                 raise
@@ -125,38 +125,38 @@ class Gateway:
         if problem is INTERNAL:
             logger.error("gateway_failed", exc_info=error)
         status, headers, body = refusal(problem, route.surface if route else None)
-        await _answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
+        await _send_answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
 
-    async def _caller(self, key_hash: bytes) -> Caller | None:
+    async def _look_up_caller(self, key_hash: bytes) -> Caller | None:
         """Return the caller that a key belongs to; None if it cannot be looked up now.
 
         While the database does not answer, a key that was valid within the hour gets its cached caller; any other is
         checked when the exchange is recorded. Raises if the key is invalid or lacks the scope `write`.
         """
-        known = self.callers.get(key_hash)
-        if known is not None and self.recordings.is_down:
-            return known
-        if known is None and time.monotonic() < self.looked_up_from:
+        cached = self.callers.get(key_hash)
+        if cached is not None and self.recordings.is_down:
+            return cached
+        if cached is None and time.monotonic() < self.lookups_paused_until:
             return None
         try:
-            async with asyncio.timeout(UNKNOWN_KEY_SECONDS if known is None else SLOW_SECONDS):
+            async with asyncio.timeout(UNKNOWN_KEY_SECONDS if cached is None else SLOW_SECONDS):
                 look_up = partial(without_connections, partial(caller_of_hash, key_hash))
                 caller = await asyncio.get_running_loop().run_in_executor(self.threads, look_up)
         except TimeoutError:
-            return self._not_looked_up(known)
+            return self._pause_lookups(cached)
         except Exception as error:
             if problem_of(error).retryable:
-                return self._not_looked_up(known)
+                return self._pause_lookups(cached)
             self.callers.pop(key_hash, None)
             raise
         caller.require(KeyScope.WRITE)
         self.callers[key_hash] = caller
         return caller
 
-    def _not_looked_up(self, known: Caller | None) -> Caller | None:
-        if known is None:
-            self.looked_up_from = time.monotonic() + PAUSE_SECONDS
-        return known
+    def _pause_lookups(self, cached: Caller | None) -> Caller | None:
+        if cached is None:
+            self.lookups_paused_until = time.monotonic() + PAUSE_SECONDS
+        return cached
 
 
 def application() -> Gateway:
@@ -164,7 +164,7 @@ def application() -> Gateway:
     return Gateway.from_settings()
 
 
-async def _answer(send: Send, status: int, headers: list[Header], body: bytes) -> None:
+async def _send_answer(send: Send, status: int, headers: list[Header], body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -16,18 +16,18 @@ import httpx2
 import structlog
 
 from lcmsite.catalogue.problems import RequestTooLarge
-from lcmsite.gateway.decoding import Decoder, decoded, decoder, steps
-from lcmsite.gateway.forwarding import Header, Watched, forward, headers_for_upstream, open_upstream
+from lcmsite.gateway.decoding import Decoder, decode_body, decode_in_steps, decoder_for
+from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_upstream, open_upstream
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.recordings import Pending, Recordings, unavailable
+from lcmsite.gateway.recording.recordings import Pending, Recordings, not_recorded_error
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
 from lcmsite.gateway.window.types import Assembled
-from lcmsite.gateway.window.windows import assemble_counted, assemble_recorded, headers_of
+from lcmsite.gateway.window.windows import assemble_count_request, assemble_recorded, headers_of
 from lcmsite.ops.metrics.counters import EXCHANGES
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 
@@ -39,7 +39,7 @@ SLOW_SECONDS = 0.15
 # How long an answer's headers wait for the recording of the request, to report its result.
 GRACE_SECONDS = 0.003
 # How long a request waits that must be recorded before it is forwarded.
-CLOSED_SECONDS = 5.0
+RECORDING_SECONDS = 5.0
 MOST_ERROR_BYTES = 64 * 1024
 
 
@@ -59,13 +59,13 @@ class PassingRequest:
     began: float = field(default_factory=time.monotonic)
     pending: Pending | None = None
     status: str = "passed"
-    more: list[Header] = field(default_factory=list)
+    more_headers: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
     # Set when the whole body has come.
-    received: asyncio.Event = field(default_factory=asyncio.Event)
+    body_received: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def is_recorded(self) -> bool:
+    def should_record(self) -> bool:
         is_known = self.route.surface is not None and self.route.task is not Task.COUNT
         return is_known and self.rule.mode is not Mode.OFF
 
@@ -73,33 +73,33 @@ class PassingRequest:
         """Forward the request; record, shorten or count it as its rule says."""
         is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
         if is_counted and not self.recordings.is_down:
-            await self._forward_counted(await self._body())
+            await self._forward_counted(await self._read_body())
             return
-        if not self.is_recorded:
+        if not self.should_record:
             EXCHANGES.labels("passed").inc()
             self.status = f"passed; reason={'off' if self.rule.mode is Mode.OFF else 'not-recorded'}"
             has_body = "content-length" in self.headers or "transfer-encoding" in self.headers
-            await self._forward(self._incoming() if has_body else b"", Watched())
+            await self._forward(self._receive_chunks() if has_body else b"", Watcher())
             return
-        body = await self._body()
+        body = await self._read_body()
         await self._forward_recorded(body)
 
     async def _forward_counted(self, body: bytes) -> None:
         """Forward a token count request with the messages that would be sent."""
         EXCHANGES.labels("passed").inc()
         self.status = "passed; reason=not-recorded"
-        assembled = await assemble_counted(await self._exchange(body), with_lookups=self.rule.has_lookups)
+        assembled = await assemble_count_request(await self._build_exchange(body), with_lookups=self.rule.has_lookups)
         if assembled is None or assembled.shorter is None:
-            await self._forward(body, Watched())
+            await self._forward(body, Watcher())
             return
         self.assembled = assembled
-        await self._forward(assembled.shorter.body, Watched(), is_changed=True)
+        await self._forward(assembled.shorter.body, Watcher(), is_changed=True)
 
-    async def _exchange(self, body: bytes) -> Exchange:
+    async def _build_exchange(self, body: bytes) -> Exchange:
         assert self.route.surface is not None and self.route.task is not None
         try:
             if coding := self.headers.get("content-encoding", ""):
-                body = await asyncio.to_thread(decoded, body, coding, most=MOST_BODY_BYTES)
+                body = await asyncio.to_thread(decode_body, body, coding, most=MOST_BODY_BYTES)
         except ValueError as wrong:
             logger.info("gateway_body_not_decoded", reason=str(wrong))
         return Exchange(
@@ -113,27 +113,27 @@ class PassingRequest:
         )
 
     async def _forward_recorded(self, body: bytes) -> None:
-        exchange = await self._exchange(body)
-        waits = self.rule.is_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
-        self.pending = self.recordings.begin(exchange, is_awaited=waits)
-        answer = _Answer(call=self, exchange=exchange)
-        if waits:
-            await asyncio.wait([self.pending.task], timeout=CLOSED_SECONDS)
-            if self.pending.recorded is None and self.rule.is_closed:
+        exchange = await self._build_exchange(body)
+        is_awaited = self.rule.fail_closed or self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN)
+        self.pending = self.recordings.begin(exchange, is_awaited=is_awaited)
+        answer = AnswerObserver(request=self, exchange=exchange)
+        if is_awaited:
+            await asyncio.wait([self.pending.task], timeout=RECORDING_SECONDS)
+            if self.pending.recorded is None and self.rule.fail_closed:
                 self.recordings.abandon(self.pending)
-                raise unavailable(self.pending.reason or "slow")
+                raise not_recorded_error(self.pending.reason or "slow")
         try:
-            shorter = await self._shorter() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
+            shorter = await self._shorten() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             if shorter is None:
                 await self._forward(body, answer)
             elif self.assembled is not None and self.assembled.lookup_room:
-                await self._look_up(shorter, self.assembled.lookup_room, answer)
+                await self._forward_with_lookups(shorter, self.assembled.lookup_room, answer)
             else:
                 await self._forward(shorter, answer, is_changed=True)
         finally:
             self.recordings.end(self.pending, answer.outcome)
 
-    async def _shorter(self) -> bytes | None:
+    async def _shorten(self) -> bytes | None:
         """Return the shortened body; None to forward the original, as in a dry run."""
         assert self.pending is not None
         self.assembled = await assemble_recorded(
@@ -146,31 +146,31 @@ class PassingRequest:
             return None
         return self.assembled.shorter.body
 
-    async def _forward(self, body: bytes | AsyncIterator[bytes], watched: Watched, *, is_changed: bool = False) -> None:
-        upstream = self._upstream(body, is_changed=is_changed)
-        work = forward(upstream, send=self.send, own_headers=self._own_headers, watched=watched)
+    async def _forward(self, body: bytes | AsyncIterator[bytes], watcher: Watcher, *, is_changed: bool = False) -> None:
+        upstream = self._open_upstream(body, is_changed=is_changed)
+        work = forward(upstream, send=self.send, own_headers=self._own_headers, watcher=watcher)
         if isinstance(body, bytes):
-            self.received.set()
-        await _until_gone(asyncio.create_task(work), self.receive, self.received)
+            self.body_received.set()
+        await _run_unless_gone(asyncio.create_task(work), self.receive, self.body_received)
 
-    async def _look_up(self, body: bytes, room: int, answer: _Answer) -> None:
+    async def _forward_with_lookups(self, body: bytes, room: int, answer: AnswerObserver) -> None:
         """Forward a request that offers LCM's tools, and answer their calls."""
         assert self.route.surface is not None
-        self.received.set()
+        self.body_received.set()
         rounds = LookupRounds(
             surface=self.route.surface,
             lookups=Lookups(self.key_hash, room),
-            ask=lambda changed: self._upstream(changed, is_changed=True),
+            open_upstream=lambda changed: self._open_upstream(changed, is_changed=True),
             send=self.send,
             own_headers=self._own_headers,
-            watched=answer,
+            watcher=answer,
         )
         try:
-            await _until_gone(asyncio.create_task(rounds.answer(body)), self.receive, self.received)
+            await _run_unless_gone(asyncio.create_task(rounds.send_answer(body)), self.receive, self.body_received)
         finally:
-            answer.lookups = rounds.record
+            answer.lookups = rounds.journal_entry
 
-    def _upstream(
+    def _open_upstream(
         self, body: bytes | AsyncIterator[bytes], *, is_changed: bool
     ) -> AbstractAsyncContextManager[httpx2.Response]:
         return open_upstream(
@@ -181,7 +181,7 @@ class PassingRequest:
             headers=headers_for_upstream(
                 self.scope["headers"],
                 host=httpx2.URL(self.route.url).netloc,
-                is_read=self.is_recorded,
+                is_read=self.should_record,
                 new_length=len(body) if is_changed and isinstance(body, bytes) else None,
             ),
             body=body,
@@ -193,20 +193,20 @@ class PassingRequest:
         if self.pending is not None:
             if self.pending.has_begun:
                 await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
-            self._say(self.pending)
+            self._note_recording(self.pending)
         if self.assembled is not None:
             (_, status), *more = headers_of(self.assembled, is_trial=self.rule.mode is Mode.DRY_RUN)
-            self.status, self.more = status.decode(), [*self.more, *more]
-        values = [(b"x-lcm-status", self.status.encode()), *self.more]
+            self.status, self.more_headers = status.decode(), [*self.more_headers, *more]
+        values = [(b"x-lcm-status", self.status.encode()), *self.more_headers]
         return [(name, value) for name, value in values if value]
 
-    def _say(self, pending: Pending) -> None:
+    def _note_recording(self, pending: Pending) -> None:
         recorded = pending.recorded
         session = session_of(pending.exchange.headers, {})
         name, source = (session.name, session.source) if session else ("", "")
         if recorded is not None:
             name, source = recorded.session, recorded.source
-            self.more.append((b"x-lcm-conversation", str(recorded.conversation_id).encode()))
+            self.more_headers.append((b"x-lcm-conversation", str(recorded.conversation_id).encode()))
             self.status = f"recorded; side={recorded.side}" if recorded.side else "recorded"
         elif pending.task.done():
             self.status = f"degraded; reason={pending.reason or 'database'}"
@@ -214,22 +214,22 @@ class PassingRequest:
             is_slow = time.monotonic() - self.began > SLOW_SECONDS
             self.status = "degraded; reason=slow" if is_slow else "recording"
         if name.isascii() and name.isprintable():
-            self.more += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
+            self.more_headers += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
 
     # Body of the request
 
-    async def _body(self) -> bytes:
+    async def _read_body(self) -> bytes:
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length[:19]) > MOST_BODY_BYTES:
             raise RequestTooLarge(f"A request of over {MOST_BODY_BYTES // 1024**2} MiB is not forwarded.")
         body = bytearray()
-        async for piece in self._incoming():
+        async for piece in self._receive_chunks():
             body += piece
             if len(body) > MOST_BODY_BYTES:
                 raise RequestTooLarge(f"A request of over {MOST_BODY_BYTES // 1024**2} MiB is not forwarded.")
         return bytes(body)
 
-    async def _incoming(self) -> AsyncIterator[bytes]:
+    async def _receive_chunks(self) -> AsyncIterator[bytes]:
         more = True
         while more:
             event = await self.receive()
@@ -238,49 +238,49 @@ class PassingRequest:
             if event.get("body"):
                 yield event["body"]
             more = event.get("more_body", False)
-        self.received.set()
+        self.body_received.set()
 
 
 @dataclass(kw_only=True)
-class _Answer(Watched):
+class AnswerObserver(Watcher):
     """Parses the answer for recording while it is forwarded to the client.
 
     Keep it out of reference cycles: a request and its answer can take megabytes, which reference counting frees at once
     and the garbage collector only much later.
     """
 
-    call: PassingRequest
+    request: PassingRequest
     exchange: Exchange
     reader: AnswerReader | None = None
-    unpacking: Decoder | None = None
+    decoder: Decoder | None = None
     error_body: bytearray = field(default_factory=bytearray)
     has_failed: bool = False
     # The lookups of LCM's tools, for the journal; None if there were none.
     lookups: dict[str, Any] | None = None
 
-    def taken(self, piece: bytes) -> None:
+    def on_chunk(self, piece: bytes) -> None:
         """Parse a forwarded chunk; after a parse error, the answer is not recorded."""
-        if self.call.pending is not None:
-            self.call.pending.is_forwarded.set()
+        if self.request.pending is not None:
+            self.request.pending.is_forwarded.set()
         if self.has_failed:
             return
         try:
-            self._take(piece)
+            self._parse_chunk(piece)
         except Exception as error:
             self.has_failed = True
             logger.warning("gateway_answer_not_read", reason=type(error).__name__)
 
-    def _take(self, piece: bytes) -> None:
+    def _parse_chunk(self, piece: bytes) -> None:
         assert self.status is not None
         is_error = not 200 <= self.status < 300
         if is_error and len(self.error_body) >= MOST_ERROR_BYTES:
             return
-        if self.unpacking is None:
-            self.unpacking = decoder(self.headers.get("content-encoding", ""))
+        if self.decoder is None:
+            self.decoder = decoder_for(self.headers.get("content-encoding", ""))
         if self.reader is None and not is_error:
             is_stream = self.headers.get("content-type", "").startswith("text/event-stream")
             self.reader = AnswerReader(self.exchange.surface, is_stream)
-        for data in steps(self.unpacking, piece):
+        for data in decode_in_steps(self.decoder, piece):
             if self.reader is not None:
                 self.reader.feed(data)
             else:
@@ -288,7 +288,7 @@ class _Answer(Watched):
 
     def outcome(self) -> Outcome:
         """Build the outcome to record: status, duration, and the answer or the error."""
-        milliseconds = int((time.monotonic() - self.call.began) * 1000)
+        milliseconds = int((time.monotonic() - self.request.began) * 1000)
         if self.reader is None or self.has_failed:
             error = _error_in(bytes(self.error_body)) or ("" if self.status else "no_answer")
             return Outcome(self.status, milliseconds, error)
@@ -301,12 +301,12 @@ class _Answer(Watched):
             return Outcome(self.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
-async def _until_gone(work: asyncio.Task[None], receive: Receive, received: asyncio.Event) -> None:
+async def _run_unless_gone(work: asyncio.Task[None], receive: Receive, body_received: asyncio.Event) -> None:
     """Await the work; if the client disconnects, cancel it and raise ClientGone."""
 
     async def disconnected() -> None:
         # Until the body is complete, its reader is the one to receive the disconnect event.
-        await received.wait()
+        await body_received.wait()
         while (await receive())["type"] == "http.request":
             pass
 

@@ -44,7 +44,7 @@ class Task(StrEnum):
 
 
 # The member of a request that lists its messages or items.
-LIST = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
+LIST_KEY = {Surface.MESSAGES: "messages", Surface.CHAT: "messages", Surface.RESPONSES: "input"}
 _PATHS = (
     (re.compile(r"/v\d\w*/messages/count_tokens/?$"), Surface.MESSAGES, Task.COUNT),
     (re.compile(r"/v\d\w*/messages/?$"), Surface.MESSAGES, Task.GENERATE),
@@ -57,11 +57,11 @@ _READERS: Mapping[Surface, Callable[[Row], NewMessage]] = {
     Surface.CHAT: from_openai_chat,
     Surface.RESPONSES: from_openai_responses,
 }
-_INSTRUCTING = ("system", "developer")
+_INSTRUCTION_ROLES = ("system", "developer")
 _ROLES = {role.value: role for role in Role}
 # Each request repeats the messages of those before it in its session: parsed rows are cached.
 _CACHED_CHARACTERS = 8 * 1024**2
-_MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def surface_of(method: str, path: str) -> tuple[Surface, Task] | None:
@@ -76,7 +76,7 @@ class WireMessage:
     """One message or item: its row, the message to store, and its digest."""
 
     # Its index in the list of the request or answer.
-    place: int
+    index: int
     row: Row
     message: NewMessage
     digest: Digest
@@ -108,7 +108,7 @@ class ReadRequest:
     @property
     def most_output_tokens(self) -> int | None:
         """The most tokens that the answer may have, if the request sets a limit."""
-        given = (self.body.get(name) for name in _MOST_TOKENS)
+        given = (self.body.get(name) for name in _TOKEN_LIMIT_KEYS)
         return next((value for value in given if type(value) is int), None)
 
     @property
@@ -119,12 +119,12 @@ class ReadRequest:
     @property
     def lead(self) -> int:
         """How many leading rows are instructions."""
-        return _lead(self.surface, self.rows)
+        return _count_instructions(self.surface, self.rows)
 
 
 def rows_of(surface: Surface, body: Row) -> Sequence[Any]:
     """Return a request's messages or items; a plain string is one user message."""
-    given = body.get(LIST[surface])
+    given = body.get(LIST_KEY[surface])
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     return given if isinstance(given, list) else []
@@ -139,14 +139,14 @@ def objects_in(value: Any) -> Iterator[Row]:
 def read_request(surface: Surface, body: Row) -> ReadRequest:
     """Convert a request's JSON body to messages, instructions and metadata."""
     rows = rows_of(surface, body)
-    lead = _lead(surface, rows)
+    instruction_count = _count_instructions(surface, rows)
     tools = body.get("tools")
     model = body.get("model")
     return ReadRequest(
         surface=surface,
         body=body,
-        messages=tuple(wire_message(surface, place, rows[place]) for place in range(lead, len(rows))),
-        instructions=tuple(_instructions(surface, body, rows[:lead])),
+        messages=tuple(wire_message(surface, index, rows[index]) for index in range(instruction_count, len(rows))),
+        instructions=tuple(_instructions(surface, body, rows[:instruction_count])),
         tools=tuple(tools) if isinstance(tools, list) else (),
         model=model if isinstance(model, str) else "",
         is_streamed=body.get("stream") is True,
@@ -155,21 +155,21 @@ def read_request(surface: Surface, body: Row) -> ReadRequest:
     )
 
 
-def wire_message(surface: Surface, place: int, row: Any) -> WireMessage:
+def wire_message(surface: Surface, index: int, row: Any) -> WireMessage:
     """Convert one message or item; one that cannot be read becomes JSON text."""
     text = json.dumps(row)
     key = surface, hashlib.blake2b(text.encode(), digest_size=16).digest()
     with _lock:
-        known = _read.get(key)
-    if known is None:
-        known = _Read(len(text), *_read_row(surface, row))
+        cached = _rows.get(key)
+    if cached is None:
+        cached = _CachedRow(len(text), *_convert_row(surface, row))
         with _lock, suppress(ValueError):
             # One that is larger than the cache is not kept.
-            _read[key] = known
-    return WireMessage(place, row if isinstance(row, dict) else {"content": row}, known.message, known.digest)
+            _rows[key] = cached
+    return WireMessage(index, row if isinstance(row, dict) else {"content": row}, cached.message, cached.digest)
 
 
-class _Read(NamedTuple):
+class _CachedRow(NamedTuple):
     """A row's cached conversion, and the length of its JSON."""
 
     characters: int
@@ -178,10 +178,10 @@ class _Read(NamedTuple):
 
 
 _lock = threading.Lock()
-_read: LRUCache[tuple[Surface, bytes], _Read] = LRUCache(_CACHED_CHARACTERS, getsizeof=lambda read: read.characters)
+_rows: LRUCache[tuple[Surface, bytes], _CachedRow] = LRUCache(_CACHED_CHARACTERS, getsizeof=lambda row: row.characters)
 
 
-def _read_row(surface: Surface, row: Any) -> tuple[NewMessage, Digest]:
+def _convert_row(surface: Surface, row: Any) -> tuple[NewMessage, Digest]:
     fields: Row = row if isinstance(row, dict) else {"content": row}
     try:
         message = _READERS[surface](fields)
@@ -191,22 +191,22 @@ def _read_row(surface: Surface, row: Any) -> tuple[NewMessage, Digest]:
     return message, digest_of(message)
 
 
-def _lead(surface: Surface, rows: Sequence[Any]) -> int:
+def _count_instructions(surface: Surface, rows: Sequence[Any]) -> int:
     if surface is Surface.MESSAGES:
         return 0
-    place = 0
-    while place < len(rows) and isinstance(rows[place], dict) and rows[place].get("role") in _INSTRUCTING:
-        place += 1
-    return place
+    index = 0
+    while index < len(rows) and isinstance(rows[index], dict) and rows[index].get("role") in _INSTRUCTION_ROLES:
+        index += 1
+    return index
 
 
-def _instructions(surface: Surface, body: Row, lead: Sequence[Row]) -> Iterator[Row]:
+def _instructions(surface: Surface, body: Row, leading: Sequence[Row]) -> Iterator[Row]:
     given = body.get({Surface.MESSAGES: "system", Surface.RESPONSES: "instructions"}.get(surface, ""))
     if isinstance(given, str) and given:
         yield {"type": "text", "text": given}
     elif isinstance(given, list):
         yield from (block for block in given if isinstance(block, dict))
-    yield from lead
+    yield from leading
 
 
 def _parent_response(body: Row) -> str | None:

@@ -34,7 +34,7 @@ class ReadAnswer:
 
     @property
     def messages(self) -> tuple[WireMessage, ...]:
-        return tuple(wire_message(self.surface, place, row) for place, row in enumerate(self.rows))
+        return tuple(wire_message(self.surface, index, row) for index, row in enumerate(self.rows))
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "surface": self.surface.value}
@@ -51,7 +51,7 @@ class AnswerReader:
 
     surface: Surface
     is_stream: bool
-    taken: int = 0
+    size: int = 0
     pieces: list[bytes] = field(default_factory=list)
     # The incomplete event of a stream, and the answer built so far.
     events: EventStream = field(default_factory=EventStream)
@@ -64,47 +64,47 @@ class AnswerReader:
 
     def feed(self, data: bytes) -> None:
         """Add the next chunk. Raises ValueError above MOST_BYTES."""
-        self.taken += len(data)
-        if self.taken > MOST_BYTES:
+        self.size += len(data)
+        if self.size > MOST_BYTES:
             self.pieces.clear()
             self.events.rest.clear()
             raise ValueError("The answer is too large to be read.")
         if not self.is_stream:
             self.pieces.append(data)
             return
-        for event in self.events.ended(data):
-            self._take_event(event)
+        for event in self.events.feed(data):
+            self._read_event(event)
 
-    def _take_event(self, event: bytes) -> None:
+    def _read_event(self, event: bytes) -> None:
         """Add an event; one that cannot be read is skipped and noted in `skipped_by`."""
         try:
-            self._take(data_of(event))
+            self._read_data(data_of(event))
         except Exception as error:
             self.skipped_by = self.skipped_by or type(error).__name__
 
-    def _take(self, data: bytes) -> None:
+    def _read_data(self, data: bytes) -> None:
         if data == b"[DONE]":
             self.state.is_complete = True
         elif data:
             event = json.loads(data)
             if isinstance(event, dict):
-                self.state.take(event)
+                self.state.add_event(event)
 
     def finish(self) -> ReadAnswer:
         """Return the answer so far. Raises ValueError if its body is no JSON object."""
         if self.is_stream:
-            self._take_event(self.events.take_rest())
+            self._read_event(self.events.take_rest())
             answer: ReadAnswer = self.state.answer()
             return replace(answer, is_complete=answer.is_complete and not self.skipped_by)
         body = json.loads(b"".join(self.pieces))
         if not isinstance(body, dict):
             raise ValueError("The answer is not a JSON object.")
-        self.state.whole(body)
+        self.state.set_body(body)
         return self.state.answer()
 
 
 @dataclass
-class _Message:
+class _MessagesAnswer:
     """An answer of the Messages API."""
 
     message: dict[str, Any] = field(default_factory=dict)
@@ -112,27 +112,27 @@ class _Message:
     inputs: dict[int, str] = field(default_factory=dict)
     is_complete: bool = False
 
-    def whole(self, body: dict[str, Any]) -> None:
+    def set_body(self, body: dict[str, Any]) -> None:
         self.message = body
         content = body.get("content")
         self.blocks = dict(enumerate(content if isinstance(content, list) else []))
         self.is_complete = body.get("type") == "message"
 
-    def take(self, event: dict[str, Any]) -> None:
+    def add_event(self, event: dict[str, Any]) -> None:
         match event.get("type"):
             case "message_start":
                 self.message = dict(event.get("message") or {})
             case "content_block_start":
                 self.blocks[event["index"]] = dict(event["content_block"])
             case "content_block_delta":
-                self._add(event["index"], event["delta"])
+                self._add_delta(event["index"], event["delta"])
             case "message_delta":
                 self.message |= event.get("delta") or {}
                 self.message["usage"] = (self.message.get("usage") or {}) | (event.get("usage") or {})
             case "message_stop":
                 self.is_complete = True
 
-    def _add(self, index: int, delta: dict[str, Any]) -> None:
+    def _add_delta(self, index: int, delta: dict[str, Any]) -> None:
         block = self.blocks.setdefault(index, {})
         match delta.get("type"):
             case "input_json_delta":
@@ -147,24 +147,24 @@ class _Message:
 
     def answer(self) -> ReadAnswer:
         for index, text in self.inputs.items():
-            self.blocks[index]["input"] = _parsed(text)
+            self.blocks[index]["input"] = _parse_input(text)
         content = [self.blocks[index] for index in sorted(self.blocks)]
         usage = _object(self.message.get("usage"))
-        read = [usage.get(f"{name}input_tokens") for name in ("", "cache_creation_", "cache_read_")]
+        input_counts = [usage.get(f"{name}input_tokens") for name in ("", "cache_creation_", "cache_read_")]
         return ReadAnswer(
             Surface.MESSAGES,
             rows=({"role": "assistant", "content": content},) if content else (),
             response_id=_text(self.message.get("id")),
             model=_text(self.message.get("model")) or "",
             stop_reason=_text(self.message.get("stop_reason")),
-            tokens_in=sum(filter(None, map(_number, read))) if _number(read[0]) is not None else None,
+            tokens_in=sum(filter(None, map(_number, input_counts))) if _number(input_counts[0]) is not None else None,
             tokens_out=_number(usage.get("output_tokens")),
             is_complete=self.is_complete,
         )
 
 
 @dataclass
-class _Completion:
+class _ChatAnswer:
     """An answer of Chat Completions."""
 
     head: dict[str, Any] = field(default_factory=dict)
@@ -172,14 +172,14 @@ class _Completion:
     reasons: dict[int, Any] = field(default_factory=dict)
     is_complete: bool = False
 
-    def whole(self, body: dict[str, Any]) -> None:
+    def set_body(self, body: dict[str, Any]) -> None:
         self.head = body
         for choice in body.get("choices") or ():
             self.choices[choice.get("index", 0)] = choice.get("message") or {}
             self.reasons[choice.get("index", 0)] = choice.get("finish_reason")
         self.is_complete = bool(self.choices)
 
-    def take(self, event: dict[str, Any]) -> None:
+    def add_event(self, event: dict[str, Any]) -> None:
         self.head |= {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
         for choice in event.get("choices") or ():
             index = choice.get("index", 0)
@@ -206,7 +206,7 @@ class _Completion:
 
 
 @dataclass
-class _Response:
+class _ResponsesAnswer:
     """An answer of the Responses API."""
 
     head: dict[str, Any] = field(default_factory=dict)
@@ -216,19 +216,19 @@ class _Response:
     texts: dict[int, str] = field(default_factory=dict)
     is_complete: bool = False
 
-    def whole(self, body: dict[str, Any]) -> None:
+    def set_body(self, body: dict[str, Any]) -> None:
         self.head = body
         self.items = dict(enumerate(body.get("output") or []))
         self.is_complete = body.get("status", "completed") in ("completed", "incomplete")
 
-    def take(self, event: dict[str, Any]) -> None:
-        kind, place = str(event.get("type")), event.get("output_index", 0)
+    def add_event(self, event: dict[str, Any]) -> None:
+        kind, index = str(event.get("type")), event.get("output_index", 0)
         if kind == "response.output_item.added":
-            self.begun[place] = event["item"]
+            self.begun[index] = event["item"]
         elif kind == "response.output_item.done":
-            self.items[place] = event["item"]
+            self.items[index] = event["item"]
         elif kind.endswith(".delta") and isinstance(event.get("delta"), str):
-            self.texts[place] = self.texts.get(place, "") + event["delta"]
+            self.texts[index] = self.texts.get(index, "") + event["delta"]
         elif isinstance(event.get("response"), dict):
             self.head = event["response"]
             if kind in ("response.completed", "response.incomplete", "response.done"):
@@ -238,12 +238,12 @@ class _Response:
     def answer(self) -> ReadAnswer:
         items = dict(self.items)
         if not self.is_complete:
-            items |= {place: item for place, item in self._broken() if place not in items}
+            items |= {index: item for index, item in self._incomplete_items() if index not in items}
         usage = _object(self.head.get("usage"))
         details = _object(self.head.get("incomplete_details"))
         return ReadAnswer(
             Surface.RESPONSES,
-            rows=tuple(items[place] for place in sorted(items)),
+            rows=tuple(items[index] for index in sorted(items)),
             response_id=_text(self.head.get("id")),
             model=_text(self.head.get("model")) or "",
             stop_reason=_text(details.get("reason")) or _text(self.head.get("status")),
@@ -252,22 +252,22 @@ class _Response:
             is_complete=self.is_complete,
         )
 
-    def _broken(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for place, item in self.begun.items():
-            text = self.texts.get(place, "")
+    def _incomplete_items(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for index, item in self.begun.items():
+            text = self.texts.get(index, "")
             match item.get("type"):
                 case "message" if text:
-                    yield place, {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+                    yield index, {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
                 case "reasoning" if text:
-                    yield place, {**item, "summary": [{"type": "summary_text", "text": text}]}
+                    yield index, {**item, "summary": [{"type": "summary_text", "text": text}]}
                 case "function_call":
-                    yield place, {**item, "arguments": text}
+                    yield index, {**item, "arguments": text}
 
 
 _STATES: Mapping[Surface, type] = {
-    Surface.MESSAGES: _Message,
-    Surface.CHAT: _Completion,
-    Surface.RESPONSES: _Response,
+    Surface.MESSAGES: _MessagesAnswer,
+    Surface.CHAT: _ChatAnswer,
+    Surface.RESPONSES: _ResponsesAnswer,
 }
 
 
@@ -294,7 +294,7 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
             row[name] = dict(value) if isinstance(value, dict) else value
 
 
-def _parsed(text: str) -> Any:
+def _parse_input(text: str) -> Any:
     """Parse a call's input; return the text itself if it was cut off."""
     try:
         return json.loads(text) if text else {}

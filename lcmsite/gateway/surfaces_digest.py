@@ -24,8 +24,8 @@ _INJECTED = re.compile(
 _DIGEST_CHARACTERS = 16
 _CHAIN_CHARACTERS = 40
 # The chain hash before a session's first message.
-START = hashlib.sha256(b"lcm gateway").digest()
-PREFIX = "gw:"
+START_CHAIN = hashlib.sha256(b"lcm gateway").digest()
+KEY_PREFIX = "gw:"
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ def without_injected(text: str) -> str:
 def digest_of(message: NewMessage) -> Digest:
     """Return the digest of a message."""
     text = "\n".join(filter(None, map(without_injected, _texts(message))))
-    calls = [_call(part) for part in message.parts if _is_call(part)]
+    calls = [_call_values(part) for part in message.parts if _is_call(part)]
     files = [_sha(part.file_url or part.file_name or "") for part in message.parts if part.part_type is PartType.FILE]
-    side = "other"
+    author = "other"
     if message.role is Role.ASSISTANT:
         # Clients trim answers, and join or split their blocks: white space does not count.
-        side, text = "assistant", "".join(text.split())
+        author, text = "assistant", "".join(text.split())
     if message.role is not Role.SYSTEM and (text or calls or files):
         # Hosts drop old images, so files count only in a message that has nothing else.
-        return Digest(_hash([side, text, calls, [] if text or calls else files]), is_loose=False)
-    return Digest(_hash([message.role.value, text, *_loose(message)]), is_loose=True)
+        return Digest(_hash([author, text, calls, [] if text or calls else files]), is_loose=False)
+    return Digest(_hash([message.role.value, text, *_loose_values(message)]), is_loose=True)
 
 
-def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Link]:
+def links_of(digests: Iterable[Digest], *, after: bytes = START_CHAIN) -> Iterator[Link]:
     """Yield the link of each message, beginning behind the chain hash `after`."""
     chain = after
     repeats: dict[bytes, int] = {}
@@ -76,26 +76,26 @@ def links_of(digests: Iterable[Digest], *, after: bytes = START) -> Iterator[Lin
         if digest.is_loose:
             number = repeats[digest.value] = repeats.get(digest.value, 0) + 1
             mark = "~" if number == 1 else f"~{number}~"
-            yield Link(chain, f"{PREFIX}{_short(chain)}:{mark}{digest.text}")
+            yield Link(chain, f"{KEY_PREFIX}{_chain_text(chain)}:{mark}{digest.text}")
         else:
             chain = hashlib.sha256(chain + digest.value).digest()
             repeats.clear()
-            yield Link(chain, f"{PREFIX}{_short(chain)}:{digest.text}")
+            yield Link(chain, f"{KEY_PREFIX}{_chain_text(chain)}:{digest.text}")
 
 
-def broken_key(chain: bytes, exchange: str) -> str:
+def incomplete_key(chain: bytes, exchange: str) -> str:
     """Return the idempotency key of an incomplete answer behind this chain hash."""
-    return f"{PREFIX}{_short(chain)}:broken-{exchange}"
+    return f"{KEY_PREFIX}{_chain_text(chain)}:broken-{exchange}"
 
 
 def digest_in(key: str | None) -> str:
     """Return the digest in an idempotency key of the gateway; "" for other keys."""
-    if key is None or not key.startswith(PREFIX):
+    if key is None or not key.startswith(KEY_PREFIX):
         return ""
     return key.rpartition(":")[2].rpartition("~")[2]
 
 
-def _short(chain: bytes) -> str:
+def _chain_text(chain: bytes) -> str:
     return chain.hex()[:_CHAIN_CHARACTERS]
 
 
@@ -111,7 +111,7 @@ def _is_call(part: NewPart) -> bool:
     return part.part_type is PartType.TOOL and (part.tool_output is None and part.tool_error is None)
 
 
-def _call(part: NewPart) -> list[Any]:
+def _call_values(part: NewPart) -> list[Any]:
     value = part.tool_input
     if isinstance(value, str):
         try:
@@ -121,18 +121,18 @@ def _call(part: NewPart) -> list[Any]:
     return [part.tool_name, value]
 
 
-def _loose(message: NewMessage) -> Iterator[Any]:
+def _loose_values(message: NewMessage) -> Iterator[Any]:
     """Yield what distinguishes loose messages: results, thoughts, metadata."""
     for part in message.parts:
         if part.part_type is PartType.TOOL:
             yield [part.tool_call_id, part.tool_output, part.tool_error]
         elif part.part_type is PartType.REASONING:
-            yield part.text_content or _encrypted(message)
+            yield part.text_content or _encrypted_content(message)
     if not message.parts and not message.content:
         yield dict(message.metadata)
 
 
-def _encrypted(message: NewMessage) -> Any:
+def _encrypted_content(message: NewMessage) -> Any:
     for note in message.metadata.values():
         if isinstance(note, dict) and isinstance(note.get("add"), dict) and "encrypted_content" in note["add"]:
             return note["add"]["encrypted_content"]

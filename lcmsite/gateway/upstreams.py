@@ -16,7 +16,7 @@ from lcmsite.gateway.surfaces import Surface, Task, surface_of
 
 DEFAULT_UPSTREAMS = "anthropic=https://api.anthropic.com,openai=https://api.openai.com"
 # The default upstream of each API, if one of this name is configured.
-_USUAL = {Surface.MESSAGES: "anthropic", Surface.CHAT: "openai", Surface.RESPONSES: "openai"}
+_DEFAULT_NAMES = {Surface.MESSAGES: "anthropic", Surface.CHAT: "openai", Surface.RESPONSES: "openai"}
 _YES = ("true", "1", "yes")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 _PATH = re.compile(r"(?:/k/(?P<key>[^/]+))?(?:/gw/(?P<upstream>[^/]+))?(?P<rest>/.*|)", re.DOTALL)
@@ -36,11 +36,11 @@ class Mode(StrEnum):
 class Rule:
     """A mode and its options.
 
-    With `is_closed` (`+fail_closed`), a request that cannot be recorded is refused.
+    With `fail_closed` (`+fail_closed`), a request that cannot be recorded is refused.
     """
 
     mode: Mode = Mode.RECORD
-    is_closed: bool = False
+    fail_closed: bool = False
     # In assemble mode: the model is offered LCM's tools, and the gateway answers their calls.
     has_lookups: bool = False
 
@@ -66,7 +66,7 @@ class Route:
         return base + path
 
 
-def upstreams_in(text: str) -> dict[str, str]:
+def parse_upstreams(text: str) -> dict[str, str]:
     """Parse LCM_GATEWAY_UPSTREAMS into addresses by name. ValueError if invalid."""
     found: dict[str, str] = {}
     for given in filter(None, re.split(r"[,\s]+", text)):
@@ -80,7 +80,7 @@ def upstreams_in(text: str) -> dict[str, str]:
     return found
 
 
-def rules_in(text: str) -> dict[str, Rule]:
+def parse_rules(text: str) -> dict[str, Rule]:
     """Parse LCM_GATEWAY_MODES into rules by subject; the subject "" is the default.
 
     Raises ValueError if it is invalid.
@@ -102,17 +102,17 @@ def rules_in(text: str) -> dict[str, Rule]:
 
 def problem_with_upstreams(text: str) -> str:
     """Return why LCM_GATEWAY_UPSTREAMS is invalid; "" if it is valid."""
-    return _problem(upstreams_in, text)
+    return _problem_of_parsing(parse_upstreams, text)
 
 
 def problem_with_modes(text: str) -> str:
     """Return why LCM_GATEWAY_MODES is invalid; "" if it is valid."""
-    return _problem(rules_in, text)
+    return _problem_of_parsing(parse_rules, text)
 
 
-def _problem(read: object, text: str) -> str:
+def _problem_of_parsing(parse: object, text: str) -> str:
     try:
-        read(text)  # type: ignore[operator]
+        parse(text)  # type: ignore[operator]
     except ValueError as wrong:
         return str(wrong)
     return ""
@@ -131,15 +131,15 @@ class Routes:
         assert found is not None
         rest = found["rest"] or "/"
         surface, task = surface_of(method, rest) or (None, None)
-        name = found["upstream"] or self._usual(surface, headers)
+        name = found["upstream"] or self._default_upstream(surface, headers)
         if name not in self.upstreams or ".." in rest:
             return None
         return Route(name, self.upstreams[name], rest, surface, task, found["key"] or "")
 
-    def _usual(self, surface: Surface | None, headers: Mapping[str, str]) -> str:
+    def _default_upstream(self, surface: Surface | None, headers: Mapping[str, str]) -> str:
         if surface is None and ("anthropic-version" in headers or "claude" in headers.get("user-agent", "").lower()):
             surface = Surface.MESSAGES
-        usual = _USUAL.get(surface or Surface.RESPONSES, "")
+        usual = _DEFAULT_NAMES.get(surface or Surface.RESPONSES, "")
         return usual if usual in self.upstreams else next(iter(self.upstreams), "")
 
     def rule(self, route: Route, *, api_key_id: int | None, headers: Mapping[str, str]) -> Rule:
@@ -159,12 +159,12 @@ class Routes:
             rule = replace(rule, mode=Mode(mode))
         closed, lookups = (headers.get(name, "").lower() for name in ("x-lcm-fail-closed", "x-lcm-lookups"))
         return Rule(
-            rule.mode, closed in _YES if closed else rule.is_closed, lookups in _YES if lookups else rule.has_lookups
+            rule.mode, closed in _YES if closed else rule.fail_closed, lookups in _YES if lookups else rule.has_lookups
         )
 
     def _strictest(self, usual: Rule) -> Rule:
         """Return any key's fail-closed rule, else any key's `off` rule, else `usual`."""
         of_keys = [rule for subject, rule in self.rules.items() if subject.startswith("key:")]
-        closed = next((rule for rule in (usual, *of_keys) if rule.is_closed and rule.mode is not Mode.OFF), None)
+        closed = next((rule for rule in (usual, *of_keys) if rule.fail_closed and rule.mode is not Mode.OFF), None)
         off = next((rule for rule in of_keys if rule.mode is Mode.OFF), usual)
         return closed or off

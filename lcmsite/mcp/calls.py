@@ -35,17 +35,17 @@ FORMS = (found_texts,)
 
 # JSON can have a lone surrogate, and agents that truncate texts send them; the SDK refuses messages with one. The
 # escape of any surrogate begins like this; UTF-8 itself has none.
-_SUSPICIOUS = b"\\ud"
+_SURROGATE_ESCAPE = b"\\ud"
 
 T = TypeVar("T")
 
 
 def may_hold_surrogates(written: bytes) -> bool:
     """Whether this JSON may have a lone surrogate; False is certain."""
-    return _SUSPICIOUS in written.lower()
+    return _SURROGATE_ESCAPE in written.lower()
 
 
-def holdable(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """Replace each lone surrogate in a JSON value by a question mark."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
@@ -62,17 +62,17 @@ class CallRunner:
     """
 
     threads: ThreadPoolExecutor = field(default_factory=_threads)
-    at_work: set[object] = field(default_factory=set)
+    running: set[object] = field(default_factory=set)
 
-    async def do(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
         """Run work in a thread and close its connections. Raises Busy if too many wait."""
-        if len(self.at_work) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
+        if len(self.running) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
             CLIENT_LIMITS.labels("busy").inc()
             raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
         call = object()
         client = Disconnected()
-        before = CLIENT.set(client)
-        self.at_work.add(call)
+        token = CLIENT.set(client)
+        self.running.add(call)
         try:
             return await sync_to_async(without_connections, thread_sensitive=False, executor=self.threads)(work)
         except asyncio.CancelledError:
@@ -80,10 +80,10 @@ class CallRunner:
             client.set()
             raise
         finally:
-            self.at_work.discard(call)
-            CLIENT.reset(before)
+            self.running.discard(call)
+            CLIENT.reset(token)
 
-    async def answer(
+    async def run_operation(
         self,
         operation: Operation,
         given: Mapping[str, Any],
@@ -101,19 +101,19 @@ class CallRunner:
             with structlog.contextvars.bound_contextvars(request_id=secrets.token_hex(16)):
                 try:
                     answer = perform(operation, given, caller=caller())
-                    result, outcome = _answered(answer, is_structured=is_structured), "answered"
+                    result, outcome = _answer_result(answer, is_structured=is_structured), "answered"
                 except Exception as error:
-                    problem = logged_problem(error)
-                    result, outcome = _refused(problem), problem.code
+                    problem = report_problem(error)
+                    result, outcome = _error_result(problem), problem.code
                 logger.info("call_finished", tool=operation.agent_tool, outcome=outcome)
             CALLS.labels(operation.agent_tool, outcome).inc()
             CALL_SECONDS.labels(operation.agent_tool).observe(time.perf_counter() - began)
             return result
 
         try:
-            return await self.do(work)
+            return await self.run(work)
         except Busy as refusal:
-            return _refused(logged_problem(refusal))
+            return _error_result(report_problem(refusal))
 
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
@@ -123,15 +123,15 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
     fields = operation.params.model_fields
     schemas = fields_of(operation.params)
     # Whatever the schema says, models send null for omitted arguments, and numbers as strings.
-    named = {
-        name: _named(schemas.get(name, {}), value, caller)
+    arguments = {
+        name: _resolve_conversations(schemas.get(name, {}), value, caller)
         for name, value in given.items()
         if value is not None or name not in fields or fields[name].is_required()
     }
-    return operation.perform(caller, named, in_text=named).result
+    return operation.perform(caller, arguments, in_text=arguments).result
 
 
-def logged_problem(error: Exception) -> Problem:
+def report_problem(error: Exception) -> Problem:
     """Convert an error to a problem; log an unexpected one."""
     problem = problem_of(error)
     if problem is INTERNAL:
@@ -139,24 +139,24 @@ def logged_problem(error: Exception) -> Problem:
     return problem
 
 
-def _named(schema: Schema, value: Any, caller: Caller) -> Any:
+def _resolve_conversations(schema: Schema, value: Any, caller: Caller) -> Any:
     if is_conversation(schema) and isinstance(value, str):
         return conversation_named(value, scope=caller.scope)
     if "items" in schema and isinstance(value, list):
-        return [_named(schema["items"], each, caller) for each in value]
+        return [_resolve_conversations(schema["items"], each, caller) for each in value]
     return value
 
 
-def _answered(result: Any, *, is_structured: bool) -> CallToolResult:
+def _answer_result(result: Any, *, is_structured: bool) -> CallToolResult:
     # A lone surrogate is shown as its escape in the text, and as a question mark in the structured content.
     text = text_of(result).encode(errors="backslashreplace").decode()
     answer = CallToolResult(content=[TextContent(type="text", text=text)])
     if is_structured:
         written = as_bytes(result)
         structured = json.loads(written)
-        answer.structured_content = holdable(structured) if may_hold_surrogates(written) else structured
+        answer.structured_content = without_surrogates(structured) if may_hold_surrogates(written) else structured
     return answer
 
 
-def _refused(problem: Problem) -> CallToolResult:
+def _error_result(problem: Problem) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=as_bytes(problem.as_json()).decode())], is_error=True)

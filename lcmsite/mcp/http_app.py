@@ -26,13 +26,13 @@ from lcmsite.api.throttling import admit
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import MethodNotAllowed, UnsupportedMediaType
-from lcmsite.mcp.calls import CallRunner, holdable, logged_problem, may_hold_surrogates
-from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
+from lcmsite.mcp.calls import CallRunner, may_hold_surrogates, report_problem, without_surrogates
+from lcmsite.mcp.mcp_server import SENT_MESSAGE, Context, build_server
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
-ALLOWED = "lcm.allowed"
+LIMIT_HEADERS = "lcm.allowed"
 JSON = "application/json"
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -50,7 +50,7 @@ class RequestGuard:
             await self.inner(scope, receive, send)
             return
         try:
-            message = await self._admitted(scope, receive)
+            message = await self._check_request(scope, receive)
         except ClientGone:
             return
         except Exception as error:
@@ -58,18 +58,18 @@ class RequestGuard:
             return
         unread = [message]
 
-        async def again() -> MutableMapping[str, Any]:
+        async def receive_again() -> MutableMapping[str, Any]:
             return unread.pop() if unread else await receive()
 
-        async def with_limits(event: MutableMapping[str, Any]) -> None:
+        async def send_with_limits(event: MutableMapping[str, Any]) -> None:
             if event["type"] == "http.response.start":
-                limits = [(name.lower().encode(), value.encode()) for name, value in scope[ALLOWED].items()]
+                limits = [(name.lower().encode(), value.encode()) for name, value in scope[LIMIT_HEADERS].items()]
                 event = {**event, "headers": [*event.get("headers", ()), *limits]}
             await send(event)
 
-        await self.inner(scope, again, with_limits)
+        await self.inner(scope, receive_again, send_with_limits)
 
-    async def _admitted(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
+    async def _check_request(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
         """Check a request; return its body for the SDK. Sets caller and message in scope."""
         headers = Headers(scope=scope)
         _require_host(headers)
@@ -77,22 +77,22 @@ class RequestGuard:
             raise NotFound(f"There is nothing at this path; the tools of agents are at {PATH}.", code="no_such_path")
         # The key is checked before the body is read.
         authorization = headers.get("authorization", "")
-        scope[CALLER], scope[ALLOWED] = await self.runner.do(lambda: admit(authorization))
+        scope[CALLER], scope[LIMIT_HEADERS] = await self.runner.run(lambda: admit(authorization))
         if scope["method"] != "POST":
             # A GET would open a stream for messages of the server, which sends none.
             raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
-        body = await _body(scope, receive)
+        body = await _read_whole_body(scope, receive)
         message = json_text.parse(body)
         if may_hold_surrogates(body):
-            scope[MESSAGE] = message if isinstance(message, dict) else None
-            body = json.dumps(holdable(message)).encode()
+            scope[SENT_MESSAGE] = message if isinstance(message, dict) else None
+            body = json.dumps(without_surrogates(message)).encode()
         scope["path"] = PATH
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
+async def _read_whole_body(scope: Scope, receive: Receive) -> bytes:
     """Read the whole body within LCM_MAX_REQUEST_BYTES and the timeout."""
     with await read_body(receive, length=declared_length(scope)) as body:
         return body.read()
@@ -100,9 +100,9 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 def _require_host(headers: Headers) -> None:
     """Refuse foreign hosts and origins, against DNS rebinding."""
-    if not _is_ours(headers.get("host", "")):
+    if not _is_allowed_host(headers.get("host", "")):
         raise DisallowedHost
-    if "origin" in headers and not _is_ours(_host_of(headers["origin"])):
+    if "origin" in headers and not _is_allowed_host(_host_of(headers["origin"])):
         raise Forbidden("Requests from this origin are not allowed; LCM_ALLOWED_HOSTS lists the allowed hosts.")
 
 
@@ -112,13 +112,13 @@ def _host_of(origin: str) -> str:
     return ""
 
 
-def _is_ours(host: str) -> bool:
+def _is_allowed_host(host: str) -> bool:
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def _problem_response(error: Exception) -> Response:
-    problem = logged_problem(error)
+    problem = report_problem(error)
     headers = {**problem.headers, **({"Allow": "POST"} if problem.status == 405 else {})}
     return Response(as_bytes(problem.as_json()), status_code=problem.status, media_type=JSON, headers=headers)
 
@@ -126,7 +126,7 @@ def _problem_response(error: Exception) -> Response:
 def application() -> App:
     """Build the ASGI application, for one event loop."""
     runner = CallRunner()
-    server = build_server(caller_of=_caller, runner=runner)
+    server = build_server(caller_of=_caller_of_request, runner=runner)
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -137,7 +137,7 @@ def application() -> App:
     return RequestGuard(inner=inner, runner=runner)
 
 
-def _caller(context: Context) -> Caller:
+def _caller_of_request(context: Context) -> Caller:
     assert context.request is not None
     caller: Caller = context.request.scope[CALLER]
     return caller

@@ -33,7 +33,7 @@ from mcp_types import (
 
 from lcmsite.access.keys import Caller
 from lcmsite.mcp import resources
-from lcmsite.mcp.calls import CallRunner, holdable, logged_problem
+from lcmsite.mcp.calls import CallRunner, report_problem, without_surrogates
 from lcmsite.mcp.tool_list import TOOLS, tools
 
 Context = ServerRequestContext[Any, Any]
@@ -46,13 +46,13 @@ INSTRUCTIONS = (
     "JSON: code, detail, retryable, status."
 )
 
-MESSAGE = "lcm.message"
+SENT_MESSAGE = "lcm.message"
 """Scope key of the message as it was sent, if the SDK got a copy without lone surrogates."""
 
-SECONDS_BETWEEN_SIGNS = 2.0
+SECONDS_BETWEEN_REPORTS = 2.0
 
 # Agents that show a model the structured content of an answer instead of its text.
-SHOW_STRUCTURE = ("claude-code", "codex-mcp-client")
+STRUCTURE_SHOWING_AGENTS = ("claude-code", "codex-mcp-client")
 
 
 def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) -> Server[Any]:
@@ -62,8 +62,8 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
         operation = TOOLS.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no such tool; those are {', '.join(TOOLS)}.")
-        async with _progress(context, operation.summary):
-            return await runner.answer(
+        async with _reporting_progress(context, operation.summary):
+            return await runner.run_operation(
                 operation,
                 _arguments(context, params),
                 caller=lambda: caller_of(context),
@@ -72,11 +72,11 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor_given = (params and params.cursor) or ""
-        found, cursor = await _or_problem(runner, lambda: resources.listed(cursor_given, caller_of(context)))
+        found, cursor = await _run_or_raise(runner, lambda: resources.list_page(cursor_given, caller_of(context)))
         return ListResourcesResult(resources=found, next_cursor=cursor)
 
     async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        contents = await _or_problem(runner, lambda: resources.read(str(params.uri), caller_of(context)))
+        contents = await _run_or_raise(runner, lambda: resources.read_resource(str(params.uri), caller_of(context)))
         return ReadResourceResult(contents=[contents])
 
     return Server(
@@ -112,12 +112,12 @@ async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPr
     given = params.arguments or {}
     if params.name != resources.LOOKUP or given.keys() - {"question", "conversation"}:
         raise MCPError(INVALID_PARAMS, f"The only prompt is {resources.LOOKUP}; it takes question and conversation.")
-    return resources.lookup(**holdable(given))
+    return resources.build_prompt(**without_surrogates(given))
 
 
 def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, Any]:
     """Return the tool's arguments exactly as sent, lone surrogates included."""
-    if context.request is not None and (sent := context.request.scope.get(MESSAGE)):
+    if context.request is not None and (sent := context.request.scope.get(SENT_MESSAGE)):
         return sent["params"].get("arguments") or {}
     return params.arguments or {}
 
@@ -126,24 +126,24 @@ def _reads_structure(context: Context) -> bool:
     """Whether the client gives structured content to a program, not to the model."""
     client = context.session.client_params
     if client is not None:
-        return client.client_info.name not in SHOW_STRUCTURE
+        return client.client_info.name not in STRUCTURE_SHOWING_AGENTS
     # HTTP is stateless here: most requests identify their client by this header alone.
     agent = context.request.headers.get("user-agent", "") if context.request is not None else ""
-    return agent.partition("/")[0] not in SHOW_STRUCTURE
+    return agent.partition("/")[0] not in STRUCTURE_SHOWING_AGENTS
 
 
-async def _or_problem(runner: CallRunner, work: Callable[[], T]) -> T:
+async def _run_or_raise(runner: CallRunner, work: Callable[[], T]) -> T:
     """Run the work and return its result. Raises MCPError for any error."""
     try:
-        return await runner.do(work)
+        return await runner.run(work)
     except Exception as refusal:
-        problem = logged_problem(refusal)
+        problem = report_problem(refusal)
         code = INTERNAL_ERROR if problem.status >= 500 else INVALID_PARAMS
         raise MCPError(code, problem.detail, problem.as_json()) from None
 
 
 @asynccontextmanager
-async def _progress(context: Context, doing: str) -> AsyncIterator[None]:
+async def _reporting_progress(context: Context, doing: str) -> AsyncIterator[None]:
     """Report progress at the start, at the end and at intervals, if requested.
 
     The real progress is unknown: the reported one approaches 1, and reaches it at the end.
@@ -152,19 +152,19 @@ async def _progress(context: Context, doing: str) -> AsyncIterator[None]:
         yield
         return
 
-    async def tell(progress: float) -> None:
+    async def report(progress: float) -> None:
         await context.session.report_progress(progress, total=1.0, message=doing)
 
-    async def now_and_then() -> None:
-        signs = 0
+    async def report_at_intervals() -> None:
+        reports = 0
         while True:
-            await anyio.sleep(SECONDS_BETWEEN_SIGNS)
-            signs += 1
-            await tell(signs / (signs + 1))
+            await anyio.sleep(SECONDS_BETWEEN_REPORTS)
+            reports += 1
+            await report(reports / (reports + 1))
 
-    await tell(0.0)
+    await report(0.0)
     async with anyio.create_task_group() as group:
-        group.start_soon(now_and_then)
+        group.start_soon(report_at_intervals)
         yield
         group.cancel_scope.cancel()
-    await tell(1.0)
+    await report(1.0)

@@ -25,7 +25,7 @@ from conversations.params import MOST_BYTES_READ
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.mcp.calls import holdable, perform
+from lcmsite.mcp.calls import perform, without_surrogates
 
 JSON = "application/json"
 PAGE = 100
@@ -55,32 +55,32 @@ TEMPLATES = [
 ]
 
 
-def read(uri: str, caller: Caller) -> Contents:
+def read_resource(uri: str, caller: Caller) -> Contents:
     """Read the resource at an address. Raises NotFound if the caller may see none."""
     parts = urlsplit(uri)
     id = unquote(parts.path[1:])
     match parts.scheme, parts.netloc, bool(parts.path.strip("/")):
         case "lcm", "conversations", True:
-            return _record(uri, "lcm_show", {"conversation_id": id}, caller)
+            return _read_record(uri, "lcm_show", {"conversation_id": id}, caller)
         case "lcm", "summaries", True:
             if not id.startswith("sum_"):
                 raise NotFound("The ids of these resources begin with sum_.")
-            return _record(uri, "lcm_describe", {"id": id}, caller)
+            return _read_record(uri, "lcm_describe", {"id": id}, caller)
         case "lcm", "files", True:
-            return _file(uri, id, caller)
+            return _read_file(uri, id, caller)
     known = ", ".join(each.uri_template for each in TEMPLATES)
     raise NotFound(f"There is no such resource; those are {known}.")
 
 
-def listed(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
+def list_page(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
     """Return one page of the workspace's conversations, and the next page's cursor."""
     given: dict[str, Any] = {"limit": PAGE} | ({"cursor": cursor} if cursor else {})
     found = perform(_OPERATIONS["lcm_list"], given, caller=caller)
     resources = [
         Resource(
             uri=f"lcm://conversations/{each.conversation_id}",
-            name=holdable(each.session_id),
-            title=holdable(each.title),
+            name=without_surrogates(each.session_id),
+            title=without_surrogates(each.title),
             mime_type=JSON,
         )
         for each in found
@@ -88,12 +88,12 @@ def listed(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
     return resources, found.next_cursor
 
 
-def _record(uri: str, tool: str, given: dict[str, Any], caller: Caller) -> Contents:
+def _read_record(uri: str, tool: str, given: dict[str, Any], caller: Caller) -> Contents:
     text = as_bytes(perform(_OPERATIONS[tool], given, caller=caller)).decode()
     return TextResourceContents(uri=uri, mime_type=JSON, text=text)
 
 
-def _file(uri: str, id: str, caller: Caller) -> Contents:
+def _read_file(uri: str, id: str, caller: Caller) -> Contents:
     record = perform(_OPERATIONS["lcm_file"], {"file_id": id}, caller=caller)
     if (record.byte_size or 0) > MOST_BYTES_READ:
         raise Invalid(
@@ -111,7 +111,7 @@ def _file(uri: str, id: str, caller: Caller) -> Contents:
 
 
 LOOKUP = "lcm_lookup"
-LESSON = Path(__file__).resolve().parents[2] / "templates" / "mcp" / "lookup.txt"
+PROMPT_FILE = Path(__file__).resolve().parents[2] / "templates" / "mcp" / "lookup.txt"
 
 PROMPTS = (
     Prompt(
@@ -126,11 +126,11 @@ PROMPTS = (
 )
 
 
-def lookup(*, question: str = "", conversation: str = "") -> GetPromptResult:
+def build_prompt(*, question: str = "", conversation: str = "") -> GetPromptResult:
     """Build the prompt: how to look things up, then question and conversation."""
-    wanted = [f"The question: {question}"] if question else []
-    wanted += [f"The conversation: {conversation}"] if conversation else []
-    text = "\n\n".join([LESSON.read_text().strip(), *wanted])
+    sections = [f"The question: {question}"] if question else []
+    sections += [f"The conversation: {conversation}"] if conversation else []
+    text = "\n\n".join([PROMPT_FILE.read_text().strip(), *sections])
     return GetPromptResult(
         description=PROMPTS[0].description,
         messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))],

@@ -28,7 +28,7 @@ from lcmsite.mcp.mcp_server import build_server
 
 def serve(caller_of: Callable[[], Caller]) -> None:
     """Answer messages until the input ends; `caller_of` is called for each call."""
-    with _wires() as (lines_in, lines_out):
+    with _protocol_streams() as (lines_in, lines_out):
         anyio.run(_serve, caller_of, lines_in, lines_out)
 
 
@@ -45,9 +45,9 @@ async def _serve(caller_of: Callable[[], Caller], lines_in: BinaryIO, lines_out:
 async def _read(
     lines: BinaryIO,
     messages: MemoryObjectSendStream[SessionMessage | Exception],
-    back: MemoryObjectSendStream[SessionMessage],
+    refusals: MemoryObjectSendStream[SessionMessage],
 ) -> None:
-    async with messages, back:
+    async with messages, refusals:
         async for line in anyio.wrap_file(lines):
             if not line.strip():
                 continue
@@ -55,8 +55,8 @@ async def _read(
                 message = jsonrpc_message_adapter.validate_python(json_text.parse(line), by_name=False)
             except (Invalid, ValidationError) as wrong:
                 why = wrong.detail if isinstance(wrong, Invalid) else "This is no message of JSON-RPC."
-                refusal = JSONRPCError(jsonrpc="2.0", id=_id(line), error=ErrorData(code=PARSE_ERROR, message=why))
-                await back.send(SessionMessage(refusal))
+                refusal = JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=ErrorData(code=PARSE_ERROR, message=why))
+                await refusals.send(SessionMessage(refusal))
             else:
                 await messages.send(SessionMessage(message))
 
@@ -73,24 +73,24 @@ async def _write(answers: MemoryObjectReceiveStream[SessionMessage], lines: Bina
         pass
 
 
-def _id(line: bytes) -> Any:
+def _id_in(line: bytes) -> Any:
     """Return the request id in a line that could not be parsed, or None."""
     try:
-        named = json.loads(line).get("id")
+        raw_id = json.loads(line).get("id")
     except (ValueError, AttributeError, RecursionError):
         return None
-    return named if isinstance(named, int) or (isinstance(named, str) and named.isprintable()) else None
+    return raw_id if isinstance(raw_id, int) or (isinstance(raw_id, str) and raw_id.isprintable()) else None
 
 
 @contextlib.contextmanager
-def _wires() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def _protocol_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Reserve standard output for the protocol; prints go to standard error."""
     sys.stdout.flush()
-    wire = os.dup(1)
+    stdout_copy = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(wire, "wb", closefd=False) as lines_out:
+        with os.fdopen(stdout_copy, "wb", closefd=False) as lines_out:
             yield sys.stdin.buffer, lines_out
     finally:
-        os.dup2(wire, 1)
-        os.close(wire)
+        os.dup2(stdout_copy, 1)
+        os.close(stdout_copy)

@@ -15,14 +15,14 @@ from lcmsite.types import KeyScope
 
 TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if each.for_agents}
 
-_CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
+_CONVERSATION_SCHEMA: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
 # The limit of an answer that such tools declare to Claude Code; without it, Claude Code shows 25,000 tokens.
 MOST_CHARACTERS = 500_000
 # Tools that declare it: those with one of these params, and those whose answer is as long as a stored text.
-_SIZED = frozenset({"limit", "max_tokens", "token_cap", "budget", "line_count"})
-_LONG = frozenset({"lcm_message", "lcm_describe_range"})
+_SIZE_PARAMS = frozenset({"limit", "max_tokens", "token_cap", "budget", "line_count"})
+_LONG_ANSWERS = frozenset({"lcm_message", "lcm_describe_range"})
 
 
 @cache
@@ -30,17 +30,17 @@ def tools(*, is_structured: bool = True) -> tuple[Tool, ...]:
     """Return all tools; with `is_structured`, each has a schema of its answer."""
     answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
-        _tool(name, operation, json_schema.self_contained(answer, records) if is_structured else None)
+        _build_tool(name, operation, json_schema.self_contained(answer, records) if is_structured else None)
         for (name, operation), answer in zip(TOOLS.items(), answers, strict=True)
     )
 
 
-def _tool(name: str, operation: Operation, answer: Schema | None) -> Tool:
-    is_long = name in _LONG or bool(_SIZED & operation.params.model_fields.keys())
+def _build_tool(name: str, operation: Operation, answer: Schema | None) -> Tool:
+    is_long = name in _LONG_ANSWERS or bool(_SIZE_PARAMS & operation.params.model_fields.keys())
     return Tool(
         name=name,
         description=operation.description,
-        input_schema=_of_params(operation),
+        input_schema=_params_schema(operation),
         output_schema=answer,
         annotations=ToolAnnotations(
             read_only_hint=operation.scope is KeyScope.READ,
@@ -53,16 +53,16 @@ def _tool(name: str, operation: Operation, answer: Schema | None) -> Tool:
     )
 
 
-def _of_params(operation: Operation) -> Schema:
+def _params_schema(operation: Operation) -> Schema:
     whole = json_schema.of_params(operation.params, defaults=operation.defaults)
     for name, schema in json_schema.fields_of(operation.params).items():
         if json_schema.is_conversation(schema):
             words = "The conversation: its number, or its session."
             is_required = name in whole["required"]
             whole["properties"][name] = {
-                **_CONVERSATION,
+                **_CONVERSATION_SCHEMA,
                 "description": words if is_required else f"{words} Without it, all of the workspace.",
             }
         elif json_schema.is_conversation(schema.get("items", {})):
-            whole["properties"][name]["items"] = _CONVERSATION
+            whole["properties"][name]["items"] = _CONVERSATION_SCHEMA
     return json_schema.self_contained(whole, json_schema.components_of([operation.params]))

@@ -35,7 +35,7 @@ class Connection(HttpToolsProtocol):
     """
 
     # The idle connections of this process, without a request being handled, longest idle first.
-    waiting: ClassVar[dict[Connection, None]] = {}
+    idle_connections: ClassVar[dict[Connection, None]] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -47,7 +47,7 @@ class Connection(HttpToolsProtocol):
         # Whether headers of a request are incomplete, and whether that request began in the current chunk.
         self.is_within_headers = self.has_begun = self.is_refused = False
         self.headers_timer: asyncio.TimerHandle | None = None
-        self.reading_timer: asyncio.TimerHandle | None = None
+        self.answer_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > most_connections():
             self._make_room()
         if not self.is_refused:
@@ -55,7 +55,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.waiting.pop(self, None)
+        self.idle_connections.pop(self, None)
         self._stop_timers()
         self.disconnected.set()
 
@@ -88,40 +88,40 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.is_within_headers = False
-        self.waiting.pop(self, None)
+        self.idle_connections.pop(self, None)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self.pipeline and not self.transport.is_closing():
-            self.waiting[self] = None
+            self.idle_connections[self] = None
 
     # Flow control: called by the transport
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.reading_timer = self.loop.call_later(self.seconds, self._give_up_answer)
+        self.answer_timer = self.loop.call_later(self.seconds, self._give_up_answer)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self.reading_timer is not None:
-            self.reading_timer.cancel()
-            self.reading_timer = None
+        if self.answer_timer is not None:
+            self.answer_timer.cancel()
+            self.answer_timer = None
 
     # Limits
 
     def _make_room(self) -> None:
         """Close the connection that was idle longest; if none is idle, refuse this one."""
-        oldest = next(iter(self.waiting), None)
+        oldest = next(iter(self.idle_connections), None)
         CLIENT_LIMITS.labels("connections").inc()
         if oldest is None:
             self._refuse(Busy("Too many connections are open (LCM_MAX_CONNECTIONS)."))
         else:
-            self.waiting.pop(oldest)
+            self.idle_connections.pop(oldest)
             oldest.transport.abort()
 
     def _wait_for_headers(self) -> None:
-        self.waiting.setdefault(self)
+        self.idle_connections.setdefault(self)
         self.headers_timer = self.loop.call_later(self.seconds, self._give_up_headers)
 
     def _give_up_headers(self) -> None:
@@ -134,7 +134,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _give_up_answer(self) -> None:
-        self.reading_timer = None
+        self.answer_timer = None
         CLIENT_LIMITS.labels("response_timeout").inc()
         # Reset it: otherwise the kernel keeps the rest of the answer until the client reads it.
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -158,9 +158,9 @@ class Connection(HttpToolsProtocol):
 
     def _stop_timers(self) -> None:
         self._stop_headers_timer()
-        if self.reading_timer is not None:
-            self.reading_timer.cancel()
-            self.reading_timer = None
+        if self.answer_timer is not None:
+            self.answer_timer.cancel()
+            self.answer_timer = None
 
 
 @cache

@@ -32,7 +32,7 @@ from lcmsite.server.incoming import (
     declared_length,
     environ_of,
     read_body,
-    require_known,
+    require_known_caller,
 )
 
 logger = structlog.get_logger(__name__)
@@ -94,53 +94,53 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         disconnected: Disconnected = scope.setdefault(DISCONNECTED, Disconnected())
         try:
-            with await self._body(scope, receive) as body:
+            with await self._receive_body(scope, receive) as body:
                 environ = environ_of(scope, body) | {"wsgi.file_wrapper": FileAnswer}
                 loop = asyncio.get_running_loop()
-                answer = await self.in_thread(lambda place: self._answer(environ, place, send, loop), scope)
+                answer = await self.run_in_thread(lambda place: self._run_site(environ, place, send, loop), scope)
         except ClientGone:
             return
         except BrokenStream:
             raise
         except Exception as error:
-            answer = _refusal(error, scope)
+            answer = _render_refusal(error, scope)
         finally:
             disconnected.forget_callbacks()
         if answer is not None:
             await _deliver(answer, send, disconnected, self.threads)
 
-    async def _body(self, scope: Scope, receive: Receive) -> IO[bytes]:
+    async def _receive_body(self, scope: Scope, receive: Receive) -> IO[bytes]:
         length = declared_length(scope)
         if not length:
             # A body of unknown length is never read: views that need one refuse the request.
             return io.BytesIO()
         if length > settings.DEPLOYMENT.max_anonymous_bytes:
-            await self.in_thread(lambda place: require_known(scope), scope)
+            await self.run_in_thread(lambda place: require_known_caller(scope), scope)
         return await read_body(receive, length=length)
 
-    async def in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
+    async def run_in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
         """Run work in a free thread. Raises Busy if too many wait, or ClientGone."""
-        place = await take_place(self.places, caller_of(scope))
+        place = await take_place(self.places, identify_caller(scope))
         try:
             if scope[DISCONNECTED].is_set():
                 raise ClientGone
-            return await asyncio.get_running_loop().run_in_executor(self.threads, _tidily, work, place)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, _closing_connections, work, place)
         finally:
             self.places.leave(place)
 
-    def _answer(
+    def _run_site(
         self, environ: dict[str, Any], place: Place, send: Send, loop: asyncio.AbstractEventLoop
     ) -> Answer | None:
         """Run the site in this thread; None for a stream, which is sent from here."""
         head: list[Any] = []
         pieces: Any = self.site(environ, lambda status, headers: head.extend((status, headers)))
         status, headers = head
-        answer = Answer(int(status[:3]), _encoded(headers))
+        answer = Answer(int(status[:3]), _encode_headers(headers))
         if isinstance(pieces, HttpResponse):
             whole = pieces.content
             # Give the database connection back before the client can send another request.
             pieces.close()
-            return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _on_disk(whole))
+            return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _write_to_disk(whole))
         if isinstance(pieces, FileAnswer):
             # The request ends when the file is closed, which may be in another thread.
             close_old_connections()
@@ -153,19 +153,19 @@ class Front:
 
         def wait_until_sent(event: dict[str, Any]) -> None:
             # Wrapped: `send` may return an awaitable that is no coroutine.
-            async def sent() -> None:
+            async def send_event() -> None:
                 await send(event)
 
-            asyncio.run_coroutine_threadsafe(sent(), loop).result()
+            asyncio.run_coroutine_threadsafe(send_event(), loop).result()
 
         try:
             wait_until_sent(answer.start)
-            for piece in _gathered(pieces):
+            for piece in _join_chunks(pieces):
                 if environ[DISCONNECTED].is_set():
                     break
-                wait_until_sent(_piece(piece))
+                wait_until_sent(_body_event(piece))
             else:
-                wait_until_sent(_piece(b"", more=False))
+                wait_until_sent(_body_event(b"", more=False))
         except Exception as error:
             raise BrokenStream from error
         finally:
@@ -180,21 +180,21 @@ async def _deliver(answer: Answer, send: Send, disconnected: Disconnected, threa
     body = answer.body
     if isinstance(body, bytes):
         for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
-            await send(_piece(body[begin : begin + PIECE_BYTES]))
-        await send(_piece(body[-(len(body) % PIECE_BYTES or PIECE_BYTES) :], more=False))
+            await send(_body_event(body[begin : begin + PIECE_BYTES]))
+        await send(_body_event(body[-(len(body) % PIECE_BYTES or PIECE_BYTES) :], more=False))
         return
     loop = asyncio.get_running_loop()
     try:
         while piece := await loop.run_in_executor(threads, body.read):
             if disconnected.is_set():
                 return
-            await send(_piece(piece))
-        await send(_piece(b"", more=False))
+            await send(_body_event(piece))
+        await send(_body_event(b"", more=False))
     finally:
         await loop.run_in_executor(threads, body.close)
 
 
-def _tidily(work: Callable[[Place], T], place: Place) -> T:
+def _closing_connections(work: Callable[[Place], T], place: Place) -> T:
     """Run the work; keep no database connection in this thread."""
     try:
         return work(place)
@@ -203,18 +203,18 @@ def _tidily(work: Callable[[Place], T], place: Place) -> T:
         close_old_connections()
 
 
-def _piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
+def _body_event(body: bytes, *, more: bool = True) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
-def _on_disk(whole: bytes) -> FileAnswer:
+def _write_to_disk(whole: bytes) -> FileAnswer:
     file = TemporaryFile()  # noqa: SIM115  # closed when it is sent
     file.write(whole)
     file.seek(0)
     return FileAnswer(file)
 
 
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _join_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Join chunks to fewer, larger ones, as each is passed between threads."""
     gathered, began = bytearray(), time.monotonic()
     for piece in pieces:
@@ -226,7 +226,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(gathered)
 
 
-def _refusal(error: Exception, scope: Scope) -> Answer:
+def _render_refusal(error: Exception, scope: Scope) -> Answer:
     """Render an error raised before any view ran; re-raise an unexpected one."""
     problem = problem_of(error)
     if problem is INTERNAL:
@@ -241,10 +241,10 @@ def _refusal(error: Exception, scope: Scope) -> Answer:
     logger.warning(
         "request_refused", code=problem.status, request=f"{scope['method']} {scope['path']}", request_id=request_id
     )
-    return Answer(response.status_code, _encoded(response.items()), response.content)
+    return Answer(response.status_code, _encode_headers(response.items()), response.content)
 
 
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+def _encode_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode("latin-1"), value.strip().encode("latin-1")) for name, value in headers]
 
 
@@ -258,7 +258,7 @@ def limits_of_process() -> Limits:
     )
 
 
-def caller_of(scope: Scope) -> str:
+def identify_caller(scope: Scope) -> str:
     """Identify a caller before authentication: by key, session or address."""
     headers = dict(scope["headers"])
     if credentials := headers.get(b"authorization") or headers.get(b"cookie"):

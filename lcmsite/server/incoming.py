@@ -61,7 +61,7 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
     is_small = length is not None and length <= MOST_IN_MEMORY
     # The caller closes it.
     body: IO[bytes] = io.BytesIO() if is_small else SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115
-    taken, more = 0, True
+    received_bytes, more = 0, True
     try:
         async with asyncio.timeout(seconds) as limit:
             while more:
@@ -69,11 +69,11 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
                 if event["type"] != "http.request":
                     raise ClientGone
                 piece, more = event.get("body", b""), event.get("more_body", False)
-                taken += len(piece)
-                if taken > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+                received_bytes += len(piece)
+                if received_bytes > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
                     raise RequestDataTooBig
                 body.write(piece)
-                limit.reschedule(began + seconds + taken / SLOWEST_BYTES_PER_SECOND)
+                limit.reschedule(began + seconds + received_bytes / SLOWEST_BYTES_PER_SECOND)
     except BaseException as error:
         body.close()
         if isinstance(error, TimeoutError):
@@ -84,7 +84,7 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
     return body
 
 
-def require_known(scope: Scope) -> None:
+def require_known_caller(scope: Scope) -> None:
     """Refuse a large body without a valid key or session.
 
     Called before the body is read; the view authenticates the request again.

@@ -23,7 +23,7 @@ SECONDS_BETWEEN_SWITCHES = 0.0005
 
 def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan: str) -> None:
     """Serve until SIGTERM; requests under way are answered first."""
-    _raise_limit()
+    _raise_open_files_limit()
     # The event loop releases the interpreter's lock at every send, and has to get it back from busy threads.
     sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
     # Not imported above: `lcm up` imports this module to bind its ports, and has no use for them.
@@ -57,12 +57,12 @@ def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan:
     Server(config).run(sockets=[listener])
 
 
-def listening(host: str, port: int, option: str, setting: str, *, taken: Sequence[int] = ()) -> socket.socket:
+def bind_port(host: str, port: int, option: str, setting: str, *, taken: Sequence[int] = ()) -> socket.socket:
     """Bind a socket. Raises Unavailable or Invalid, naming the option to change."""
     try:
         if port and port in taken:
             raise OSError(errno.EADDRINUSE, "It is the port of the site")
-        return bound_socket(host, port)
+        return bind_socket(host, port)
     except (OSError, OverflowError) as refusal:
         why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
         sentence = f"Cannot listen on {host} port {port}: {why}."
@@ -71,7 +71,7 @@ def listening(host: str, port: int, option: str, setting: str, *, taken: Sequenc
         raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Bind a TCP socket; clients are refused until it is served."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     # asyncio sets TCP_NODELAY only with this protocol.
@@ -87,7 +87,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _raise_limit() -> None:
+def _raise_open_files_limit() -> None:
     """Raise the soft limit of open files to the hard one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -17,7 +17,7 @@ from django.conf import settings
 from conversations.models import Workspace
 from conversations.types import NewMessage
 from lcmsite.access import keys
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.serving import bind_socket
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
@@ -61,7 +61,7 @@ def our_site(*scopes: KeyScope) -> Iterator[Site]:
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="bench", scopes=scopes).key
     port = free_port()
-    with bound_socket("127.0.0.1", port) as shared, ExitStack() as running:
+    with bind_socket("127.0.0.1", port) as shared, ExitStack() as running:
         descriptor = shared.fileno()
         command = ("lcmsite.ops.processes", str(os.getpid()), "web", str(descriptor))
         pids = [

@@ -15,7 +15,7 @@ import psutil
 
 from conversations.models import Workspace
 from lcmsite.access import keys
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.serving import bind_socket
 from lcmsite.types import KeyScope
 from tests.benchmarks.http import is_open, served
 from tests.benchmarks.measure import Duel
@@ -73,7 +73,7 @@ def both(upstream: str) -> Iterator[tuple[int, int, str, psutil.Process]]:
     bare, ours = free_port(), free_port()
     with (
         served(bare, "tests.benchmarks.bare_proxy", str(bare), upstream),
-        bound_socket("127.0.0.1", ours) as shared,
+        bind_socket("127.0.0.1", ours) as shared,
     ):
         descriptor = shared.fileno()
         command = ("lcmsite.ops.processes", str(os.getpid()), "gateway", str(descriptor))

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from django.db import connection
 
 from lcmsite.environment import variables
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.serving import bind_socket
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -55,7 +55,7 @@ def start(*arguments: str, descriptors: Sequence[int] = (), **settings: object) 
 
 def start_server(kind: str, port: int, environment: dict[str, str], **streams: int | None) -> subprocess.Popen[bytes]:
     """A process of `lcm up` that serves this port: `web`, or `mcp`."""
-    with bound_socket("127.0.0.1", port) as bound:
+    with bind_socket("127.0.0.1", port) as bound:
         descriptor = bound.fileno()
         command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), kind, str(descriptor)]
         return subprocess.Popen(command, cwd=PROJECT, env=environment, pass_fds=[descriptor], **streams)

@@ -20,7 +20,7 @@ from lcmsite.access.keys import Caller
 from lcmsite.answers.answer_text import text_of
 from lcmsite.answers.found_texts import MANY_MATCHES, MOST_NAMES, NARROW
 from lcmsite.mcp.calls import CallRunner
-from lcmsite.mcp.mcp_server import SHOW_STRUCTURE, build_server
+from lcmsite.mcp.mcp_server import STRUCTURE_SHOWING_AGENTS, build_server
 from lcmsite.types import KeyScope
 from retrieval.types import Description, GrepMode, GrepResult, GrepScope, ItemKind, Match, Snippet
 from tests.factories import a_conversation, a_store
@@ -158,7 +158,7 @@ def test_an_expanded_leaf_costs_its_text_and_a_tenth(talk, ask):
     assert len(answer.structured_content["next_cursor"]) <= 40
 
 
-@pytest.mark.parametrize("client", SHOW_STRUCTURE)
+@pytest.mark.parametrize("client", STRUCTURE_SHOWING_AGENTS)
 def test_a_client_that_shows_the_structure_to_its_model_is_given_the_text_alone(talk, ask, client):
     given = {"conversation_id": talk, "query": "billing"}
 

@@ -148,7 +148,7 @@ def test_an_agents_search_is_cancelled_when_its_call_is():
 
     async def call() -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(CallRunner().do, work)
+            group.start_soon(CallRunner().run, work)
             while await anyio.to_thread.run_sync(sleeping) == 0:
                 await anyio.sleep(0.05)
             group.cancel_scope.cancel()

@@ -20,9 +20,9 @@ from django.http import HttpResponse
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Share
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.server.connection import Connection, most_connections
-from lcmsite.server.front import Front, caller_of, take_place
-from lcmsite.server.incoming import require_known
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.front import Front, identify_caller, take_place
+from lcmsite.server.incoming import require_known_caller
+from lcmsite.server.serving import bind_socket
 from tests.lcmsite.dashboard.visiting import browser_of
 from tests.lcmsite.operating import eventually, free_port
 
@@ -65,7 +65,7 @@ def serve(settings: Any) -> Iterator[Callable[..., int]]:
             front, http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
         )
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([bound_socket("127.0.0.1", port)],))
+        thread = threading.Thread(target=server.run, args=([bind_socket("127.0.0.1", port)],))
         thread.start()
         servers.append((server, thread))
         eventually(lambda: server.started)
@@ -294,18 +294,18 @@ def test_a_request_that_is_given_up_while_it_waits_takes_no_place():
 def test_a_caller_is_known_by_key_then_session_then_address():
     key, session, address = (b"authorization", b"Bearer x"), (b"cookie", b"sessionid=y"), ("10.0.0.1", 5)
 
-    with_key = caller_of({"headers": [session, key], "client": address})
+    with_key = identify_caller({"headers": [session, key], "client": address})
 
-    assert with_key == caller_of({"headers": [key], "client": None})
-    assert with_key != caller_of({"headers": [session], "client": address})
-    assert caller_of({"headers": [], "client": address}) == "10.0.0.1"
+    assert with_key == identify_caller({"headers": [key], "client": None})
+    assert with_key != identify_caller({"headers": [session], "client": address})
+    assert identify_caller({"headers": [], "client": address}) == "10.0.0.1"
 
 
 @pytest.mark.django_db
 def test_a_large_body_is_read_for_a_person_who_is_logged_in_and_for_no_stranger():
     session = browser_of("reader").cookies["sessionid"].value
 
-    require_known({"headers": [(b"cookie", f"a=b; sessionid={session}".encode())]})
+    require_known_caller({"headers": [(b"cookie", f"a=b; sessionid={session}".encode())]})
     for cookies in (b"", b"sessionid=", b"sessionid=made-up", b"no cookie", b"\xff=;;"):
         with pytest.raises(RequestTooLarge):
-            require_known({"headers": [(b"cookie", cookies)]})
+            require_known_caller({"headers": [(b"cookie", cookies)]})

@@ -28,13 +28,13 @@ def calls_in(surface: Surface, rows: Sequence[Row]) -> Iterator[Call]:
             case Surface.CHAT:
                 for call in objects_in(row.get("tool_calls")):
                     function = call.get("function") or {}
-                    yield Call(str(call.get("id")), str(function.get("name")), _parsed(function.get("arguments")))
+                    yield Call(str(call.get("id")), str(function.get("name")), _parse_json(function.get("arguments")))
             case Surface.RESPONSES:
                 if row.get("type") in ("function_call", "custom_tool_call"):
-                    yield Call(str(row.get("call_id")), str(row.get("name")), _parsed(row.get("arguments")))
+                    yield Call(str(row.get("call_id")), str(row.get("name")), _parse_json(row.get("arguments")))
 
 
-def results_of(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[dict[str, Any]]:
+def result_rows(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[dict[str, Any]]:
     """Build the rows that return the results of calls to the model."""
     match surface:
         case Surface.MESSAGES:
@@ -47,7 +47,7 @@ def results_of(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[di
             return [{"type": "function_call_output", "call_id": call.call_id, "output": text} for call, text in results]
 
 
-def sendable(surface: Surface, rows: Sequence[Row]) -> list[Row]:
+def sendable_rows(surface: Surface, rows: Sequence[Row]) -> list[Row]:
     """Return an answer's rows for use in a request: empty texts are refused there."""
     if surface is not Surface.MESSAGES:
         return list(rows)
@@ -57,7 +57,7 @@ def sendable(surface: Surface, rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _parsed(text: Any) -> Any:
+def _parse_json(text: Any) -> Any:
     try:
         return json.loads(text) if isinstance(text, str) and text else {}
     except ValueError:

@@ -30,12 +30,12 @@ _NO_ROOM = "The window has no room for another lookup now: go on with what you h
 
 
 @cache
-def _as_json(surface: Surface) -> str:
+def _tools_json(surface: Surface) -> str:
     """Serialize the tools for an API, without the brackets of the list."""
-    return json.dumps([_row(surface, each) for each in tools(is_structured=False) if each.name in OFFERED])[1:-1]
+    return json.dumps([_tool_row(surface, each) for each in tools(is_structured=False) if each.name in OFFERED])[1:-1]
 
 
-def _row(surface: Surface, tool: Any) -> dict[str, Any]:
+def _tool_row(surface: Surface, tool: Any) -> dict[str, Any]:
     named = {"name": tool.name, "description": tool.description}
     match surface:
         case Surface.MESSAGES:
@@ -60,18 +60,18 @@ def with_tools(surface: Surface, body: bytes) -> bytes | None:
     own = [] if own is None else own
     if choice not in _FREE_CHOICES or values.get("n") not in (None, 1) or not isinstance(own, list):
         return None
-    if any(_name(row).endswith("lcm_grep") for row in own):
+    if any(_tool_name(row).endswith("lcm_grep") for row in own):
         # The host has them by MCP.
         return None
     if "tools" not in found:
         end = text.rindex("}")
-        return f'{text[:end]}, "tools": [{_as_json(surface)}]{text[end:]}'.encode()
+        return f'{text[:end]}, "tools": [{_tools_json(surface)}]{text[end:]}'.encode()
     span = found["tools"]
     listed = f"{text[span.start : span.end - 1]}, " if own else "["
-    return f"{text[: span.start]}{listed}{_as_json(surface)}]{text[span.end :]}".encode()
+    return f"{text[: span.start]}{listed}{_tools_json(surface)}]{text[span.end :]}".encode()
 
 
-def _name(row: Any) -> str:
+def _tool_name(row: Any) -> str:
     function = row.get("function", row) if isinstance(row, dict) else {}
     return str(function.get("name") or "") if isinstance(function, dict) else ""
 
@@ -90,23 +90,23 @@ class Lookups:
     counter: RequestCounter = field(default_factory=RequestCounter)
     runner: CallRunner = field(default_factory=_runner)
 
-    async def result(self, call: Call, *, share: int) -> str:
-        """Run a call; return its text, cut to half of the room divided by `share` calls."""
-        most = self.room // 2 // share
+    async def run_call(self, call: Call, *, call_count: int) -> str:
+        """Run a call; return its text within half of the room / `call_count`."""
+        most = self.room // 2 // call_count
         if most < _LEAST_TOKENS:
             return _NO_ROOM
         given: Mapping[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
-        found = await self.runner.answer(
+        found = await self.runner.run_operation(
             TOOLS[call.name], given, caller=lambda: caller_of_hash(self.key_hash), is_structured=False
         )
         text = "\n".join(each.text for each in found.content if isinstance(each, TextContent))
-        return await asyncio.to_thread(self._bounded, text, most)
+        return await asyncio.to_thread(self._shorten, text, most)
 
     async def spend(self, rows: Sequence[Any]) -> None:
         """Subtract the tokens of rows added to the request from the room."""
         self.room -= await asyncio.to_thread(lambda: sum(self.counter.entry_tokens(row) for row in rows))
 
-    def _bounded(self, text: str, most: int) -> str:
+    def _shorten(self, text: str, most: int) -> str:
         tokens = self.counter.tokens(text)
         kept = len(text)
         short = text

@@ -23,10 +23,10 @@ class ShownAnswer(ABC):
 
     hidden_names: Collection[str]
     # By index in the model's current answer: what is hidden, and the agent's index of the rest.
-    hidden: set[int] = field(default_factory=set)
-    places: dict[int, int] = field(default_factory=dict)
+    hidden_indexes: set[int] = field(default_factory=set)
+    shown_indexes: dict[int, int] = field(default_factory=dict)
     # The closing events, held back until it is known that no other answer follows.
-    end: list[Event] = field(default_factory=list)
+    closing_events: list[Event] = field(default_factory=list)
     # How many blocks, calls or items the agent has been sent.
     shown_count: int = 0
     # How many answers of the model came before this one, and their tokens.
@@ -36,33 +36,33 @@ class ShownAnswer(ABC):
     is_done: bool = False
 
     @abstractmethod
-    def take(self, event: Event, raw: bytes) -> bytes:
+    def add_event(self, event: Event, raw: bytes) -> bytes:
         """Add an event; return what to send to the agent now."""
 
-    def go_on(self, tokens_out: int | None) -> None:
+    def start_round(self, tokens_out: int | None) -> None:
         """Prepare for another answer of the model."""
         self.rounds += 1
         self.spent_tokens += tokens_out or 0
-        self.hidden.clear()
-        self.places.clear()
-        self.end.clear()
+        self.hidden_indexes.clear()
+        self.shown_indexes.clear()
+        self.closing_events.clear()
 
     @abstractmethod
     def finish(self, *, is_only_hidden: bool) -> bytes:
         """Return the closing events; `is_only_hidden` if all its last calls are hidden."""
 
     @abstractmethod
-    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+    def merge_bodies(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
         """Merge the bodies of the model's answers into one."""
 
-    def place(self, number: int) -> int:
+    def shown_index(self, index: int) -> int:
         """Map an index in the model's answer to the agent's; a new one gets the next."""
-        if number not in self.places:
-            self.places[number] = self.shown_count
+        if index not in self.shown_indexes:
+            self.shown_indexes[index] = self.shown_count
             self.shown_count += 1
-        return self.places[number]
+        return self.shown_indexes[index]
 
-    def with_spent(self, usage: Any, *names: str) -> Any:
+    def add_usage(self, usage: Any, *names: str) -> Any:
         """Add the tokens of the answers before this one to these members of a usage."""
         if not isinstance(usage, dict):
             return usage
@@ -71,21 +71,21 @@ class ShownAnswer(ABC):
 
 
 class _Messages(ShownAnswer):
-    def take(self, event: Event, raw: bytes) -> bytes:
+    def add_event(self, event: Event, raw: bytes) -> bytes:
         match event.get("type"):
             case "message_start":
                 return b"" if self.rounds else raw
             case "message_delta" | "message_stop":
-                self.end.append(event)
+                self.closing_events.append(event)
                 return b""
             case "content_block_start" if self._is_hidden(event["content_block"]):
-                self.hidden.add(event["index"])
+                self.hidden_indexes.add(event["index"])
                 return b""
             case "content_block_start" | "content_block_delta" | "content_block_stop":
-                if event["index"] in self.hidden:
+                if event["index"] in self.hidden_indexes:
                     return b""
-                place = self.place(event["index"])
-                return raw if place == event["index"] else named_event_of({**event, "index": place})
+                index = self.shown_index(event["index"])
+                return raw if index == event["index"] else named_event_of({**event, "index": index})
         return raw
 
     def _is_hidden(self, block: Mapping[str, Any]) -> bool:
@@ -93,17 +93,17 @@ class _Messages(ShownAnswer):
 
     def finish(self, *, is_only_hidden: bool) -> bytes:
         found = []
-        for event in self.end:
+        for event in self.closing_events:
             if event["type"] == "message_delta":
-                event = {**event, "usage": self.with_spent(event.get("usage"), "output_tokens")}
+                event = {**event, "usage": self.add_usage(event.get("usage"), "output_tokens")}
                 if is_only_hidden:
                     event["delta"] = {**(event.get("delta") or {}), "stop_reason": "end_turn"}
             found.append(named_event_of(event))
         return b"".join(found)
 
-    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+    def merge_bodies(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
         blocks = [block for body in bodies for block in body.get("content") or () if not self._is_hidden(block)]
-        usage = self.with_spent(bodies[-1].get("usage"), "output_tokens")
+        usage = self.add_usage(bodies[-1].get("usage"), "output_tokens")
         ended = {"stop_reason": "end_turn"} if is_only_hidden else {}
         return {**bodies[-1], "content": blocks, "usage": usage, **ended}
 
@@ -112,26 +112,26 @@ class _Messages(ShownAnswer):
 class _Chat(ShownAnswer):
     first_id: Any = None
 
-    def take(self, event: Event, raw: bytes) -> bytes:
+    def add_event(self, event: Event, raw: bytes) -> bytes:
         self.first_id = self.first_id or event.get("id")
         choices = event.get("choices")
         if not choices:
-            self.end.append(event)
+            self.closing_events.append(event)
             return b""
         [choice, *_] = choices
         delta = choice.get("delta") or {}
-        kept = self._kept(delta)
+        visible = self._visible_delta(delta)
         if choice.get("finish_reason"):
-            self.end.append({**event, "choices": [{**choice, "delta": {}}]})
+            self.closing_events.append({**event, "choices": [{**choice, "delta": {}}]})
             choice = {**choice, "finish_reason": None}
             event = {name: value for name, value in event.items() if name != "usage"}
-        elif kept == delta and not self.rounds:
+        elif visible == delta and not self.rounds:
             return raw
-        if not any(value for name, value in kept.items() if name != "role" or not self.rounds):
+        if not any(value for name, value in visible.items() if name != "role" or not self.rounds):
             return b""
-        return event_of({**event, "id": self.first_id, "choices": [{**choice, "delta": kept}]})
+        return event_of({**event, "id": self.first_id, "choices": [{**choice, "delta": visible}]})
 
-    def _kept(self, delta: Mapping[str, Any]) -> dict[str, Any]:
+    def _visible_delta(self, delta: Mapping[str, Any]) -> dict[str, Any]:
         """Return a delta without hidden calls, the others renumbered."""
         if not delta.get("tool_calls"):
             return dict(delta)
@@ -139,24 +139,24 @@ class _Chat(ShownAnswer):
         for call in delta["tool_calls"]:
             index = call.get("index", 0)
             if (call.get("function") or {}).get("name") in self.hidden_names:
-                self.hidden.add(index)
-            if index not in self.hidden:
-                calls.append({**call, "index": self.place(index)})
+                self.hidden_indexes.add(index)
+            if index not in self.hidden_indexes:
+                calls.append({**call, "index": self.shown_index(index)})
         rest = {name: value for name, value in delta.items() if name != "tool_calls"}
         return {**rest, "tool_calls": calls} if calls else {name: value for name, value in rest.items() if value}
 
     def finish(self, *, is_only_hidden: bool) -> bytes:
         found = []
-        for event in self.end:
+        for event in self.closing_events:
             event = {**event, "id": self.first_id}
             if event.get("usage"):
-                event["usage"] = self.with_spent(event["usage"], "completion_tokens", "total_tokens")
+                event["usage"] = self.add_usage(event["usage"], "completion_tokens", "total_tokens")
             if is_only_hidden and event.get("choices"):
                 event["choices"] = [{**each, "finish_reason": "stop"} for each in event["choices"]]
             found.append(event_of(event))
         return b"".join([*found, END_OF_CHAT if self.is_done else b""])
 
-    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+    def merge_bodies(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
         messages = [body["choices"][0].get("message") or {} for body in bodies]
         texts = {
             name: "".join(each.get(name) or "" for each in messages) or messages[-1].get(name)
@@ -173,41 +173,41 @@ class _Chat(ShownAnswer):
         choice = {**bodies[-1]["choices"][0], "message": message | ({"tool_calls": calls} if calls else {})}
         if is_only_hidden:
             choice["finish_reason"] = "stop"
-        usage = self.with_spent(bodies[-1].get("usage"), "completion_tokens", "total_tokens")
+        usage = self.add_usage(bodies[-1].get("usage"), "completion_tokens", "total_tokens")
         return {**bodies[-1], "choices": [choice], "usage": usage}
 
 
 @dataclass
 class _Responses(ShownAnswer):
-    sequence: int = 0
+    next_number: int = 0
     # The items that the agent was sent.
     output: list[Event] = field(default_factory=list)
 
-    def take(self, event: Event, raw: bytes) -> bytes:
+    def add_event(self, event: Event, raw: bytes) -> bytes:
         kind = str(event.get("type"))
         if kind in ("response.completed", "response.incomplete", "response.failed"):
-            self.end.append(event)
+            self.closing_events.append(event)
             return b""
         if self.rounds and kind in ("response.created", "response.in_progress", "response.queued"):
             return b""
         changed = dict(event)
         if "output_index" in event:
             if kind == "response.output_item.added" and self._is_hidden(event["item"]):
-                self.hidden.add(event["output_index"])
-            if event["output_index"] in self.hidden:
+                self.hidden_indexes.add(event["output_index"])
+            if event["output_index"] in self.hidden_indexes:
                 return b""
-            changed["output_index"] = self.place(event["output_index"])
+            changed["output_index"] = self.shown_index(event["output_index"])
             if kind == "response.output_item.done":
                 self.output.append(event["item"])
-        changed = self._with_number(changed)
+        changed = self._renumber(changed)
         return raw if changed == event else named_event_of(changed)
 
-    def _with_number(self, event: Event) -> Event:
+    def _renumber(self, event: Event) -> Event:
         """Renumber an event by its position among those sent to the agent."""
         if "sequence_number" not in event:
             return event
-        numbered = {**event, "sequence_number": self.sequence}
-        self.sequence += 1
+        numbered = {**event, "sequence_number": self.next_number}
+        self.next_number += 1
         return numbered
 
     def _is_hidden(self, item: Mapping[str, Any]) -> bool:
@@ -215,16 +215,16 @@ class _Responses(ShownAnswer):
 
     def finish(self, *, is_only_hidden: bool) -> bytes:
         found = []
-        for event in self.end:
+        for event in self.closing_events:
             response = event.get("response") or {}
-            usage = self.with_spent(response.get("usage"), "output_tokens", "total_tokens")
+            usage = self.add_usage(response.get("usage"), "output_tokens", "total_tokens")
             changed = {**event, "response": {**response, "output": self.output, "usage": usage}}
-            found.append(named_event_of(self._with_number(changed)))
+            found.append(named_event_of(self._renumber(changed)))
         return b"".join(found)
 
-    def whole(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
+    def merge_bodies(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
         output = [item for body in bodies for item in body.get("output") or () if not self._is_hidden(item)]
-        usage = self.with_spent(bodies[-1].get("usage"), "output_tokens", "total_tokens")
+        usage = self.add_usage(bodies[-1].get("usage"), "output_tokens", "total_tokens")
         return {**bodies[-1], "output": output, "usage": usage}
 
 

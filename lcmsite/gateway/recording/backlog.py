@@ -24,7 +24,7 @@ import structlog
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.connections import without_connections
-from lcmsite.gateway.recording.exchange import Exchange, parsed
+from lcmsite.gateway.recording.exchange import Exchange, parse_exchange
 from lcmsite.gateway.recording.exchange_spool import Spool, lane_in
 from lcmsite.gateway.recording.recorder import Recorder
 from lcmsite.ops.metrics.counters import EXCHANGES
@@ -46,7 +46,7 @@ class Backoff:
     """The retry state of an exchange."""
 
     # How many others had been recorded at the last attempt.
-    recorded: int
+    recorded_count: int
     # Failed attempts, not counting those since which no other exchange was recorded.
     attempts: int = 0
     until: float = 0.0
@@ -63,17 +63,17 @@ class Backlog:
     in_memory: deque[tuple[str, datetime, bytes]] = field(default_factory=deque)
     backoffs: dict[str, Backoff] = field(default_factory=dict)
     # How many exchanges were recorded so far, directly or by replay.
-    recorded: int = 0
+    recorded_count: int = 0
     # The descriptor of the spool's lock file.
-    claim: int | None = None
+    lock_descriptor: int | None = None
 
     async def open(self) -> None:
         """Lock the spool and count what is in it. Raises SpoolInUse if another holds it."""
-        self.claim = await asyncio.to_thread(self.spool.claim)
+        self.lock_descriptor = await asyncio.to_thread(self.spool.claim)
         await asyncio.to_thread(self.spool.open)
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
 
-    async def keep(self, lane: str, received_at: datetime, data: bytes) -> None:
+    async def add(self, lane: str, received_at: datetime, data: bytes) -> None:
         """Spool an exchange of a held lane, or keep it in memory, or log that it is lost."""
         try:
             await asyncio.to_thread(self.spool.add, data, lane=lane, received_at=received_at)
@@ -91,11 +91,11 @@ class Backlog:
     def close(self) -> None:
         """Spool what is in memory and release the lock, when the process ends."""
         while self.in_memory:
-            self.keep_now(*self.in_memory.popleft())
-        if self.claim is not None:
-            os.close(self.claim)
+            self.add_at_shutdown(*self.in_memory.popleft())
+        if self.lock_descriptor is not None:
+            os.close(self.lock_descriptor)
 
-    def keep_now(self, lane: str, received_at: datetime, data: bytes) -> None:
+    def add_at_shutdown(self, lane: str, received_at: datetime, data: bytes) -> None:
         """Spool an exchange when the process ends; if that fails, log that it is lost."""
         try:
             self.spool.add(data, lane=lane, received_at=received_at)
@@ -127,7 +127,7 @@ class Backlog:
                 lanes.setdefault(lane, backoff.until)
             if lane in lanes:
                 continue
-            is_recorded = await self.in_thread(partial(_replayed_file, path))
+            is_recorded = await self.run_in_thread(partial(_replay_file, path))
             if is_recorded is None and not self._is_given_up(path):
                 lanes[lane] = self.backoffs[path.name].until
                 continue
@@ -135,7 +135,7 @@ class Backlog:
             self._done(lane, is_recorded=bool(is_recorded))
             self.backoffs.pop(path.name, None)
         for lane, received_at, data in list(self.in_memory):
-            is_recorded = None if lane in lanes else await self.in_thread(partial(_replayed, data))
+            is_recorded = None if lane in lanes else await self.run_in_thread(partial(_replay_data, data))
             if is_recorded is None:
                 lanes.setdefault(lane, time.monotonic() + BACKOFF_SECONDS[0])
                 continue
@@ -143,49 +143,49 @@ class Backlog:
             self._done(lane, is_recorded=is_recorded)
         return max(0.1, min(lanes.values()) - time.monotonic()) if lanes else None
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
         """Run the work in a thread, and close the thread's database connection after it."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, without_connections, work)
 
     def _done(self, lane: str, *, is_recorded: bool) -> None:
-        self.recorded += is_recorded
+        self.recorded_count += is_recorded
         EXCHANGES.labels("replayed" if is_recorded else "rejected").inc()
         self.release(lane)
 
     def _is_given_up(self, path: Path) -> bool:
         """Schedule another attempt of an exchange; True if it has failed too often."""
-        backoff = self.backoffs.setdefault(path.name, Backoff(recorded=self.recorded))
+        backoff = self.backoffs.setdefault(path.name, Backoff(recorded_count=self.recorded_count))
         # If no other exchange was recorded since, the database may be at fault: the attempt does not count.
-        backoff.attempts += self.recorded > backoff.recorded
-        backoff.recorded = self.recorded
+        backoff.attempts += self.recorded_count > backoff.recorded_count
+        backoff.recorded_count = self.recorded_count
         backoff.until = time.monotonic() + min(BACKOFF_SECONDS[0] * 2**backoff.attempts, BACKOFF_SECONDS[1])
         if backoff.attempts >= MOST_ATTEMPTS:
             logger.error("gateway_exchange_rejected", code="timeout")
         return backoff.attempts >= MOST_ATTEMPTS
 
 
-def recorder_of(exchange: Exchange) -> Recorder:
+def build_recorder(exchange: Exchange) -> Recorder:
     """Return the recorder of an exchange's workspace. Raises if its key is not valid."""
     caller = caller_of_hash(exchange.key_hash)
     caller.require(KeyScope.WRITE)
     return Recorder.from_settings(caller.scope)
 
 
-def _replayed_file(path: Path) -> bool | None:
+def _replay_file(path: Path) -> bool | None:
     try:
         data = path.read_bytes()
     except OSError as error:
         # Such as a file of another user: it is retried later, and other lanes go on.
         logger.error("gateway_spool_unreadable", reason=type(error).__name__)
         return None
-    return _replayed(data)
+    return _replay_data(data)
 
 
-def _replayed(data: bytes) -> bool | None:
+def _replay_data(data: bytes) -> bool | None:
     """Record an exchange; True if done, None to retry, False if it can never be."""
     try:
-        exchange, outcome = parsed(data)
-        recorder = recorder_of(exchange)
+        exchange, outcome = parse_exchange(data)
+        recorder = build_recorder(exchange)
         recorder.record_answer(exchange, recorder.record_request(exchange), outcome)
     except Exception as error:
         problem = problem_of(error)

@@ -44,11 +44,11 @@ class Outcome:
     milliseconds: int
     error: str = ""
     answer: ReadAnswer | None = None
-    # Lookups made within the answer, as the journal stores them (`LookupRounds.record`).
+    # Lookups made within the answer, as the journal stores them (`LookupRounds.journal_entry`).
     lookups: Mapping[str, Any] | None = None
 
 
-def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
+def serialize_exchange(exchange: Exchange, outcome: Outcome) -> bytes:
     """Serialize an exchange: one line of JSON, then the request body."""
     head = {
         "exchange_key": exchange.exchange_key,
@@ -66,7 +66,7 @@ def serialized(exchange: Exchange, outcome: Outcome) -> bytes:
     return json.dumps(head).encode() + b"\n" + exchange.body
 
 
-def parsed(data: bytes) -> tuple[Exchange, Outcome]:
+def parse_exchange(data: bytes) -> tuple[Exchange, Outcome]:
     """Parse a serialized exchange. Raises ValueError if the data is none."""
     line, newline, body = data.partition(b"\n")
     if not newline:

@@ -33,21 +33,21 @@ class ExchangeJournal:
 
     journal: Journal
 
-    def keep_instructions(self, conversation: Conversation, request: ReadRequest) -> None:
+    def store_instructions(self, conversation: Conversation, request: ReadRequest) -> None:
         entries = []
         for row in request.instructions:
             words = without_injected(json.dumps({**row, "cache_control": None}, sort_keys=True))
             if not str(row.get("text", "")).startswith("x-anthropic-billing-header:"):
-                entries.append({"uuid": _name("system", words), "type": "system", "row": row})
+                entries.append({"uuid": _uuid_of("system", words), "type": "system", "row": row})
         if request.tools:
             words = json.dumps(request.tools, sort_keys=True)
-            entries.append({"uuid": _name("tools", words), "type": "tools", "tools": list(request.tools)})
-        self.keep(conversation, INSTRUCTIONS, entries)
+            entries.append({"uuid": _uuid_of("tools", words), "type": "tools", "tools": list(request.tools)})
+        self.append(conversation, INSTRUCTIONS, entries)
 
-    def keep_altered(self, conversation: Conversation, messages: Sequence[tuple[str, WireMessage]]) -> None:
-        self.keep(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
+    def store_altered(self, conversation: Conversation, messages: Sequence[tuple[str, WireMessage]]) -> None:
+        self.append(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
 
-    def keep_side(
+    def store_side(
         self,
         conversation: Conversation,
         request: ReadRequest,
@@ -66,9 +66,9 @@ class ExchangeJournal:
             "messages": [message.row for message in request.messages[known:]],
             "answer": [] if answer is None else list(answer.rows),
         }
-        self.keep(conversation, SIDE, [entry])
+        self.append(conversation, SIDE, [entry])
 
-    def keep(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
         """Append entries not stored yet; if the journal refuses them, log a warning."""
         known = set(
             conversation.journal_entries.filter(
@@ -84,5 +84,5 @@ class ExchangeJournal:
             logger.warning("gateway_journal_refused", conversation_id=conversation.pk, code=refusal.code)
 
 
-def _name(kind: str, words: str) -> str:
+def _uuid_of(kind: str, words: str) -> str:
     return f"{kind}-{hashlib.sha256(words.encode()).hexdigest()[:32]}"

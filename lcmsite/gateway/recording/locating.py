@@ -13,108 +13,108 @@ from conversations.types import ParentLink, Role
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.session_finding import OWN_HEADER, Session, session_of
 from lcmsite.gateway.surfaces import ReadRequest
-from lcmsite.gateway.surfaces_digest import PREFIX, START, links_of
+from lcmsite.gateway.surfaces_digest import KEY_PREFIX, START_CHAIN, links_of
 from lcmsite.models import GatewayExchange
 
 # The same first question within this time is a retry; later, it begins another session.
 RETRIED_WITHIN = timedelta(minutes=10)
-LOOKED_UP = 200
-OF_NO_SESSION = "gateway/side"
+MOST_CHAINS = 200
+NO_SESSION = "gateway/side"
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A request's conversation, and the chain hash and seq its messages continue."""
 
     conversation_id: int
     source: str
-    chain: bytes = START
+    chain: bytes = START_CHAIN
     seq: int = 0
     # The conversation has messages, none of which came through the gateway.
     is_foreign: bool = False
 
 
-def place_of(exchange: Exchange, request: ReadRequest, store: ConversationStore, *, is_side: bool) -> Place:
+def locate(exchange: Exchange, request: ReadRequest, store: ConversationStore, *, is_side: bool) -> Location:
     """Find where a request belongs; opens a conversation if there is none."""
     session = session_of(exchange.headers, request.body)
     if request.parent_response is not None:
         answered = _exchanges(store).filter(response_id=request.parent_response).order_by("-exchange_id").first()
         if answered is not None and answered.answer_chain is not None:
             seq = answered.answer_seq or answered.request_seq
-            return Place(answered.conversation_id, "previous_response_id", bytes(answered.answer_chain), seq)
+            return Location(answered.conversation_id, "previous_response_id", bytes(answered.answer_chain), seq)
     if request.vendor_conversation is not None and request.vendor_conversation.isprintable():
         session = session or Session(f"gateway/{request.vendor_conversation[:400]}", "conversation")
     if session is not None:
-        conversation_id = _opened(session, store)
+        conversation_id = _open_session(session, store)
     elif is_side:
-        conversation_id = _by_prefix(exchange, request, store) or _opened(Session(OF_NO_SESSION, "none"), store)
+        conversation_id = _find_by_prefix(exchange, request, store) or _open_session(Session(NO_SESSION, "none"), store)
     else:
-        conversation_id = _by_prefix(exchange, request, store) or _opened(
+        conversation_id = _find_by_prefix(exchange, request, store) or _open_session(
             Session(f"gateway/{exchange.exchange_key}", "prefix"), store
         )
     source = session.source if session is not None else "prefix"
     if request.is_delta:
-        return _behind_newest(conversation_id, source, store)
-    return Place(conversation_id, source, is_foreign=source == OWN_HEADER and _is_foreign(conversation_id))
+        return _locate_behind_newest(conversation_id, source, store)
+    return Location(conversation_id, source, is_foreign=source == OWN_HEADER and _is_foreign(conversation_id))
 
 
-def known_conversation(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
+def find_conversation(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
     """Return the id of a request's conversation, or None; opens none."""
     session = session_of(exchange.headers, request.body)
     if session is None:
-        return _by_prefix(exchange, request, store)
+        return _find_by_prefix(exchange, request, store)
     found = store.scope.narrow(Conversation.objects.filter(session_id=session.name))
     return found.values_list("pk", flat=True).first()
 
 
-def _behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Place:
-    """Return the place behind the newest answer of a conversation."""
+def _locate_behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Location:
+    """Return the location behind the newest answer of a conversation."""
     answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)
     newest = answered.order_by("-exchange_id").first()
     if newest is None or newest.answer_chain is None or newest.answer_seq is None:
-        return Place(conversation_id, source, START, Conversation.objects.get(pk=conversation_id).head_seq)
-    return Place(conversation_id, source, bytes(newest.answer_chain), newest.answer_seq)
+        return Location(conversation_id, source, START_CHAIN, Conversation.objects.get(pk=conversation_id).head_seq)
+    return Location(conversation_id, source, bytes(newest.answer_chain), newest.answer_seq)
 
 
-def _opened(session: Session, store: ConversationStore) -> int:
+def _open_session(session: Session, store: ConversationStore) -> int:
     """Find or open a session's conversation, below its parent's; returns its id."""
     if session.parent is None or session.parent == session.name:
         return store.open_conversation(session_id=session.name).conversation_id
     existing = store.scope.narrow(Conversation.objects.filter(session_id=session.name))
     if (found := existing.filter(parent__isnull=False).values_list("pk", flat=True).first()) is not None:
         return int(found)
-    _opened(Session(session.parent, session.source, session.grandparent), store)
+    _open_session(Session(session.parent, session.source, session.grandparent), store)
     opened = store.open_conversation(
         session_id=session.name, parent_session_id=session.parent, parent_link=ParentLink.SUBAGENT
     )
     return opened.conversation_id
 
 
-def _by_prefix(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
+def _find_by_prefix(exchange: Exchange, request: ReadRequest, store: ConversationStore) -> int | None:
     """Return the id of the conversation that has most of this history, or None."""
     links = list(links_of(message.digest for message in request.messages))
     # The newest exchange of the session ends near the end of this history.
-    chains = list(dict.fromkeys(link.chain for link in links))[-LOOKED_UP:]
+    chains = list(dict.fromkeys(link.chain for link in links))[-MOST_CHAINS:]
     rows = _exchanges(store).filter(Q(request_chain__in=chains) | Q(answer_chain__in=chains), side="")
     found = rows.values_list("conversation_id", "request_chain", "answer_chain", "received_at", "exchange_key")
-    places = {link.chain: place for place, link in enumerate(links)}
-    answered_at = next(
-        (at for at, each in enumerate(request.messages) if each.message.role is Role.ASSISTANT), len(links)
+    indexes = {link.chain: index for index, link in enumerate(links)}
+    first_answer = next(
+        (index for index, each in enumerate(request.messages) if each.message.role is Role.ASSISTANT), len(links)
     )
     best: tuple[int, object] | None = None
     chosen = None
     for conversation_id, request_chain, answer_chain, received_at, key in found:
-        place = max(places.get(bytes(chain), -1) for chain in (request_chain, answer_chain or b""))
-        is_begun = place >= answered_at
+        index = max(indexes.get(bytes(chain), -1) for chain in (request_chain, answer_chain or b""))
+        has_answer = index >= first_answer
         is_retry = abs(exchange.received_at - received_at) < RETRIED_WITHIN or str(key) == exchange.exchange_key
-        if (is_begun or is_retry) and (best is None or (place, received_at) > best):
-            best, chosen = (place, received_at), conversation_id
+        if (has_answer or is_retry) and (best is None or (index, received_at) > best):
+            best, chosen = (index, received_at), conversation_id
     return chosen
 
 
 def _is_foreign(conversation_id: int) -> bool:
     messages = Conversation.objects.get(pk=conversation_id).messages
-    return messages.exists() and not messages.filter(idempotency_key__startswith=PREFIX).exists()
+    return messages.exists() and not messages.filter(idempotency_key__startswith=KEY_PREFIX).exists()
 
 
 def _exchanges(store: ConversationStore) -> QuerySet[GatewayExchange]:

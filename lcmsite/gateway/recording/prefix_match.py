@@ -23,20 +23,20 @@ _SUMMARIES = re.compile(
     r"|The conversation history before this point was compacted into the following summary"
     r"|What did we do so far\?)"
 )
-_COMPACTED = ("compaction", "compaction_summary", "context_compaction")
+_COMPACTION_TYPES = ("compaction", "compaction_summary", "context_compaction")
 
 
 @dataclass(frozen=True)
-class Stored:
+class History:
     """What is stored of the conversation that a request belongs to."""
 
     head_seq: int
     # By idempotency key: seqs of the request's stored messages; 0 if known to be stored, but not looked up.
     seqs: Mapping[str, int]
     # The keys of the messages on the active branch, oldest first; empty where matching does not need them.
-    path: Sequence[str] = ()
+    active_keys: Sequence[str] = ()
     # By chain hash: seqs and texts of the incomplete answers that follow it.
-    broken: Mapping[bytes, Sequence[tuple[int, str]]] = field(default_factory=dict)
+    incomplete_answers: Mapping[bytes, Sequence[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Match:
 
 def is_host_summary(message: WireMessage) -> bool:
     """Whether the message is a host's summary of the history before it."""
-    if message.row.get("type") in _COMPACTED:
+    if message.row.get("type") in _COMPACTION_TYPES:
         return True
     parts = message.message.parts
     if any(part.part_type is PartType.COMPACTION for part in parts):
@@ -64,80 +64,80 @@ def is_host_summary(message: WireMessage) -> bool:
 def last_known(messages: Sequence[WireMessage], links: Sequence[Link], seqs: Mapping[str, int]) -> int:
     """Return the index of the last stored message that is not loose, or -1."""
     known = (
-        place
-        for place in range(len(links) - 1, -1, -1)
-        if not messages[place].digest.is_loose and links[place].key in seqs
+        index
+        for index in range(len(links) - 1, -1, -1)
+        if not messages[index].digest.is_loose and links[index].key in seqs
     )
     return next(known, -1)
 
 
-def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Stored, *, base_seq: int = 0) -> Match:
+def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: History, *, base_seq: int = 0) -> Match:
     """Match a request with the stored history; its first message follows `base_seq`."""
     last = last_known(messages, links, stored.seqs)
     seq = stored.seqs[links[last].key] if last >= 0 else base_seq
     known = set(range(last + 1))
-    for place in range(last + 1, len(links)):
-        if links[place].key in stored.seqs and messages[place].digest.is_loose:
-            seq = stored.seqs[links[place].key]
-        elif (broken := _broken_answer(messages[place], links[place - 1].chain if place else b"", stored)) is not None:
-            seq = broken
+    for index in range(last + 1, len(links)):
+        if links[index].key in stored.seqs and messages[index].digest.is_loose:
+            seq = stored.seqs[links[index].key]
+        elif (answer_seq := _stored_seq(messages[index], links[index - 1].chain if index else b"", stored)) is not None:
+            seq = answer_seq
         else:
             break
-        known.add(place)
-    rest = [place for place in range(len(links)) if place not in known and links[place].key not in stored.seqs]
-    summaries = [place for place in rest if is_host_summary(messages[place])]
+        known.add(index)
+    rest = [index for index in range(len(links)) if index not in known and links[index].key not in stored.seqs]
+    summaries = [index for index in rest if is_host_summary(messages[index])]
     if rest and stored.head_seq and (summaries or (last < 0 and base_seq == 0)):
-        new = _behind_boundary(messages, rest, summaries, stored.path)
+        new = _new_behind_boundary(messages, rest, summaries, stored.active_keys)
         # Or the host has dropped the oldest messages: the first that is left is known, and so is an answer.
-        kept = [place for place in rest if place not in new and not messages[place].digest.is_loose]
-        first = next((place for place in rest if not messages[place].digest.is_loose), -1)
-        is_shorter = first in kept and any(messages[place].message.role is Role.ASSISTANT for place in kept)
+        retained = [index for index in rest if index not in new and not messages[index].digest.is_loose]
+        first = next((index for index in rest if not messages[index].digest.is_loose), -1)
+        is_shorter = first in retained and any(messages[index].message.role is Role.ASSISTANT for index in retained)
         if summaries or is_shorter:
             return Match(stored.head_seq, new, is_boundary=True)
-    gaps = any(not messages[place].digest.is_loose and links[place].key not in stored.seqs for place in range(last))
-    altered = () if gaps else tuple(place for place in range(last) if links[place].key not in stored.seqs)
+    has_gaps = any(not messages[index].digest.is_loose and links[index].key not in stored.seqs for index in range(last))
+    altered = () if has_gaps else tuple(index for index in range(last) if links[index].key not in stored.seqs)
     return Match(seq, tuple(rest), altered)
 
 
-def _broken_answer(message: WireMessage, chain: bytes, stored: Stored) -> int | None:
+def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | None:
     """Return the seq of a stored incomplete answer that this message is, or None."""
     if message.message.role is not Role.ASSISTANT:
         return None
-    found = (seq for seq, cut in stored.broken.get(chain, ()) if is_begun_alike(message, cut))
+    found = (seq for seq, text in stored.incomplete_answers.get(chain, ()) if begins_alike(message, text))
     return next(found, None)
 
 
-def is_begun_alike(message: WireMessage, text: str) -> bool:
+def begins_alike(message: WireMessage, text: str) -> bool:
     """Whether one text is the beginning of the other, white space aside.
 
     Agents keep as much of an answer as they got. An empty text matches nothing.
     """
-    one, other = _bare(message), "".join(text.split())
+    one, other = _bare_text(message), "".join(text.split())
     return bool(one and other) and (other.startswith(one) or one.startswith(other))
 
 
-def _bare(message: WireMessage) -> str:
+def _bare_text(message: WireMessage) -> str:
     parts = message.message.parts
     texts = [part.text_content or "" for part in parts if part.part_type is PartType.TEXT]
     return "".join("".join(texts or [message.message.content or ""]).split())
 
 
-def _behind_boundary(
-    messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], path: Sequence[str]
+def _new_behind_boundary(
+    messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], active_keys: Sequence[str]
 ) -> tuple[int, ...]:
     """Return those of `rest` that are new behind a boundary.
 
     `rest` are indexes. Messages kept from before it are left out; all behind the last answer or summary are new.
     """
-    known = Counter(map(digest_in, path))
-    answers = [place for place in rest if messages[place].message.role is Role.ASSISTANT]
+    known = Counter(map(digest_in, active_keys))
+    answers = [index for index in rest if messages[index].message.role is Role.ASSISTANT]
     last_old = max([-1, *answers, *summaries])
     new = []
-    for place in rest:
-        digest = messages[place].digest.text
+    for index in rest:
+        digest = messages[index].digest.text
         # A summary with the text of an earlier one is new all the same, unless it is a vendor's answer coming back.
-        if place <= last_old and (place in answers or place not in summaries) and known[digest] > 0:
+        if index <= last_old and (index in answers or index not in summaries) and known[digest] > 0:
             known[digest] -= 1
         else:
-            new.append(place)
+            new.append(index)
     return tuple(new)

@@ -25,19 +25,19 @@ from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
-from lcmsite.gateway.recording.locating import Place, known_conversation, place_of
-from lcmsite.gateway.recording.prefix_match import Match, Stored, is_begun_alike, is_host_summary, last_known, match
+from lcmsite.gateway.recording.locating import Location, find_conversation, locate
+from lcmsite.gateway.recording.prefix_match import History, Match, begins_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
-from lcmsite.gateway.surfaces_digest import PREFIX, Link, broken_key, links_of, without_injected
+from lcmsite.gateway.surfaces_digest import KEY_PREFIX, Link, incomplete_key, links_of, without_injected
 from lcmsite.models import GatewayExchange
 
 logger = structlog.get_logger(__name__)
 
 # How many of a request's newest messages are looked up first: if one is stored, all before it are.
-LOOKED_UP_FIRST = 64
-MOST_OF_PATH = 5_000
+NEWEST_LOOKED_UP_FIRST = 64
+MOST_ACTIVE_KEYS = 5_000
 MOST_AT_ONCE = 200
 STATEMENT_TIMEOUT = "5s"
 
@@ -52,7 +52,7 @@ class Recorded:
     side: str
     chain: bytes
     seq: int
-    stored: int
+    appended_count: int
     # By index in the request's list; without `with_seqs`, the newest only. Messages of injected text alone have none.
     seqs: Mapping[int, int]
     request: ReadRequest
@@ -75,21 +75,21 @@ class Recorder:
 
         `with_seqs` finds the seqs of all messages, not only of the newest.
         """
-        request = read_request(exchange.surface, parsed_body(exchange.body))
+        request = read_request(exchange.surface, parse_body(exchange.body))
         side = side_of(request, exchange.task, exchange.headers)
         with bounded_transaction():
-            place = place_of(exchange, request, self.branches.store, is_side=side is not None)
-            conversation = self.scope.conversation(place.conversation_id, locked=True)
-            links = list(links_of((message.digest for message in request.messages), after=place.chain))
-            chain = links[-1].chain if links else place.chain
+            location = locate(exchange, request, self.branches.store, is_side=side is not None)
+            conversation = self.scope.conversation(location.conversation_id, locked=True)
+            links = list(links_of((message.digest for message in request.messages), after=location.chain))
+            chain = links[-1].chain if links else location.chain
             if side is None:
-                first = len(links) if with_seqs else LOOKED_UP_FIRST
-                seq, stored, seqs = self._store_request(
-                    conversation, exchange, place, request.messages, links, first=first
+                newest_count = len(links) if with_seqs else NEWEST_LOOKED_UP_FIRST
+                seq, appended, seqs = self._store_request(
+                    conversation, exchange, location, request.messages, links, newest_count=newest_count
                 )
-                self.journal.keep_instructions(conversation, request)
+                self.journal.store_instructions(conversation, request)
             else:
-                seq, stored, seqs = conversation.head_seq, 0, {}
+                seq, appended, seqs = conversation.head_seq, 0, {}
             GatewayExchange.objects.get_or_create(
                 exchange_key=UUID(exchange.exchange_key),
                 defaults={
@@ -104,28 +104,28 @@ class Recorder:
                 },
             )
         return Recorded(
-            conversation.pk, conversation.session_id, place.source, side or "", chain, seq, stored, seqs, request
+            conversation.pk, conversation.session_id, location.source, side or "", chain, seq, appended, seqs, request
         )
 
-    def known_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
+    def find_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
         """Find a request's conversation and its messages' seqs by index; stores nothing.
 
         Messages that are not stored yet get the seqs that they would get. Returns None if none is stored.
         """
-        request = read_request(exchange.surface, parsed_body(exchange.body))
-        conversation_id = known_conversation(exchange, request, self.branches.store)
+        request = read_request(exchange.surface, parse_body(exchange.body))
+        conversation_id = find_conversation(exchange, request, self.branches.store)
         if conversation_id is None:
             return None
         conversation = self.scope.conversation(conversation_id)
         links = list(links_of(message.digest for message in request.messages))
-        stored = self._stored(conversation, request.messages, links, first=len(links)).seqs
-        last = last_known(request.messages, links, stored)
+        stored_seqs = self._look_up_history(conversation, request.messages, links, newest_count=len(links)).seqs
+        last = last_known(request.messages, links, stored_seqs)
         if last < 0:
             return None
         known = zip(request.messages[: last + 1], links, strict=False)
-        seqs = {message.place: stored[link.key] for message, link in known if link.key in stored}
+        seqs = {message.index: stored_seqs[link.key] for message, link in known if link.key in stored_seqs}
         follow = enumerate(request.messages[last + 1 :], start=1)
-        return conversation_id, seqs | {message.place: conversation.next_seq + number for number, message in follow}
+        return conversation_id, seqs | {message.index: conversation.next_seq + number for number, message in follow}
 
     def record_answer(self, exchange: Exchange, recorded: Recorded, outcome: Outcome) -> None:
         """Store the answer to a recorded request, once; for errors, only the error name."""
@@ -143,12 +143,12 @@ class Recorder:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
                     if outcome.lookups is not None and row.answer_seq is not None:
                         entry = {"uuid": str(row.answer_seq), "type": "lookups", **outcome.lookups}
-                        self.journal.keep(conversation, LOOKUPS, [entry])
+                        self.journal.append(conversation, LOOKUPS, [entry])
                 if answer.alternatives:
                     entry = {"uuid": exchange.exchange_key, "answer_seq": row.answer_seq}
-                    self.journal.keep(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])
+                    self.journal.append(conversation, ALTERNATIVES, [{**entry, "choices": list(answer.alternatives)}])
             if recorded.side:
-                self._keep_side(conversation, exchange, recorded, answer)
+                self._store_side(conversation, exchange, recorded, answer)
             row.save()
 
     # Requests
@@ -157,67 +157,67 @@ class Recorder:
         self,
         conversation: Conversation,
         exchange: Exchange,
-        place: Place,
+        location: Location,
         messages: Sequence[WireMessage],
         links: Sequence[Link],
         *,
-        first: int,
+        newest_count: int,
     ) -> tuple[int, int, dict[int, int]]:
         """Append new messages. Returns the seq the answer follows, their count, all seqs."""
-        stored = self._stored(conversation, messages, links, first=first)
-        base = conversation.head_seq if place.is_foreign else place.seq
-        found = match(messages, links, stored, base_seq=base)
-        known = ((messages[at].place, stored.seqs.get(link.key)) for at, link in enumerate(links))
-        seqs = {at: seq for at, seq in known if seq}
-        if found.altered:
-            self.journal.keep_altered(conversation, [(links[at].key, messages[at]) for at in found.altered])
-        if not found.new:
-            return found.seq, 0, seqs
-        if found.is_boundary:
-            self._record_boundary(conversation, messages, links, found)
+        stored = self._look_up_history(conversation, messages, links, newest_count=newest_count)
+        base = conversation.head_seq if location.is_foreign else location.seq
+        matched = match(messages, links, stored, base_seq=base)
+        known = ((messages[at].index, stored.seqs.get(link.key)) for at, link in enumerate(links))
+        seqs = {index: seq for index, seq in known if seq}
+        if matched.altered:
+            self.journal.store_altered(conversation, [(links[at].key, messages[at]) for at in matched.altered])
+        if not matched.new:
+            return matched.seq, 0, seqs
+        if matched.is_boundary:
+            self._record_boundary(conversation, messages, links, matched)
         head = conversation.head_seq
-        is_late = head != found.seq and self._is_late(conversation, exchange)
-        self._move_head(conversation, found.seq, reason="gateway: another branch")
-        new = [(messages[at].place, messages[at], links[at].key) for at in found.new]
+        is_late = head != matched.seq and self._is_late(conversation, exchange)
+        self._move_head(conversation, matched.seq, reason="gateway: another branch")
+        new = [(messages[at].index, messages[at], links[at].key) for at in matched.new]
         seq, appended = self._append(conversation, new)
         if is_late:
             self._move_head(conversation, head, reason="gateway: recorded late")
-        return seq or found.seq, len(appended), seqs | appended
+        return seq or matched.seq, len(appended), seqs | appended
 
-    def _stored(
+    def _look_up_history(
         self,
         conversation: Conversation,
         messages: Sequence[WireMessage],
         links: Sequence[Link],
         *,
-        first: int = LOOKED_UP_FIRST,
-    ) -> Stored:
-        """Look up which messages are stored, beginning with the newest `first` ones."""
+        newest_count: int = NEWEST_LOOKED_UP_FIRST,
+    ) -> History:
+        """Look up which messages are stored, beginning with the `newest_count` newest."""
 
-        def seqs_of(some: Sequence[Link]) -> dict[str, int]:
+        def look_up_seqs(some: Sequence[Link]) -> dict[str, int]:
             rows = conversation.messages.filter(idempotency_key__in=[link.key for link in some])
             return {str(key): seq for key, seq in rows.values_list("idempotency_key", "seq")}
 
         if conversation.next_seq == 1 or not links:
-            return Stored(0, {})
-        older, newer = links[:-first], links[-first:]
-        seqs = seqs_of(newer)
+            return History(0, {})
+        older, newer = links[:-newest_count], links[-newest_count:]
+        seqs = look_up_seqs(newer)
         last = last_known(messages, links, seqs)
         if last >= 0:
             # All before it are stored; their seqs are not needed.
             seqs |= {link.key: 0 for link in older}
         elif older:
-            seqs |= seqs_of(older)
+            seqs |= look_up_seqs(older)
             last = last_known(messages, links, seqs)
-        path: list[str] = []
+        active_keys: list[str] = []
         if last < 0 or any(map(is_host_summary, messages[last + 1 :])):
-            newest = conversation.messages.filter(idempotency_key__startswith=PREFIX).order_by("-seq")
-            rows = list(newest.values_list("seq", "idempotency_key")[:MOST_OF_PATH])
-            path = [str(key) for seq, key in reversed(rows) if conversation.is_active(seq)]
-        broken = self._broken(conversation, {link.chain for link in links[max(0, last) :]})
-        return Stored(conversation.head_seq, seqs, path, broken)
+            newest = conversation.messages.filter(idempotency_key__startswith=KEY_PREFIX).order_by("-seq")
+            rows = list(newest.values_list("seq", "idempotency_key")[:MOST_ACTIVE_KEYS])
+            active_keys = [str(key) for seq, key in reversed(rows) if conversation.is_active(seq)]
+        incomplete_answers = self._incomplete_answers(conversation, {link.chain for link in links[max(0, last) :]})
+        return History(conversation.head_seq, seqs, active_keys, incomplete_answers)
 
-    def _broken(self, conversation: Conversation, chains: set[bytes]) -> dict[bytes, list[tuple[int, str]]]:
+    def _incomplete_answers(self, conversation: Conversation, chains: set[bytes]) -> dict[bytes, list[tuple[int, str]]]:
         """Return the incomplete answers that follow these chain hashes."""
         rows = GatewayExchange.objects.filter(
             workspace_id=conversation.workspace_id,
@@ -226,17 +226,17 @@ class Recorder:
             is_complete=False,
             answer_seq__isnull=False,
         )
-        cut: dict[bytes, list[tuple[int, str]]] = {}
+        incomplete_answers: dict[bytes, list[tuple[int, str]]] = {}
         for row in rows:
             text = conversation.messages.filter(seq=row.answer_seq or 0).values_list("content", flat=True).first()
-            cut.setdefault(bytes(row.request_chain), []).append((row.answer_seq or 0, text or ""))
-        return cut
+            incomplete_answers.setdefault(bytes(row.request_chain), []).append((row.answer_seq or 0, text or ""))
+        return incomplete_answers
 
     def _record_boundary(
-        self, conversation: Conversation, messages: Sequence[WireMessage], links: Sequence[Link], found: Match
+        self, conversation: Conversation, messages: Sequence[WireMessage], links: Sequence[Link], matched: Match
     ) -> None:
         HostCompaction.from_settings(self.scope).record_boundary(
-            conversation_id=conversation.pk, host_reference=links[found.new[0]].key, last_seq=found.seq
+            conversation_id=conversation.pk, host_reference=links[matched.new[0]].key, last_seq=matched.seq
         )
 
     def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
@@ -258,7 +258,7 @@ class Recorder:
         links = list(links_of((message.digest for message in messages), after=recorded.chain))
         keys = [link.key for link in links]
         if not answer.is_complete:
-            keys[-1] = broken_key(links[-2].chain if len(links) > 1 else recorded.chain, exchange.exchange_key[:8])
+            keys[-1] = incomplete_key(links[-2].chain if len(links) > 1 else recorded.chain, exchange.exchange_key[:8])
         known = dict(conversation.messages.filter(idempotency_key__in=keys).values_list("idempotency_key", "seq"))
         new = [
             (at, replace(message, message=_with_facts(message.message, answer, is_last=at == len(messages) - 1)), key)
@@ -272,9 +272,9 @@ class Recorder:
         # The head has moved since the request: the agent continued elsewhere before this answer was recorded.
         has_gone_on = head != recorded.seq and (not answer.is_complete or self._is_late(conversation, exchange))
         if has_gone_on and not answer.is_complete:
-            kept = self._kept_of(conversation, recorded.seq, messages[-1])
-            if kept is not None:
-                return chain, kept
+            stored_seq = self._find_stored_answer(conversation, recorded.seq, messages[-1])
+            if stored_seq is not None:
+                return chain, stored_seq
         if len(new) == len(messages):
             self._move_head(conversation, recorded.seq, reason="gateway: answered anew")
         seq, _ = self._append(conversation, new)
@@ -282,15 +282,15 @@ class Recorder:
             self._move_head(conversation, head, reason="gateway: the agent has gone on")
         return chain, seq
 
-    def _kept_of(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
+    def _find_stored_answer(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
         """Return the seq at which an incomplete answer is stored already, or None.
 
         It is if the agent's next request, which has what the agent got of the answer, was recorded first.
         """
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()
-        is_kept = found is not None and found[1] == Role.ASSISTANT and is_begun_alike(answer, found[2] or "")
-        return found[0] if found is not None and is_kept else None
+        is_stored = found is not None and found[1] == Role.ASSISTANT and begins_alike(answer, found[2] or "")
+        return found[0] if found is not None and is_stored else None
 
     def _append(
         self, conversation: Conversation, new: Sequence[tuple[int, WireMessage, str]]
@@ -300,7 +300,7 @@ class Recorder:
         last = None
         for start in range(0, len(new), MOST_AT_ONCE):
             batch = new[start : start + MOST_AT_ONCE]
-            drafts = [replace(_marked(message.message), idempotency_key=key) for _, message, key in batch]
+            drafts = [replace(_mark_injected(message.message), idempotency_key=key) for _, message, key in batch]
             try:
                 with transaction.atomic():
                     result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=drafts)
@@ -315,23 +315,23 @@ class Recorder:
                 result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=[as_text])
             stored = iter(result.messages)
             skipped = {each.position for each in result.skipped if each.is_whole}
-            for position, (place, _, _) in enumerate(batch, start=1):
+            for position, (index, _, _) in enumerate(batch, start=1):
                 if position not in skipped:
-                    last = seqs[place] = next(stored).seq
+                    last = seqs[index] = next(stored).seq
         return last, seqs
 
-    def _keep_side(
+    def _store_side(
         self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer | None
     ) -> None:
         messages = recorded.request.messages
         links = list(links_of(message.digest for message in messages))
-        known = last_known(messages, links, self._stored(conversation, messages, links).seqs) + 1
-        self.journal.keep_side(
+        known = last_known(messages, links, self._look_up_history(conversation, messages, links).seqs) + 1
+        self.journal.store_side(
             conversation, recorded.request, key=exchange.exchange_key, side=recorded.side, known=known, answer=answer
         )
 
 
-def parsed_body(body: bytes) -> Row:
+def parse_body(body: bytes) -> Row:
     """Parse a request body. Raises Invalid if it is not a JSON object."""
     try:
         found = json.loads(body)
@@ -342,7 +342,7 @@ def parsed_body(body: bytes) -> Row:
     return found
 
 
-def _marked(message: NewMessage) -> NewMessage:
+def _mark_injected(message: NewMessage) -> NewMessage:
     """Mark the parts that the host injected as synthetic."""
     if not any(_is_injected(part) for part in message.parts):
         return message

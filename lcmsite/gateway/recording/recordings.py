@@ -21,8 +21,8 @@ from django.db import OperationalError, connection
 
 from conversations.errors import Forbidden, Invalid, Unauthenticated, Unavailable
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.gateway.recording.backlog import Backlog, recorder_of
-from lcmsite.gateway.recording.exchange import Exchange, Outcome, serialized
+from lcmsite.gateway.recording.backlog import Backlog, build_recorder
+from lcmsite.gateway.recording.exchange import Exchange, Outcome, serialize_exchange
 from lcmsite.gateway.recording.exchange_spool import Spool
 from lcmsite.gateway.recording.recorder import Recorded
 from lcmsite.ops.metrics.counters import EXCHANGES
@@ -35,7 +35,7 @@ THREADS = 4
 # Timeout of recording a request or an answer; the exchange then goes to the backlog.
 DATABASE_TIMEOUT_SECONDS = 6.0
 # While the database is down: seconds until the first retry, and between retries at most; each delay doubles.
-PAUSES = (0.25, 4.0)
+RETRY_PAUSES = (0.25, 4.0)
 # Parsing holds the interpreter's lock, so recording starts when the answer begins, or after this delay at the latest.
 HEAD_START_SECONDS = 0.03
 SECONDS_TO_FINISH = 8.0
@@ -55,9 +55,9 @@ class Pending:
     # Why it is not recorded yet, for the header x-lcm-status.
     reason: str = ""
     # Whether no later attempt can record it either.
-    is_unreadable: bool = False
+    is_unrecordable: bool = False
     # Whether it holds its lane in the backlog.
-    is_held: bool = False
+    holds_lane: bool = False
     is_abandoned: bool = False
 
     @property
@@ -97,10 +97,10 @@ class Recordings:
             await asyncio.wait(self.tasks, timeout=SECONDS_TO_FINISH)
         if self.replaying is not None:
             self.replaying.cancel()
-        for task, (pending, ended) in list(self.ending.items()):
+        for task, (pending, outcome_of) in list(self.ending.items()):
             task.cancel()
             exchange = pending.exchange
-            self.backlog.keep_now(pending.lane, exchange.received_at, serialized(exchange, ended()))
+            self.backlog.add_at_shutdown(pending.lane, exchange.received_at, serialize_exchange(exchange, outcome_of()))
         self.backlog.close()
         self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
@@ -115,16 +115,16 @@ class Recordings:
             lock = self.lanes[lane] = asyncio.Lock()
 
         def record() -> Recorded:
-            return recorder_of(exchange).record_request(exchange, with_seqs=is_awaited)
+            return build_recorder(exchange).record_request(exchange, with_seqs=is_awaited)
 
-        async def recorded() -> Recorded | None:
+        async def record_when_forwarded() -> Recorded | None:
             if self.is_down:
                 pending.reason = "database"
                 return None
-            forwarded_by = asyncio.get_running_loop().time() + HEAD_START_SECONDS
+            latest_start = asyncio.get_running_loop().time() + HEAD_START_SECONDS
             async with lock:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(forwarded_by):
+                    async with asyncio.timeout_at(latest_start):
                         await pending.is_forwarded.wait()
                 pending.has_begun = True
                 if self.backlog.waiting[lane] and not is_awaited:
@@ -132,50 +132,50 @@ class Recordings:
                     return None
                 return await self._attempt(record, pending)
 
-        pending = Pending(exchange, lane, lock, self._spawn(recorded()))
+        pending = Pending(exchange, lane, lock, self._spawn(record_when_forwarded()))
         if is_awaited:
             pending.is_forwarded.set()
         return pending
 
-    def end(self, pending: Pending, ended: Callable[[], Outcome]) -> asyncio.Task[None]:
+    def end(self, pending: Pending, outcome_of: Callable[[], Outcome]) -> asyncio.Task[None]:
         """Record the outcome of a request, or add the exchange to the backlog."""
         pending.is_forwarded.set()
-        task = self._spawn(self._end(pending, ended))
-        self.ending[task] = (pending, ended)
+        task = self._spawn(self._end(pending, outcome_of))
+        self.ending[task] = (pending, outcome_of)
         task.add_done_callback(lambda done: self.ending.pop(done, None))
         return task
 
     def abandon(self, pending: Pending) -> None:
         """Give up a request that will not be forwarded, and release its lane."""
         pending.is_abandoned = True
-        if pending.is_held:
+        if pending.holds_lane:
             self.backlog.release(pending.lane)
 
-    async def _end(self, pending: Pending, ended: Callable[[], Outcome]) -> None:
+    async def _end(self, pending: Pending, outcome_of: Callable[[], Outcome]) -> None:
         # The lane's next request has this answer in its history, so it waits for this lock.
         async with pending.lock:
             # In a thread, as it parses the answer, which may be large.
-            outcome = await asyncio.to_thread(ended)
-            is_recorded = await self._is_recorded(pending, outcome)
+            outcome = await asyncio.to_thread(outcome_of)
+            is_recorded = await self._record_answer(pending, outcome)
         if is_recorded:
             EXCHANGES.labels("recorded").inc()
-            self.backlog.recorded += 1
+            self.backlog.recorded_count += 1
             return
-        if pending.is_unreadable:
+        if pending.is_unrecordable:
             EXCHANGES.labels("passed").inc()
             return
         self._hold(pending)
-        data = await asyncio.to_thread(serialized, pending.exchange, outcome)
-        await self.backlog.keep(pending.lane, pending.exchange.received_at, data)
+        data = await asyncio.to_thread(serialize_exchange, pending.exchange, outcome)
+        await self.backlog.add(pending.lane, pending.exchange.received_at, data)
         self.wake.set()
 
-    async def _is_recorded(self, pending: Pending, outcome: Outcome) -> bool:
+    async def _record_answer(self, pending: Pending, outcome: Outcome) -> bool:
         recorded = await pending.task
         if recorded is None:
             return False
 
         def record() -> bool:
-            recorder_of(pending.exchange).record_answer(pending.exchange, recorded, outcome)
+            build_recorder(pending.exchange).record_answer(pending.exchange, recorded, outcome)
             return True
 
         return await self._attempt(record, pending) is True
@@ -183,7 +183,7 @@ class Recordings:
     async def _attempt(self, work: Callable[[], T], pending: Pending) -> T | None:
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_SECONDS):
-                return await self.backlog.in_thread(work)
+                return await self.backlog.run_in_thread(work)
         except TimeoutError:
             pending.reason = "slow"
         except Exception as error:
@@ -192,23 +192,23 @@ class Recordings:
                 self.is_down = True
                 self.wake.set()
             pending.reason = "database" if problem.retryable else problem.code
-            pending.is_unreadable = isinstance(error, Invalid | Forbidden | Unauthenticated)
+            pending.is_unrecordable = isinstance(error, Invalid | Forbidden | Unauthenticated)
             if not problem.retryable:
-                known = pending.is_unreadable
+                is_expected = pending.is_unrecordable
                 logger.log(
-                    logging.WARNING if known else logging.ERROR,
+                    logging.WARNING if is_expected else logging.ERROR,
                     "gateway_not_recorded",
                     code=problem.code,
-                    exc_info=not known,
+                    exc_info=not is_expected,
                 )
-        if not pending.is_unreadable:
+        if not pending.is_unrecordable:
             # Now, before later exchanges of its lane are recorded.
             self._hold(pending)
         return None
 
     def _hold(self, pending: Pending) -> None:
-        if not pending.is_held and not pending.is_abandoned:
-            pending.is_held = True
+        if not pending.holds_lane and not pending.is_abandoned:
+            pending.holds_lane = True
             self.backlog.hold(pending.lane)
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
@@ -219,7 +219,7 @@ class Recordings:
 
     async def _replay(self) -> None:
         """Replay the backlog whenever it has work, and detect that the database is back."""
-        pause = PAUSES[0]
+        pause = RETRY_PAUSES[0]
         due: float | None = None
         while True:
             with suppress(TimeoutError):
@@ -229,26 +229,26 @@ class Recordings:
                 due = await self.backlog.replay()
                 if self.is_down:
                     # Check the database before exchanges are sent to it again.
-                    await self.backlog.in_thread(_answers)
+                    await self.backlog.run_in_thread(_check_database)
             except Exception as error:
                 # The database or the disk is unavailable: try again after a pause.
                 logger.info("gateway_replay_waits", reason=type(error).__name__)
                 self.wake.set()
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, PAUSES[1])
+                pause = min(2 * pause, RETRY_PAUSES[1])
                 continue
-            pause = PAUSES[0]
+            pause = RETRY_PAUSES[0]
             if not self.wake.is_set():
                 self.is_down = False
 
 
-def _answers() -> None:
+def _check_database() -> None:
     # A connection of the pool may be broken.
     connection.ensure_connection()
     if not connection.is_usable():
         raise OperationalError
 
 
-def unavailable(reason: str) -> Unavailable:
+def not_recorded_error(reason: str) -> Unavailable:
     """Build the error for a request that must be recorded and could not be."""
     return Unavailable(f"LCM could not record this request ({reason}), and fail_closed forbids forwarding it.")

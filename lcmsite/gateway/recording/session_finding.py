@@ -18,18 +18,18 @@ OWN_HEADER = "x-lcm-session-id"
 _VENDOR_HEADER = re.compile(r"x-(?!lcm-|parent-)[a-z0-9-]+-session-id")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{8,200}")
 # The thread comes first: a subagent has its own, and the session of the thread that started it.
-_OF_CODEX = ("thread-id", "session-id", "session_id", "conversation_id")
-_OF_METADATA = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
+_CODEX_HEADERS = ("thread-id", "session-id", "session_id", "conversation_id")
+_SESSION_IN_USER_ID = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
 # The headers that are kept of a request: those read here and by `side_requests.py`. An allow-list, as vendors and
 # proxies put credentials in headers of any name.
 _HINTS = frozenset(
     (
-        OWN_HEADER, "x-litellm-trace-id", "x-litellm-session-id", *_OF_CODEX, "x-session-id", "x-session-affinity",
+        OWN_HEADER, "x-litellm-trace-id", "x-litellm-session-id", *_CODEX_HEADERS, "x-session-id", "x-session-affinity",
         "user-agent", "baggage", "x-parent-session-id", "x-claude-code-agent-id", "x-claude-code-parent-agent-id",
         "x-codex-parent-thread-id", "x-codex-turn-metadata", "x-codex-window-id", "x-openai-subagent", "x-lcm-side",
     )
 )  # fmt: skip
-_LONGEST = 400
+_LONGEST_NAME = 400
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,16 @@ def hints_of(headers: Mapping[str, str]) -> dict[str, str]:
 
 def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
     """Return the session that a request names, or None."""
-    found = next(_named(headers, body), None)
+    found = next(_candidates(headers, body), None)
     if found is None:
         return None
     source, value = found
     name = value if source == OWN_HEADER else f"gateway/{value}"
     agent = headers.get("x-claude-code-agent-id", "")
     if _VALUE.fullmatch(agent) and agent != value:
-        above = headers.get("x-claude-code-parent-agent-id", "")
-        if _VALUE.fullmatch(above) and above not in (agent, value):
-            return Session(f"{name}/{agent}", "x-claude-code-agent-id", f"{name}/{above}", name)
+        parent_agent = headers.get("x-claude-code-parent-agent-id", "")
+        if _VALUE.fullmatch(parent_agent) and parent_agent not in (agent, value):
+            return Session(f"{name}/{agent}", "x-claude-code-agent-id", f"{name}/{parent_agent}", name)
         return Session(f"{name}/{agent}", "x-claude-code-agent-id", name)
     parent_id = headers.get("x-parent-session-id") or headers.get("x-codex-parent-thread-id") or ""
     if _VALUE.fullmatch(parent_id) and parent_id != value:
@@ -68,20 +68,20 @@ def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
     return Session(name, source)
 
 
-def _named(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, str]]:
+def _candidates(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, str]]:
     """Yield candidates as (source, value), the most reliable first."""
     own = headers.get(OWN_HEADER, "").strip()
-    if own and len(own) <= _LONGEST and own.isprintable():
+    if own and len(own) <= _LONGEST_NAME and own.isprintable():
         yield OWN_HEADER, own
-    of_vendors = sorted(name for name in headers if _VENDOR_HEADER.fullmatch(name))
-    names = ["x-litellm-trace-id", "x-litellm-session-id", *of_vendors]
+    vendor_headers = sorted(name for name in headers if _VENDOR_HEADER.fullmatch(name))
+    names = ["x-litellm-trace-id", "x-litellm-session-id", *vendor_headers]
     # Programs that embed Codex send their own user agent.
     if "codex" in headers.get("user-agent", "").lower() or any(name.startswith("x-codex-") for name in headers):
-        names += _OF_CODEX
+        names += _CODEX_HEADERS
     for name in (*names, "x-session-id", "x-session-affinity"):
         if _VALUE.fullmatch(headers.get(name, "")):
             yield name, headers[name]
-    yield from _in_body(body)
+    yield from _body_candidates(body)
     for member in headers.get("baggage", "").split(","):
         key, _, value = member.partition(";")[0].partition("=")
         if key.strip() == "session.id" and _VALUE.fullmatch(unquote(value.strip())):
@@ -90,7 +90,7 @@ def _named(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, str]]:
         yield "prompt_cache_key", body["prompt_cache_key"]
 
 
-def _in_body(body: Row) -> Iterator[tuple[str, str]]:
+def _body_candidates(body: Row) -> Iterator[tuple[str, str]]:
     given = body.get("metadata")
     metadata: Mapping[str, Any] = given if isinstance(given, dict) else {}
     candidates = {
@@ -113,5 +113,5 @@ def _session_in(user_id: Any) -> Any:
         except ValueError:
             return None
         return found.get("session_id") if isinstance(found, dict) else None
-    found_at_end = _OF_METADATA.search(user_id)
+    found_at_end = _SESSION_IN_USER_ID.search(user_id)
     return found_at_end[1] if found_at_end else None

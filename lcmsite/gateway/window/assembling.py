@@ -10,7 +10,7 @@ from lcmsite.gateway.window.choosing_cut import ChosenCut, choose_cut
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.results import ResultShortener
 from lcmsite.gateway.window.shortening import Parts, parts_of, shorten
-from lcmsite.gateway.window.summary_block import SeqRange, SummaryBlock, pointer_to, summary_block
+from lcmsite.gateway.window.summary_block import SeqRange, SummaryBlock, build_block, pointer_to
 from lcmsite.gateway.window.types import Cut, Shortened, ShownSummary, WindowRequest
 
 # The answer gets what the request allows, at most a fifth of the window; a tenth if the request sets no limit.
@@ -28,7 +28,7 @@ def limit_of(window: int, answer_tokens: int | None) -> int:
 
 
 @dataclass(frozen=True)
-class Assembling:
+class RequestShortener:
     """Shortens the requests of one conversation."""
 
     conversation_id: int
@@ -37,32 +37,32 @@ class Assembling:
     marked: Callable[[str], str] = field(repr=False)
 
     @cached_property
-    def results(self) -> ResultShortener:
+    def result_shortener(self) -> ResultShortener:
         return ResultShortener(
-            self.counter, pointer=lambda seq: self.marked(pointer_to(self.conversation_id, SeqRange(seq, seq)))
+            self.counter, pointer_of_seq=lambda seq: self.marked(pointer_to(self.conversation_id, SeqRange(seq, seq)))
         )
 
-    def chosen(self, request: WindowRequest, *, limit: int) -> ChosenCut:
+    def choose_cut(self, request: WindowRequest, *, limit: int) -> ChosenCut:
         """Choose the cut for a request over the limit."""
-        return choose_cut(request, limit=limit, shortened=self.results.shortened)
+        return choose_cut(request, limit=limit, shorten_entry=self.result_shortener.shorten_entry)
 
-    def parts(self, request: WindowRequest, cut: Cut) -> Parts | None:
+    def divide(self, request: WindowRequest, cut: Cut) -> Parts | None:
         """Divide the request by a cut; None if the cut is of another history."""
-        return parts_of(request, cut, shortened=self.results.shortened, counter=self.counter)
+        return parts_of(request, cut, shorten_entry=self.result_shortener.shorten_entry, counter=self.counter)
 
-    def block(self, parts: Parts, summaries: Sequence[ShownSummary], *, most_tokens: int) -> SummaryBlock | None:
+    def build_block(self, parts: Parts, summaries: Sequence[ShownSummary], *, most_tokens: int) -> SummaryBlock | None:
         """Build the block of summaries for what is left out; None if nothing is."""
         if not parts.seqs_left_out:
             return None
-        return summary_block(
+        return build_block(
             conversation_id=self.conversation_id,
             seqs=parts.seqs_left_out,
             summaries=summaries,
             most_tokens=most_tokens - _FRAME_TOKENS,
-            count=self.counter.tokens,
+            count_tokens=self.counter.tokens,
         )
 
-    def shorter(self, request: WindowRequest, parts: Parts, block: SummaryBlock | None) -> Shortened:
+    def build_shorter(self, request: WindowRequest, parts: Parts, block: SummaryBlock | None) -> Shortened:
         """Build the shorter request of its parts and the block."""
         text = None if block is None else self.marked(block.text)
         return shorten(request, parts, block=text, counter=self.counter)

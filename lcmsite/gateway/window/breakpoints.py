@@ -12,9 +12,9 @@ MOST_BREAKPOINTS = 4
 _KEY = "cache_control"
 
 
-def breakpoints_in(value: Any) -> int:
+def count_breakpoints(value: Any) -> int:
     """Count the breakpoints in a value."""
-    return sum(1 for _ in _found_in(value))
+    return sum(1 for _ in _find_breakpoints(value))
 
 
 def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> Mapping[str, Any] | None:
@@ -22,13 +22,13 @@ def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> 
 
     Its TTL is the longest of those behind it: the vendor refuses a shorter one before a longer one.
     """
-    own = [found for entry in entries for found in _found_in(entry.value)]
+    own = [found for entry in entries for found in _find_breakpoints(entry.value)]
     if elsewhere + len(own) >= MOST_BREAKPOINTS:
         return None
     return next((found for found in own if found.get("ttl") == "1h"), {"type": "ephemeral"})
 
 
-def _found_in(value: Any) -> list[Mapping[str, Any]]:
+def _find_breakpoints(value: Any) -> list[Mapping[str, Any]]:
     """Return all breakpoints, unordered. A loop: clients decide how deep a value is."""
     found: list[Mapping[str, Any]] = []
     waiting = [value]

@@ -26,7 +26,7 @@ _LEAST_RESULT_TOKENS = 200
 _RESULTS_PART = 16
 
 # Returns an entry with results of over so many tokens shortened.
-Shortener = Callable[[Entry, int], Entry]
+ShortenEntry = Callable[[Entry, int], Entry]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ChosenCut:
     fits: bool
 
 
-def choose_cut(request: WindowRequest, *, limit: int, shortened: Shortener) -> ChosenCut:
+def choose_cut(request: WindowRequest, *, limit: int, shorten_entry: ShortenEntry) -> ChosenCut:
     """Choose the cut for a request over the limit.
 
     The current turn is kept whole if there is room for it. If not, its question and its newest steps are kept; if the
@@ -46,52 +46,52 @@ def choose_cut(request: WindowRequest, *, limit: int, shortened: Shortener) -> C
     """
     entries = request.entries
     system = sum(entry.tokens for entry in entries if entry.kind is Kind.SYSTEM)
-    left = max(0, limit - request.head_tokens - system)
+    room = max(0, limit - request.head_tokens - system)
     opening = opening_of(entries)
-    if _tokens(entries[index] for index in opening) > left // _OPENING_PART:
+    if _count_tokens(entries[index] for index in opening) > room // _OPENING_PART:
         opening = range(0)
-    left = max(0, left - _tokens(entries[index] for index in opening))
-    summary_tokens = max(LEAST_SUMMARY_TOKENS, left // _SUMMARIES_PART)
-    most = max(0, left - summary_tokens)
-    for most_result in (None, *_most_result_tokens(most)):
-        sized = entries if most_result is None else [shortened(entry, most_result) for entry in entries]
-        tail = _Tail(sized, opening, nothing_left_out=most_result is not None)
-        start = tail.chosen(most)
+    room = max(0, room - _count_tokens(entries[index] for index in opening))
+    summary_tokens = max(LEAST_SUMMARY_TOKENS, room // _SUMMARIES_PART)
+    room_of_tail = max(0, room - summary_tokens)
+    for most_result in (None, *_result_limits(room_of_tail)):
+        sized = entries if most_result is None else [shorten_entry(entry, most_result) for entry in entries]
+        tails = _Tails(sized, opening, nothing_left_out=most_result is not None)
+        start = tails.choose_start(room_of_tail)
         if start is not None:
-            return ChosenCut(tail.cut(start, most_result), summary_tokens, fits=True)
-    start = tail.starts[-1] if tail.starts else opening.stop
+            return ChosenCut(tails.build_cut(start, most_result), summary_tokens, fits=True)
+    start = tails.starts[-1] if tails.starts else opening.stop
     answers = sum(len(entry.answers) for entry in entries[start:])
     most_result = max(_LEAST_RESULT_TOKENS, limit // _RESULTS_PART // max(1, answers))
-    return ChosenCut(tail.cut(start, most_result), summary_tokens, fits=False)
+    return ChosenCut(tails.build_cut(start, most_result), summary_tokens, fits=False)
 
 
 def opening_of(entries: Sequence[Entry]) -> range:
     """Return the indexes of the entries before the first that a model wrote."""
-    first = next((place for place, entry in enumerate(entries) if entry.kind in (Kind.MODEL, Kind.RESULT)), None)
+    first = next((index for index, entry in enumerate(entries) if entry.kind in (Kind.MODEL, Kind.RESULT)), None)
     return range(first or 0)
 
 
 def starts_of(entries: Sequence[Entry]) -> list[int]:
     """Return the indexes before which a request may be cut, in order."""
-    open_until = _last_answers(entries)
+    last_answers = _last_answers(entries)
     starts = []
-    before: Entry | None = None
-    reach = -1
-    for place, entry in enumerate(entries):
+    previous: Entry | None = None
+    open_until = -1
+    for index, entry in enumerate(entries):
         if entry.kind is not Kind.SYSTEM:
-            if reach < place and entry.kind is not Kind.RESULT and not _goes_on(before, entry):
-                starts.append(place)
-            before = entry
-        reach = max(reach, open_until.get(place, place))
+            if open_until < index and entry.kind is not Kind.RESULT and not _continues(previous, entry):
+                starts.append(index)
+            previous = entry
+        open_until = max(open_until, last_answers.get(index, index))
     return starts
 
 
-def _goes_on(before: Entry | None, entry: Entry) -> bool:
+def _continues(previous: Entry | None, entry: Entry) -> bool:
     """Whether an entry and the one before are of one answer or one message."""
-    if before is None:
+    if previous is None:
         return False
-    is_answer = before.kind is entry.kind is Kind.MODEL
-    return is_answer or (entry.seq is not None and entry.seq == before.seq)
+    is_answer = previous.kind is entry.kind is Kind.MODEL
+    return is_answer or (entry.seq is not None and entry.seq == previous.seq)
 
 
 def _last_answers(entries: Sequence[Entry]) -> dict[int, int]:
@@ -100,20 +100,20 @@ def _last_answers(entries: Sequence[Entry]) -> dict[int, int]:
     Ids are not unique in a history: an answer belongs to the latest call of its id.
     """
     called_at: dict[str, int] = {}
-    reach: dict[int, int] = {}
-    for place, entry in enumerate(entries):
-        called_at.update(dict.fromkeys(entry.calls, place))
+    last_answers: dict[int, int] = {}
+    for index, entry in enumerate(entries):
+        called_at.update(dict.fromkeys(entry.calls, index))
         for answer in entry.answers:
             if answer in called_at:
-                reach[called_at[answer]] = place
-    return reach
+                last_answers[called_at[answer]] = index
+    return last_answers
 
 
-def _tokens(entries: Iterable[Entry]) -> int:
+def _count_tokens(entries: Iterable[Entry]) -> int:
     return sum(entry.tokens for entry in entries if entry.kind is not Kind.SYSTEM)
 
 
-def _most_result_tokens(most: int) -> Iterator[int]:
+def _result_limits(most: int) -> Iterator[int]:
     """Yield limits for the tokens of a result, to be tried from the longest down."""
     size = most // 2
     while size > _LEAST_RESULT_TOKENS:
@@ -122,7 +122,7 @@ def _most_result_tokens(most: int) -> Iterator[int]:
     yield _LEAST_RESULT_TOKENS
 
 
-class _Tail:
+class _Tails:
     """The possible tails behind the opening, and the tokens of each."""
 
     def __init__(self, entries: Sequence[Entry], opening: range, *, nothing_left_out: bool) -> None:
@@ -136,9 +136,9 @@ class _Tail:
             self.starts.insert(0, opening.stop)
         self.turns = [start for start in possible if self._begins_turn(start)]
         costs = (0 if entry.kind is Kind.SYSTEM else entry.tokens for entry in reversed(entries))
-        self._behind = [0, *accumulate(costs)][::-1]
+        self._tokens_behind = [0, *accumulate(costs)][::-1]
 
-    def chosen(self, most: int) -> int | None:
+    def choose_start(self, most: int) -> int | None:
         """Return the index at which the tail begins; None if nothing fits."""
         goal = most // _KEPT_PART
         near = [start for start in self.starts if self.needed(start) <= goal]
@@ -152,7 +152,7 @@ class _Tail:
 
     def needed(self, start: int) -> int:
         """Return the tokens of all entries from here on, and of their question."""
-        return self._behind[start] + _tokens(self.entries[place] for place in self.question_of(start))
+        return self._tokens_behind[start] + _count_tokens(self.entries[index] for index in self.question_of(start))
 
     def question_of(self, start: int) -> range:
         """Return the indexes of the question of a turn that is cut in the middle here."""
@@ -166,21 +166,21 @@ class _Tail:
             end += 1
         return range(begin, end)
 
-    def cut(self, start: int, most_result: int | None) -> Cut:
+    def build_cut(self, start: int, most_result: int | None) -> Cut:
         """Build the cut whose tail begins here."""
-        pinned = [self.entries[place] for place in self.question_of(start)]
-        opening = [self.entries[place].seq or 0 for place in self.opening]
-        is_all = start <= self.opening.stop or start >= len(self.entries)
+        pinned = [self.entries[index] for index in self.question_of(start)]
+        opening = [self.entries[index].seq or 0 for index in self.opening]
+        is_uncut = start <= self.opening.stop or start >= len(self.entries)
         return Cut(
             opening_seq=max(opening, default=0),
             pinned_seqs=tuple(entry.seq or 0 for entry in pinned if entry.kind is not Kind.SYSTEM),
-            first_seq=None if is_all else self.entries[start].seq,
+            first_seq=None if is_uncut else self.entries[start].seq,
             most_result_tokens=most_result,
-            newest_seq=max((entry.seq or 0 for entry in self.entries), default=0),
+            made_at_seq=max((entry.seq or 0 for entry in self.entries), default=0),
         )
 
-    def _begins_turn(self, place: int) -> bool:
-        if self.entries[place].kind is not Kind.QUESTION:
+    def _begins_turn(self, index: int) -> bool:
+        if self.entries[index].kind is not Kind.QUESTION:
             return False
-        before = (entry.kind for entry in reversed(self.entries[:place]) if entry.kind is not Kind.SYSTEM)
+        before = (entry.kind for entry in reversed(self.entries[:index]) if entry.kind is not Kind.SYSTEM)
         return next(before, None) is not Kind.QUESTION

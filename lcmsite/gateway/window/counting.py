@@ -31,13 +31,13 @@ class RequestCounter:
     def tokens(self, value: Any) -> int:
         """Return the tokens of a value that is no entry, such as the tools."""
         texts, extra = _texts_in(value)
-        return extra + self._counted("\n".join(texts))
+        return extra + self._count_text("\n".join(texts))
 
     def entry_tokens(self, value: Any) -> int:
         """Return the tokens of a message or an item, with its framing."""
         return self.tokens(value) + MESSAGE_OVERHEAD_TOKENS
 
-    def _counted(self, text: str) -> int:
+    def _count_text(self, text: str) -> int:
         key = self.estimator.name, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with _lock:
             tokens = _counts.get(key)

@@ -7,7 +7,7 @@ import re
 from typing import Any, NamedTuple
 
 _BLANK = re.compile(r"[ \t\n\r]*")
-_read = json.JSONDecoder().raw_decode
+_decode = json.JSONDecoder().raw_decode
 
 
 class Span(NamedTuple):
@@ -23,51 +23,51 @@ def members(text: str) -> dict[str, Span]:
 
     A duplicate key is refused: parsers differ in which of the two they take.
     """
-    place = _after(text, 0, "{")
+    index = _index_after(text, 0, "{")
     found: dict[str, Span] = {}
-    while text[place : place + 1] != "}":
+    while text[index : index + 1] != "}":
         if found:
-            place = _after(text, place, ",")
-        key = _value(text, place)
+            index = _index_after(text, index, ",")
+        key = _parse_value(text, index)
         if not isinstance(key.value, str) or key.value in found:
             raise ValueError("A key is no string, or comes twice.")
-        value = _value(text, _after(text, key.end, ":"))
+        value = _parse_value(text, _index_after(text, key.end, ":"))
         found[key.value] = value
-        place = _skip(text, value.end)
-    if _skip(text, place + 1) != len(text):
+        index = _skip_blanks(text, value.end)
+    if _skip_blanks(text, index + 1) != len(text):
         raise ValueError("Something follows the object.")
     return found
 
 
 def elements(text: str, array: Span) -> list[Span]:
     """Locate the elements of an array in the text."""
-    place = _after(text, array.start, "[")
+    index = _index_after(text, array.start, "[")
     found: list[Span] = []
-    while text[place] != "]":
+    while text[index] != "]":
         if found:
-            place = _after(text, place, ",")
-        found.append(_value(text, place))
-        place = _skip(text, found[-1].end)
+            index = _index_after(text, index, ",")
+        found.append(_parse_value(text, index))
+        index = _skip_blanks(text, found[-1].end)
     return found
 
 
-def _value(text: str, place: int) -> Span:
+def _parse_value(text: str, index: int) -> Span:
     try:
-        value, end = _read(text, place)
+        value, end = _decode(text, index)
     except RecursionError:
         raise ValueError("The text has too many levels.") from None
-    return Span(place, end, value)
+    return Span(index, end, value)
 
 
-def _skip(text: str, place: int) -> int:
-    found = _BLANK.match(text, place)
+def _skip_blanks(text: str, index: int) -> int:
+    found = _BLANK.match(text, index)
     assert found is not None
     return found.end()
 
 
-def _after(text: str, place: int, sign: str) -> int:
-    """Return the place of the next value behind this sign. Raises ValueError."""
-    place = _skip(text, place)
-    if text[place : place + 1] != sign:
-        raise ValueError(f"There is no {sign} at character {place}.")
-    return _skip(text, place + 1)
+def _index_after(text: str, index: int, sign: str) -> int:
+    """Return the index of the next value behind this sign. Raises ValueError."""
+    index = _skip_blanks(text, index)
+    if text[index : index + 1] != sign:
+        raise ValueError(f"There is no {sign} at character {index}.")
+    return _skip_blanks(text, index + 1)

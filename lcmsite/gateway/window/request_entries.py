@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lcmsite.gateway.surfaces import LIST, Surface, objects_in
-from lcmsite.gateway.window.breakpoints import breakpoints_in
+from lcmsite.gateway.surfaces import LIST_KEY, Surface, objects_in
+from lcmsite.gateway.window.breakpoints import count_breakpoints
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import Span, elements, members
 from lcmsite.gateway.window.types import Entry, Kind, Untouched, WindowRequest
 
 # The members of a request that a model reads beside the entries.
-_HEAD = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
+_HEAD_KEYS = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
 # With one of these, the request continues a conversation that the vendor stores.
 _DELTA = ("previous_response_id", "conversation")
-_MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class _Classified(NamedTuple):
@@ -26,7 +26,7 @@ class _Classified(NamedTuple):
     answers: tuple[str, ...] = ()
 
 
-def read_request(
+def parse_entries(
     surface: Surface, body: bytes, *, counter: RequestCounter, seqs: Sequence[int | None] = ()
 ) -> WindowRequest | Untouched:
     """Parse a request, or return why it stays untouched; `seqs` are of its entries."""
@@ -35,12 +35,12 @@ def read_request(
         found = members(text)
     except (ValueError, UnicodeDecodeError):
         return Untouched.UNREADABLE
-    listed = found.get(LIST[surface])
+    listed = found.get(LIST_KEY[surface])
     if any(found[key].value is not None for key in _DELTA if key in found) or _type_of(found, "thread") == "continue":
         return Untouched.DELTA
     if listed is None or not isinstance(listed.value, list):
         return Untouched.UNREADABLE
-    if _compacts(found):
+    if _demands_compaction(found):
         return Untouched.VENDOR_COMPACTION
     spans = elements(text, listed)
     if not all(isinstance(span.value, dict) for span in spans):
@@ -49,53 +49,53 @@ def read_request(
         return Untouched.DELTA
     if any(_has_compacted(span.value) for span in spans):
         return Untouched.VENDOR_COMPACTION
-    known = _known(seqs, len(spans))
-    head = {key: found[key].value for key in _HEAD if key in found}
+    filled = _fill_seqs(seqs, len(spans))
+    head = {key: found[key].value for key in _HEAD_KEYS if key in found}
     return WindowRequest(
         surface=surface,
         body=text,
         start=listed.start,
         end=listed.end,
-        entries=tuple(_entry(surface, text, span, seq, counter) for span, seq in zip(spans, known, strict=True)),
+        entries=tuple(_parse_entry(surface, text, span, seq, counter) for span, seq in zip(spans, filled, strict=True)),
         head_tokens=counter.tokens(head),
-        breakpoints=sum(breakpoints_in(found[key].value) for key in ("system", "tools") if key in found)
+        breakpoints=sum(count_breakpoints(found[key].value) for key in ("system", "tools") if key in found)
         + (found["cache_control"].value is not None if "cache_control" in found else 0),
         answer_tokens=next(
-            (found[key].value for key in _MOST_TOKENS if key in found and type(found[key].value) is int), None
+            (found[key].value for key in _TOKEN_LIMIT_KEYS if key in found and type(found[key].value) is int), None
         ),
         needs_thoughts=_type_of(found, "thinking") == "enabled",
     )
 
 
-def _known(seqs: Sequence[int | None], length: int) -> list[int | None]:
+def _fill_seqs(seqs: Sequence[int | None], length: int) -> list[int | None]:
     """Return the seq of each entry; one not stored by itself gets that before it."""
     given = [*seqs[:length], *[None] * (length - len(seqs))]
-    stored = max((place for place, seq in enumerate(given) if seq is not None), default=-1)
-    for place in range(1, stored):
-        if given[place] is None:
-            given[place] = given[place - 1]
+    stored = max((index for index, seq in enumerate(given) if seq is not None), default=-1)
+    for index in range(1, stored):
+        if given[index] is None:
+            given[index] = given[index - 1]
     return given
 
 
-def made_entry(surface: Surface, value: Any, seq: int | None, counter: RequestCounter) -> Entry:
+def build_entry(surface: Surface, value: Any, seq: int | None, counter: RequestCounter) -> Entry:
     """Build the entry of a message or item that the gateway adds."""
     text = json.dumps(value)
-    entry = _entry(surface, text, Span(0, len(text), value), seq, counter)
+    entry = _parse_entry(surface, text, Span(0, len(text), value), seq, counter)
     return replace(entry, looked_up=entry.answers)
 
 
-def _entry(surface: Surface, text: str, span: Span, seq: int | None, counter: RequestCounter) -> Entry:
+def _parse_entry(surface: Surface, text: str, span: Span, seq: int | None, counter: RequestCounter) -> Entry:
     kind, calls, answers = _CLASSIFIERS[surface](span.value)
     tokens = counter.entry_tokens(span.value)
     return Entry(text[span.start : span.end], span.value, kind, tokens, calls, answers, seq=seq)
 
 
-def _of_messages(message: Mapping[str, Any]) -> _Classified:
+def _classify_message(message: Mapping[str, Any]) -> _Classified:
     """Classify a message of the Messages API."""
     blocks = list(objects_in(message.get("content")))
-    calls = tuple(str(block["id"]) for block in blocks if _is(block, "tool_use") and "id" in block)
+    calls = tuple(str(block["id"]) for block in blocks if _has_type(block, "tool_use") and "id" in block)
     answers = tuple(
-        str(block["tool_use_id"]) for block in blocks if _is(block, "tool_result") and "tool_use_id" in block
+        str(block["tool_use_id"]) for block in blocks if _has_type(block, "tool_result") and "tool_use_id" in block
     )
     match message.get("role"):
         case "assistant":
@@ -106,7 +106,7 @@ def _of_messages(message: Mapping[str, Any]) -> _Classified:
             return _Classified(Kind.RESULT if answers else Kind.QUESTION, (), answers)
 
 
-def _of_chat(message: Mapping[str, Any]) -> _Classified:
+def _classify_chat(message: Mapping[str, Any]) -> _Classified:
     """Classify a message of Chat Completions."""
     match message.get("role"):
         case "assistant":
@@ -121,7 +121,7 @@ def _of_chat(message: Mapping[str, Any]) -> _Classified:
             return _Classified(Kind.QUESTION)
 
 
-def _of_responses(item: Mapping[str, Any]) -> _Classified:
+def _classify_item(item: Mapping[str, Any]) -> _Classified:
     """Classify an item of Responses."""
     kind = item.get("type") or "message"
     call_id = item.get("call_id") or item.get("id")
@@ -137,13 +137,13 @@ def _of_responses(item: Mapping[str, Any]) -> _Classified:
 
 
 _CLASSIFIERS: Mapping[Surface, Callable[[Mapping[str, Any]], _Classified]] = {
-    Surface.MESSAGES: _of_messages,
-    Surface.CHAT: _of_chat,
-    Surface.RESPONSES: _of_responses,
+    Surface.MESSAGES: _classify_message,
+    Surface.CHAT: _classify_chat,
+    Surface.RESPONSES: _classify_item,
 }
 
 
-def _is(block: Mapping[str, Any], ending: str) -> bool:
+def _has_type(block: Mapping[str, Any], ending: str) -> bool:
     """Whether a block has this type, or one of a vendor's tools (`mcp_tool_use`)."""
     return str(block.get("type")).endswith(ending)
 
@@ -158,7 +158,7 @@ def _has_compacted(value: Mapping[str, Any]) -> bool:
     return any(str(kind).startswith("compaction") for kind in kinds if kind is not None)
 
 
-def _compacts(found: Mapping[str, Span]) -> bool:
+def _demands_compaction(found: Mapping[str, Span]) -> bool:
     """Whether the request makes the vendor compact; clearing old results is allowed."""
     if "compaction" in found and found["compaction"].value is not None:
         return True

@@ -17,7 +17,7 @@ _NOTE_TOKENS = 128
 _TEXTS = frozenset({"content", "output", "text"})
 # The keys under which results name their call, and the hint for a result that no stored message has.
 _CALL_IDS = ("tool_use_id", "tool_call_id", "call_id")
-_AGAIN = "Call the tool again for all of it."
+_CALL_AGAIN = "Call the tool again for all of it."
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,20 @@ class ResultShortener:
 
     counter: RequestCounter
     # Returns the hint on how to read the message at a seq.
-    pointer: Callable[[int], str]
+    pointer_of_seq: Callable[[int], str]
 
-    def shortened(self, entry: Entry, most: int) -> Entry:
+    def shorten_entry(self, entry: Entry, most: int) -> Entry:
         """Return the entry with result texts of over `most` tokens shortened."""
         if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
             return entry
-        value = self._object(entry.value, most, self.pointer(entry.seq), entry.looked_up)
+        value = self._object(entry.value, most, self.pointer_of_seq(entry.seq), entry.looked_up)
         if value == entry.value:
             return entry
         return replace(entry, value=value, text=json.dumps(value), tokens=self.counter.entry_tokens(value))
 
     def _object(self, value: Mapping[str, Any], most: int, pointer: str, looked_up: Collection[str]) -> dict[str, Any]:
         if any(value.get(key) in looked_up for key in _CALL_IDS):
-            pointer = _AGAIN
+            pointer = _CALL_AGAIN
         return {
             key: self._value(inner, most, pointer, looked_up) if key in _TEXTS else inner
             for key, inner in value.items()

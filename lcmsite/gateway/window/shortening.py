@@ -9,7 +9,7 @@ from typing import Any
 
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.breakpoints import breakpoint_behind_summaries
-from lcmsite.gateway.window.choosing_cut import Shortener, opening_of
+from lcmsite.gateway.window.choosing_cut import ShortenEntry, opening_of
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.summary_block import block_entry
 from lcmsite.gateway.window.thoughts import without_thoughts
@@ -34,36 +34,36 @@ class Parts:
         return sorted({entry.seq for entry in self.left_out if entry.seq is not None})
 
 
-def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter: RequestCounter) -> Parts | None:
+def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, counter: RequestCounter) -> Parts | None:
     """Divide a request by a cut; None if the cut is of another history."""
     entries = request.entries
     start = _start_of(entries, cut)
     if start is None:
         return None
-    opening = [place for place in opening_of(entries) if place < start and cut.opening_seq]
+    opening = [index for index in opening_of(entries) if index < start and cut.opening_seq]
     pinned = [
-        place for place in range(len(opening), start)
-        if entries[place].seq in cut.pinned_seqs and entries[place].kind is Kind.QUESTION
+        index for index in range(len(opening), start)
+        if entries[index].seq in cut.pinned_seqs and entries[index].kind is Kind.QUESTION
     ]  # fmt: skip
-    if {entries[place].seq for place in pinned} != set(cut.pinned_seqs):
+    if {entries[index].seq for index in pinned} != set(cut.pinned_seqs):
         return None
-    kept = {*opening, *pinned}
+    kept_indexes = {*opening, *pinned}
     before = range(start)
     most = cut.most_result_tokens
     results = tuple(
-        entry if most is None or entry.seq is None or entry.seq > cut.newest_seq else shortened(entry, most)
+        entry if most is None or entry.seq is None or entry.seq > cut.made_at_seq else shorten_entry(entry, most)
         for entry in entries[start:]
     )
     keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
-    tail = results if keeps_thoughts else without_thoughts(results, through=cut.newest_seq, counter=counter)
+    tail = results if keeps_thoughts else without_thoughts(results, through_seq=cut.made_at_seq, counter=counter)
     return Parts(
         before=entries[:start],
-        opening=tuple(entries[place] for place in opening if entries[place].kind is not Kind.SYSTEM),
-        system=tuple(entries[place] for place in before if entries[place].kind is Kind.SYSTEM),
+        opening=tuple(entries[index] for index in opening if entries[index].kind is not Kind.SYSTEM),
+        system=tuple(entries[index] for index in before if entries[index].kind is Kind.SYSTEM),
         left_out=tuple(
-            entries[place] for place in before if place not in kept and entries[place].kind is not Kind.SYSTEM
+            entries[index] for index in before if index not in kept_indexes and entries[index].kind is not Kind.SYSTEM
         ),
-        pinned=tuple(entries[place] for place in pinned),
+        pinned=tuple(entries[index] for index in pinned),
         tail=tail,
         results_shortened=sum(new is not old for new, old in zip(results, entries[start:], strict=True)),
     )
@@ -72,16 +72,16 @@ def parts_of(request: WindowRequest, cut: Cut, *, shortened: Shortener, counter:
 def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter: RequestCounter) -> Shortened:
     """Build the request of the kept parts, with the block in place of the rest."""
     kept = [*parts.opening, *parts.system, *parts.pinned, *parts.tail]
-    written: list[Entry] = []
+    block_entries: list[Entry] = []
     if block is not None and parts.left_out:
-        point = (
+        cache_breakpoint = (
             breakpoint_behind_summaries(kept, elsewhere=request.breakpoints)
             if request.surface is Surface.MESSAGES
             else None
         )
-        value = block_entry(request.surface, block, point)
-        written = [Entry(json.dumps(value), value, Kind.QUESTION, counter.entry_tokens(value))]
-    ordered = _ordered(request.surface, parts, written, counter)
+        value = block_entry(request.surface, block, cache_breakpoint)
+        block_entries = [Entry(json.dumps(value), value, Kind.QUESTION, counter.entry_tokens(value))]
+    ordered = _ordered(request.surface, parts, block_entries, counter)
     listed = f"[{','.join(entry.text for entry in ordered)}]"
     body = f"{request.body[: request.start]}{listed}{request.body[request.end :]}"
     return Shortened(
@@ -92,7 +92,7 @@ def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter:
     )
 
 
-def _ordered(surface: Surface, parts: Parts, written: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
+def _ordered(surface: Surface, parts: Parts, block_entries: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
     """Return the entries in the order to send; the client's if none is left out.
 
     The Messages API accepts a system message only after a user's and before an assistant's or the end, never
@@ -101,15 +101,15 @@ def _ordered(surface: Surface, parts: Parts, written: Sequence[Entry], counter: 
     if not parts.left_out:
         return [*parts.before, *parts.tail]
     if surface is not Surface.MESSAGES:
-        return [*parts.system, *parts.opening, *written, *parts.pinned, *parts.tail]
+        return [*parts.system, *parts.opening, *block_entries, *parts.pinned, *parts.tail]
     behind = [*parts.pinned, *parts.tail]
-    first = next((place for place, entry in enumerate(behind) if entry.kind is Kind.MODEL), len(behind))
+    first = next((index for index, entry in enumerate(behind) if entry.kind is Kind.MODEL), len(behind))
     system = [*parts.system, *(entry for entry in behind[:first] if entry.kind is Kind.SYSTEM)]
     questions = [entry for entry in behind[:first] if entry.kind is not Kind.SYSTEM]
-    return [*parts.opening, *written, *questions, *_as_one(system, counter), *behind[first:]]
+    return [*parts.opening, *block_entries, *questions, *_merge_system(system, counter), *behind[first:]]
 
 
-def _as_one(system: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
+def _merge_system(system: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
     """Merge system messages into one, with the blocks of all."""
     if len(system) < 2:
         return list(system)
@@ -126,6 +126,6 @@ def _start_of(entries: Sequence[Entry], cut: Cut) -> int | None:
     behind_opening = opening_of(entries).stop if cut.opening_seq else 0
     if cut.first_seq is None:
         return behind_opening
-    places = range(behind_opening, len(entries))
-    fitting = (place for place in places if entries[place].seq == cut.first_seq)
+    indexes = range(behind_opening, len(entries))
+    fitting = (index for index in indexes if entries[index].seq == cut.first_seq)
     return next(fitting, None)

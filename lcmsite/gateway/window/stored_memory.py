@@ -24,8 +24,8 @@ from conversations.models import Conversation
 from lcmsite.connections import without_connections
 from lcmsite.gateway.recording.exchange_journal import LOOKUPS
 from lcmsite.gateway.recording.recorder import bounded_transaction
-from lcmsite.gateway.window.types import Cut, KeptCut, ShownSummary
-from lcmsite.gateway.window.unfolding import LookedUp
+from lcmsite.gateway.window.types import Cut, ShownSummary, StoredCut
+from lcmsite.gateway.window.unfolding import StoredLookups
 from retrieval.assembly.assembled_items import read_summaries
 from retrieval.assembly.context_slots import withheld_ids
 
@@ -35,8 +35,8 @@ logger = structlog.get_logger(__name__)
 COMPACTION_SECONDS = 5.0
 _BUSY_SECONDS = 0.1
 # How many of the newest cuts are tried; after a rewind, an older one may apply.
-_MOST_KEPT = 20
-_KEY = "gateway_window"
+_MOST_CUTS = 20
+_METADATA_KEY = "gateway_window"
 # Only the newest lookups are put back: answers with older ones have been left out.
 _MOST_LOOKUPS = 200
 
@@ -48,47 +48,48 @@ class StoredMemory:
     conversation: Conversation
     engine: CompactionEngine
 
-    def kept(self, window: int) -> Iterator[KeptCut]:
+    def stored_cuts(self, window: int) -> Iterator[StoredCut]:
         """Yield the cuts made for this window, the newest first."""
         with bounded_transaction():
-            recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_KEPT)
-        found = ((each.metadata.get(_KEY), each.last_seq) for each in recorded)
+            recorded = self._host.list_boundaries(conversation_id=self.conversation.pk, limit=_MOST_CUTS)
+        found = ((each.metadata.get(_METADATA_KEY), each.last_seq) for each in recorded)
         return (
-            _kept_in(values, last_seq)
+            _parse_cut(values, last_seq)
             for values, last_seq in found
             if isinstance(values, dict) and values.get("window") == window
         )
 
-    def looked_up(self) -> LookedUp:
+    def read_lookups(self) -> StoredLookups:
         """Return the newest lookups, by the seq of the answer that the agent got."""
         newest = self.conversation.journal_entries.filter(subpath=LOOKUPS, entry__isnull=False).order_by("-position")
         with bounded_transaction():
             rows = list(newest.values_list("uuid", "entry")[:_MOST_LOOKUPS])
         return {int(str(seq)): json.loads(str(entry)) for seq, entry in rows}
 
-    def keep(self, kept: KeptCut) -> None:
+    def store_cut(self, stored: StoredCut) -> None:
         """Record a cut as a boundary, unless another request has just recorded it."""
-        values = {**asdict(kept.cut), "window": kept.window, "summary_tokens": kept.summary_tokens}
-        values |= {"summary_ids": list(kept.summary_ids), "pinned_seqs": list(kept.cut.pinned_seqs)}
+        values = {**asdict(stored.cut), "window": stored.window, "summary_tokens": stored.summary_tokens}
+        values |= {"summary_ids": list(stored.summary_ids), "pinned_seqs": list(stored.cut.pinned_seqs)}
+        values["newest_seq"] = values.pop("made_at_seq")
         try:
             with bounded_transaction():
                 self._host.record_boundary(
                     conversation_id=self.conversation.pk,
-                    host_reference=f"gateway/{kept.window}/{kept.last_seq}/{kept.cut.newest_seq}",
-                    last_seq=kept.last_seq,
-                    metadata={_KEY: values},
+                    host_reference=f"gateway/{stored.window}/{stored.last_seq}/{stored.cut.made_at_seq}",
+                    last_seq=stored.last_seq,
+                    metadata={_METADATA_KEY: values},
                 )
         except Conflict:
             logger.info("gateway_cut_recorded_before", conversation_id=self.conversation.pk)
 
-    def active(self) -> list[ShownSummary]:
+    def active_summaries(self) -> list[ShownSummary]:
         """Return the summaries in the active context, in order."""
         items = self.conversation.context_items.filter(summary__isnull=False).order_by("ordinal")
         with bounded_transaction():
             summary_ids = list(items.values_list("summary_id", flat=True))
-        return self.summaries(summary_ids)
+        return self.find_summaries(summary_ids)
 
-    def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
+    def find_summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
         """Read these summaries, without quarantined ones."""
         with bounded_transaction():
             withheld = withheld_ids(self.conversation)
@@ -127,14 +128,14 @@ class StoredMemory:
         return HostCompaction(engine=self.engine)
 
 
-def _kept_in(values: Mapping[str, Any], last_seq: int) -> KeptCut:
-    return KeptCut(
+def _parse_cut(values: Mapping[str, Any], last_seq: int) -> StoredCut:
+    return StoredCut(
         cut=Cut(
             opening_seq=values["opening_seq"],
             pinned_seqs=tuple(values["pinned_seqs"]),
             first_seq=values["first_seq"],
             most_result_tokens=values["most_result_tokens"],
-            newest_seq=values["newest_seq"],
+            made_at_seq=values["newest_seq"],
         ),
         window=values["window"],
         summary_ids=tuple(values["summary_ids"]),

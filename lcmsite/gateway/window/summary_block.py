@@ -32,28 +32,28 @@ class SummaryBlock:
     uncovered: tuple[SeqRange, ...]
 
 
-def summary_block(
+def build_block(
     *,
     conversation_id: int,
     seqs: Sequence[int],
     summaries: Sequence[ShownSummary],
     most_tokens: int,
-    count: Callable[[str], int],
+    count_tokens: Callable[[str], int],
 ) -> SummaryBlock:
     """Build the block for the messages at these seqs, within `most_tokens`.
 
     The newest summaries that fit are shown; ranges without a summary, or without room for it, are only named.
     """
     left_out = SeqRange(seqs[0], seqs[-1])
-    near = [each for each in summaries if each.first_seq <= left_out.last and each.last_seq >= left_out.first]
-    uncovered = uncovered_ranges(seqs, near)
+    overlapping = [each for each in summaries if each.first_seq <= left_out.last and each.last_seq >= left_out.first]
+    uncovered = uncovered_ranges(seqs, overlapping)
     named = uncovered[-_MOST_NAMED:]
-    shown = list(near)
+    shown = list(overlapping)
     while True:
-        hidden = near[: len(near) - len(shown)]
-        text = _text(conversation_id, left_out, len(seqs), shown, hidden, named)
-        if count(text) <= most_tokens or not (shown or named):
-            return SummaryBlock(text, tuple(each.summary_id for each in near), len(shown), uncovered)
+        hidden = overlapping[: len(overlapping) - len(shown)]
+        text = _block_text(conversation_id, left_out, len(seqs), shown, hidden, named)
+        if count_tokens(text) <= most_tokens or not (shown or named):
+            return SummaryBlock(text, tuple(each.summary_id for each in overlapping), len(shown), uncovered)
         # Even over the limit, the first line names the whole range that was left out.
         shown, named = (shown[1:], named) if shown else ([], named[1:])
 
@@ -62,24 +62,24 @@ def uncovered_ranges(seqs: Sequence[int], summaries: Sequence[ShownSummary]) -> 
     """Return the ranges of these seqs, in order, that no summary covers."""
     ranges: list[SeqRange] = []
     waiting = sorted(summaries, key=lambda each: each.first_seq, reverse=True)
-    reach = 0
-    goes_on = False
+    covered_until = 0
+    extends_range = False
     for seq in seqs:
         while waiting and waiting[-1].first_seq <= seq:
-            reach = max(reach, waiting.pop().last_seq)
-        if seq <= reach:
-            goes_on = False
-        elif goes_on:
+            covered_until = max(covered_until, waiting.pop().last_seq)
+        if seq <= covered_until:
+            extends_range = False
+        elif extends_range:
             ranges[-1] = SeqRange(ranges[-1].first, seq)
         else:
             ranges.append(SeqRange(seq, seq))
-            goes_on = True
+            extends_range = True
     return tuple(ranges)
 
 
-def pointer_to(conversation_id: int, place: SeqRange) -> str:
+def pointer_to(conversation_id: int, seq_range: SeqRange) -> str:
     """Return the hint on how a model reads a range of messages."""
-    arguments = {"conversation_id": conversation_id, "from_seq": place.first, "to_seq": place.last}
+    arguments = {"conversation_id": conversation_id, "from_seq": seq_range.first, "to_seq": seq_range.last}
     return f"lcm_expand_range {json.dumps(arguments)} gives the messages."
 
 
@@ -95,17 +95,17 @@ def block_entry(surface: Surface, text: str, breakpoint_: Any = None) -> dict[st
             return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
-def _text(
+def _block_text(
     conversation_id: int,
     left_out: SeqRange,
-    messages: int,
+    message_count: int,
     shown: Sequence[ShownSummary],
     hidden: Sequence[ShownSummary],
     uncovered: Sequence[SeqRange],
 ) -> str:
     query = json.dumps({"conversation_id": conversation_id, "query": "..."})
     lines = [
-        f"This conversation is longer than the model's window. LCM, its memory, left out {messages} messages here"
+        f"This conversation is longer than the model's window. LCM, its memory, left out {message_count} messages here"
         f" (seq {left_out.first} to {left_out.last}) and keeps them word for word as conversation {conversation_id}."
         f" Look up what you need: lcm_grep {query} searches them.",
     ]
@@ -121,7 +121,7 @@ def _text(
         )
     lines += [each.text for each in shown]
     lines += [
-        f"No summary yet of seq {place.first} to {place.last}: {pointer_to(conversation_id, place)}"
-        for place in uncovered
+        f"No summary yet of seq {seq_range.first} to {seq_range.last}: {pointer_to(conversation_id, seq_range)}"
+        for seq_range in uncovered
     ]
     return "\n".join(lines)

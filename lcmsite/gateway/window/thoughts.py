@@ -17,14 +17,14 @@ from lcmsite.gateway.window.types import Entry, Kind
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
-def without_thoughts(entries: Sequence[Entry], *, through: int, counter: RequestCounter) -> tuple[Entry, ...]:
-    """Return the entries; those of the model up to seq `through` lose their thoughts.
+def without_thoughts(entries: Sequence[Entry], *, through_seq: int, counter: RequestCounter) -> tuple[Entry, ...]:
+    """Return the entries; those of the model up to `through_seq` lose their thoughts.
 
     An entry that is nothing but thoughts is left out.
     """
     kept: list[Entry] = []
     for entry in entries:
-        is_before = entry.kind is Kind.MODEL and entry.seq is not None and entry.seq <= through
+        is_before = entry.kind is Kind.MODEL and entry.seq is not None and entry.seq <= through_seq
         content = entry.value.get("content")
         if is_before and isinstance(content, list) and any(map(_is_thought, content)):
             rest = [block for block in content if not _is_thought(block)]

@@ -78,7 +78,7 @@ class Cut:
     """Which entries of a request are kept, by seq; later requests reuse it.
 
     Kept are the entries up to `opening_seq`, those from `first_seq` on, and between them `pinned_seqs`: the question of
-    a turn that is cut in the middle. Without `first_seq`, all are kept. `newest_seq` was the newest when the cut was
+    a turn that is cut in the middle. Without `first_seq`, all are kept. `made_at_seq` was the newest when the cut was
     made: up to there, tool results over `most_result_tokens` are shortened, and signed thoughts are left out.
     """
 
@@ -86,7 +86,7 @@ class Cut:
     pinned_seqs: tuple[int, ...] = ()
     first_seq: int | None = None
     most_result_tokens: int | None = None
-    newest_seq: int = 0
+    made_at_seq: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ShownSummary:
 
 
 @dataclass(frozen=True)
-class KeptCut:
+class StoredCut:
     """A stored cut, for later requests, with the summaries that it shows."""
 
     cut: Cut

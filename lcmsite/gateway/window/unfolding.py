@@ -14,37 +14,37 @@ from typing import Any
 
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import made_entry
+from lcmsite.gateway.window.request_entries import build_entry
 from lcmsite.gateway.window.types import Entry, Kind, WindowRequest
 
 # By seq of the agent's answer: the model's own rows, and how many entries the agent has in their place.
-LookedUp = Mapping[int, Mapping[str, Any]]
+StoredLookups = Mapping[int, Mapping[str, Any]]
 
 
-def unfolded(request: WindowRequest, looked_up: LookedUp, *, counter: RequestCounter) -> WindowRequest:
+def unfold_lookups(request: WindowRequest, looked_up: StoredLookups, *, counter: RequestCounter) -> WindowRequest:
     """Replace merged answers in a request by the model's own, with their lookups."""
     if not looked_up:
         return request
     found: list[Entry] = []
     results: Sequence[Any] = ()
-    for place, entry in enumerate(request.entries):
+    for index, entry in enumerate(request.entries):
         if results:
             entry, results = _with_results(entry, results, counter), ()
         found.append(entry)
-        below = request.entries[place + 1 :][:1]
-        known = looked_up.get(entry.seq or 0)
-        if known is None or (below and below[0].seq == entry.seq):
+        following = request.entries[index + 1 :][:1]
+        lookup = looked_up.get(entry.seq or 0)
+        if lookup is None or (following and following[0].seq == entry.seq):
             continue
-        shown = found[-int(known["visible"]) :]
-        is_in_messages = request.surface is Surface.MESSAGES and bool(known["results"])
-        is_whole = len(shown) == known["visible"] and not _reaches_back(found, len(shown))
-        if not is_whole or (is_in_messages and not _takes_results(below)):
+        shown = found[-int(lookup["visible"]) :]
+        is_in_messages = request.surface is Surface.MESSAGES and bool(lookup["results"])
+        is_whole = len(shown) == lookup["visible"] and not _reaches_back(found, len(shown))
+        if not is_whole or (is_in_messages and not _takes_results(following)):
             continue
         del found[-len(shown) :]
-        rows = known["rows"] if is_in_messages else [*known["rows"], *known["results"]]
-        found += [made_entry(request.surface, row, entry.seq, counter) for row in rows]
+        rows = lookup["rows"] if is_in_messages else [*lookup["rows"], *lookup["results"]]
+        found += [build_entry(request.surface, row, entry.seq, counter) for row in rows]
         if is_in_messages:
-            results = known["results"][0]["content"]
+            results = lookup["results"][0]["content"]
     return replace(request, entries=tuple(found))
 
 
@@ -59,8 +59,8 @@ def _reaches_back(entries: Sequence[Entry], visible: int) -> bool:
     return any(seq != before and (seq or 0) < oldest for before, seq in pairwise(seqs))
 
 
-def _takes_results(below: Sequence[Entry]) -> bool:
-    return bool(below) and below[0].kind is Kind.RESULT and isinstance(below[0].value.get("content"), list)
+def _takes_results(following: Sequence[Entry]) -> bool:
+    return bool(following) and following[0].kind is Kind.RESULT and isinstance(following[0].value.get("content"), list)
 
 
 def _with_results(entry: Entry, results: Sequence[Any], counter: RequestCounter) -> Entry:

@@ -10,41 +10,41 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.assembling import Assembling, limit_of
-from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.assembling import RequestShortener, limit_of
+from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.shortening import Parts
 from lcmsite.gateway.window.summary_block import SummaryBlock, uncovered_ranges
 from lcmsite.gateway.window.types import (
     Assembled,
     Cut,
-    KeptCut,
     Kind,
     ShownSummary,
+    StoredCut,
     Untouched,
     WindowRequest,
 )
-from lcmsite.gateway.window.unfolding import LookedUp, unfolded
+from lcmsite.gateway.window.unfolding import StoredLookups, unfold_lookups
 
 
 class WindowMemory(Protocol):
     """What is stored of a conversation: cuts, summaries, lookups."""
 
-    def kept(self, window: int) -> Iterable[KeptCut]:
+    def stored_cuts(self, window: int) -> Iterable[StoredCut]:
         """The cuts made for this window, the newest first."""
 
-    def keep(self, kept: KeptCut) -> None:
+    def store_cut(self, stored: StoredCut) -> None:
         """Store a cut for later requests."""
 
-    def active(self) -> Sequence[ShownSummary]:
+    def active_summaries(self) -> Sequence[ShownSummary]:
         """The summaries in the active context, in order."""
 
-    def summaries(self, summary_ids: Sequence[str]) -> Sequence[ShownSummary]:
+    def find_summaries(self, summary_ids: Sequence[str]) -> Sequence[ShownSummary]:
         """These summaries, without quarantined ones."""
 
     def compact(self) -> None:
         """Compact the conversation; returns after a bounded time in any case."""
 
-    def looked_up(self) -> LookedUp:
+    def read_lookups(self) -> StoredLookups:
         """Return the newest lookups, by the seq of the answer that the agent got."""
 
 
@@ -52,7 +52,7 @@ class WindowMemory(Protocol):
 class WindowAssembler:
     """Shortens requests that are over their window."""
 
-    assembling: Assembling
+    shortener: RequestShortener
     memory: WindowMemory
 
     def assemble(
@@ -63,107 +63,107 @@ class WindowAssembler:
         seqs: Sequence[int | None],
         window: int,
         is_trial: bool = False,
-        kept_free: int = 0,
-        offered: bytes | None = None,
+        reserved_tokens: int = 0,
+        offered_body: bytes | None = None,
     ) -> Assembled:
         """Shorten a request that exceeds its window; `seqs` are those of its entries.
 
-        A trial stores nothing and compacts nothing. `offered` is the request with LCM's tools, to be shortened in place
-        of `body`: earlier lookups of the model are put back, and `kept_free` tokens are reserved for new ones.
+        A trial stores nothing and compacts nothing. `offered_body` is the request with LCM's tools, to be shortened
+        in place of `body`: earlier lookups of the model are put back, and `reserved_tokens` are kept for new ones.
         """
-        counter = self.assembling.counter
-        came = read_request(surface, body, counter=counter, seqs=seqs)
-        if isinstance(came, Untouched):
-            return Assembled(window, untouched=came)
-        request = came if offered is None else read_request(surface, offered, counter=counter, seqs=seqs)
+        counter = self.shortener.counter
+        original = parse_entries(surface, body, counter=counter, seqs=seqs)
+        if isinstance(original, Untouched):
+            return Assembled(window, untouched=original)
+        request = original if offered_body is None else parse_entries(surface, offered_body, counter=counter, seqs=seqs)
         assert isinstance(request, WindowRequest)
-        limit = limit_of(window, request.answer_tokens) - kept_free
+        limit = limit_of(window, request.answer_tokens) - reserved_tokens
         if request.tokens <= limit:
-            return Assembled(window, came.tokens, untouched=Untouched.FITS)
+            return Assembled(window, original.tokens, untouched=Untouched.FITS)
         if any(entry.seq is None for entry in request.entries if entry.kind is not Kind.SYSTEM):
-            return Assembled(window, came.tokens, untouched=Untouched.NOT_STORED)
-        if offered is not None:
-            request = unfolded(request, self.memory.looked_up(), counter=counter)
-        shortened = self._shortened(request, window=window, limit=limit, is_trial=is_trial)
-        return replace(shortened, tokens_in=came.tokens)
+            return Assembled(window, original.tokens, untouched=Untouched.NOT_STORED)
+        if offered_body is not None:
+            request = unfold_lookups(request, self.memory.read_lookups(), counter=counter)
+        shortened = self._shorten(request, window=window, limit=limit, is_trial=is_trial)
+        return replace(shortened, tokens_in=original.tokens)
 
-    def _shortened(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
+    def _shorten(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
         """Shorten the request by the newest stored cut that fits, or by a new one."""
-        for kept in self.memory.kept(window):
-            again = self._again(request, kept, limit=limit, is_trial=is_trial)
-            if again is not None:
-                return again
-        return self._anew(request, window=window, limit=limit, is_trial=is_trial)
+        for stored in self.memory.stored_cuts(window):
+            reused = self._reuse_cut(request, stored, limit=limit, is_trial=is_trial)
+            if reused is not None:
+                return reused
+        return self._make_cut(request, window=window, limit=limit, is_trial=is_trial)
 
-    def _again(self, request: WindowRequest, kept: KeptCut, *, limit: int, is_trial: bool) -> Assembled | None:
+    def _reuse_cut(self, request: WindowRequest, stored: StoredCut, *, limit: int, is_trial: bool) -> Assembled | None:
         """Shorten the request by a stored cut; None if it does not apply or suffice."""
-        parts = self.assembling.parts(request, kept.cut)
+        parts = self.shortener.divide(request, stored.cut)
         if parts is None:
             return None
-        block = self._block(parts, self.memory.summaries(kept.summary_ids), kept.summary_tokens)
+        block = self._build_block(parts, self.memory.find_summaries(stored.summary_ids), stored.summary_tokens)
         if block is not None and block.uncovered:
-            newer = self._block(parts, self.memory.active(), kept.summary_tokens)
+            newer_block = self._build_block(parts, self.memory.active_summaries(), stored.summary_tokens)
             # A compaction that ended too late for the cut has added summaries since.
-            if newer is not None and _uncovered(newer) < _uncovered(block):
-                renewed = replace(kept, cut=_as_of_now(kept.cut, request), summary_ids=newer.summary_ids)
-                return self._done(request, newer, renewed, limit=limit, is_kept=is_trial, is_new=True)
-        return self._done(request, block, kept, limit=limit, is_kept=True, is_new=False)
+            if newer_block is not None and _count_uncovered(newer_block) < _count_uncovered(block):
+                renewed = replace(stored, cut=_made_now(stored.cut, request), summary_ids=newer_block.summary_ids)
+                return self._apply_cut(request, newer_block, renewed, limit=limit, skip_storing=is_trial, is_new=True)
+        return self._apply_cut(request, block, stored, limit=limit, skip_storing=True, is_new=False)
 
-    def _anew(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
+    def _make_cut(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
         """Shorten the request by a new cut; compact first if summaries are missing."""
-        chosen = self.assembling.chosen(request, limit=limit)
-        parts = self.assembling.parts(request, chosen.cut)
+        chosen = self.shortener.choose_cut(request, limit=limit)
+        parts = self.shortener.divide(request, chosen.cut)
         assert parts is not None
         seqs = parts.seqs_left_out
-        summaries = self.memory.active()
+        summaries = self.memory.active_summaries()
         if seqs and not is_trial and uncovered_ranges(seqs, summaries):
             self.memory.compact()
-            summaries = self.memory.active()
-        block = self._block(parts, summaries, chosen.summary_tokens)
-        kept = KeptCut(
+            summaries = self.memory.active_summaries()
+        block = self._build_block(parts, summaries, chosen.summary_tokens)
+        stored = StoredCut(
             cut=chosen.cut,
             window=window,
             summary_ids=() if block is None else block.summary_ids,
             summary_tokens=chosen.summary_tokens,
-            last_seq=max(seqs, default=chosen.cut.newest_seq),
+            last_seq=max(seqs, default=chosen.cut.made_at_seq),
         )
-        done = self._done(request, block, kept, limit=None, is_kept=is_trial, is_new=True)
-        assert done is not None
-        return replace(done, is_over=done.tokens_out > limit)
+        result = self._apply_cut(request, block, stored, limit=None, skip_storing=is_trial, is_new=True)
+        assert result is not None
+        return replace(result, is_over=result.tokens_out > limit)
 
-    def _done(
+    def _apply_cut(
         self,
         request: WindowRequest,
         block: SummaryBlock | None,
-        kept: KeptCut,
+        stored: StoredCut,
         *,
         limit: int | None,
-        is_kept: bool,
+        skip_storing: bool,
         is_new: bool,
     ) -> Assembled | None:
-        """Build the shorter request; store its cut unless `is_kept`. None if over limit."""
-        parts = self.assembling.parts(request, kept.cut)
+        """Build the request; store its cut unless `skip_storing`. None if over limit."""
+        parts = self.shortener.divide(request, stored.cut)
         assert parts is not None
-        shorter = self.assembling.shorter(request, parts, block)
+        shorter = self.shortener.build_shorter(request, parts, block)
         if limit is not None and shorter.tokens > limit:
             return None
-        if not is_kept:
-            self.memory.keep(kept)
+        if not skip_storing:
+            self.memory.store_cut(stored)
         return Assembled(
-            window=kept.window,
+            window=stored.window,
             tokens_in=request.tokens,
             shorter=shorter,
             summary_ids=() if block is None else block.summary_ids,
             is_new_cut=is_new,
         )
 
-    def _block(self, parts: Parts, summaries: Sequence[ShownSummary], most_tokens: int) -> SummaryBlock | None:
-        return self.assembling.block(parts, summaries, most_tokens=most_tokens)
+    def _build_block(self, parts: Parts, summaries: Sequence[ShownSummary], most_tokens: int) -> SummaryBlock | None:
+        return self.shortener.build_block(parts, summaries, most_tokens=most_tokens)
 
 
-def _uncovered(block: SummaryBlock) -> int:
-    return sum(place.last - place.first + 1 for place in block.uncovered)
+def _count_uncovered(block: SummaryBlock) -> int:
+    return sum(seq_range.last - seq_range.first + 1 for seq_range in block.uncovered)
 
 
-def _as_of_now(cut: Cut, request: WindowRequest) -> Cut:
-    return replace(cut, newest_seq=max((entry.seq or 0 for entry in request.entries), default=0))
+def _made_now(cut: Cut, request: WindowRequest) -> Cut:
+    return replace(cut, made_at_seq=max((entry.seq or 0 for entry in request.entries), default=0))

@@ -22,7 +22,7 @@ from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
 from lcmsite.gateway.surfaces import Surface, Task
-from lcmsite.gateway.window.assembling import Assembling
+from lcmsite.gateway.window.assembling import RequestShortener
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory
 from lcmsite.gateway.window.types import Assembled
@@ -70,21 +70,21 @@ class Windows:
         """
         with bounded_transaction():
             conversation = self.engine.store.scope.conversation(conversation_id)
-        assembling = Assembling(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
+        shortener = RequestShortener(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
         memory = StoredMemory(conversation, self.engine)
         window = self.engine.policy.overridden(conversation.overrides).model_token_budget
-        offered = with_tools(surface, body) if with_lookups else None
-        kept_free = window // _LOOKUPS_PART if offered else 0
-        assembled = WindowAssembler(assembling, memory).assemble(
+        offered_body = with_tools(surface, body) if with_lookups else None
+        reserved_tokens = window // _LOOKUPS_PART if offered_body else 0
+        assembled = WindowAssembler(shortener, memory).assemble(
             surface=surface,
             body=body,
-            seqs=[seqs.get(place) for place in range(max(seqs, default=-1) + 1)],
+            seqs=[seqs.get(index) for index in range(max(seqs, default=-1) + 1)],
             window=window,
             is_trial=is_trial,
-            offered=offered,
-            kept_free=kept_free,
+            offered_body=offered_body,
+            reserved_tokens=reserved_tokens,
         )
-        assembled = replace(assembled, lookup_room=kept_free)
+        assembled = replace(assembled, lookup_room=reserved_tokens)
         _log(conversation_id, assembled, is_trial=is_trial)
         return assembled
 
@@ -95,7 +95,7 @@ async def assemble_recorded(
     """Shorten a recorded request; None if that fails or does not apply."""
     if recorded is None or recorded.side or exchange.task is not Task.GENERATE:
         return None
-    return await _in_thread(
+    return await _run_in_thread(
         lambda scope: Windows.from_settings(scope).assemble(
             conversation_id=recorded.conversation_id,
             surface=exchange.surface,
@@ -108,12 +108,12 @@ async def assemble_recorded(
     )
 
 
-async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembled | None:
+async def assemble_count_request(exchange: Exchange, *, with_lookups: bool) -> Assembled | None:
     """Shorten a token count request as it would be when sent; None if that fails."""
 
     def assemble(scope: Scope) -> Assembled | None:
         with bounded_transaction():
-            known = Recorder.from_settings(scope).known_seqs(exchange)
+            known = Recorder.from_settings(scope).find_seqs(exchange)
         if known is None:
             return None
         return Windows.from_settings(scope).assemble(
@@ -125,10 +125,10 @@ async def assemble_counted(exchange: Exchange, *, with_lookups: bool) -> Assembl
             with_lookups=with_lookups,
         )
 
-    return await _in_thread(assemble, exchange)
+    return await _run_in_thread(assemble, exchange)
 
 
-async def _in_thread(assemble: Callable[[Scope], Assembled | None], exchange: Exchange) -> Assembled | None:
+async def _run_in_thread(assemble: Callable[[Scope], Assembled | None], exchange: Exchange) -> Assembled | None:
     def work() -> Assembled | None:
         return assemble(caller_of_hash(exchange.key_hash).scope)
 

@@ -30,7 +30,7 @@ from lcmsite.ops.metrics.directory import held
 from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
-from lcmsite.server.serving import listening
+from lcmsite.server.serving import bind_port
 
 logger = structlog.get_logger(__name__)
 
@@ -83,18 +83,18 @@ class Command(BaseCommand):
         database = own_database() if settings.EMBEDDED_DATABASE else None
         processes = []
         if not given.no_web:
-            listener = listening(host, port, "--port", "LCM_PORT")
+            listener = bind_port(host, port, "--port", "LCM_PORT")
             processes += [Process("web", ("web",), listener) for _ in range(settings.DEPLOYMENT.web_workers)]
         processes += [] if given.no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
         url = None if given.no_web else _url(host, port)
         for_agents = None
         if mcp_port != 0 and not (given.no_web or given.no_mcp):
-            listener = listening(host, mcp_port, "--mcp-port", "LCM_MCP_PORT", taken=(port,))
+            listener = bind_port(host, mcp_port, "--mcp-port", "LCM_MCP_PORT", taken=(port,))
             processes.append(Process("mcp", ("mcp",), listener))
             for_agents = f"{_url(host, mcp_port)}/mcp"
         gateway = None
         if given.gateway_port != 0 and not given.no_web:
-            listener = listening(host, given.gateway_port, "--gateway-port", "LCM_GATEWAY_PORT", taken=(port, mcp_port))
+            listener = bind_port(host, given.gateway_port, "--gateway-port", "LCM_GATEWAY_PORT", taken=(port, mcp_port))
             processes.append(Process("gateway", ("gateway",), listener))
             gateway = _url(host, given.gateway_port)
         require_servers()

@@ -7,7 +7,7 @@ import zlib
 import pytest
 import zstandard
 
-from lcmsite.gateway.decoding import decoded
+from lcmsite.gateway.decoding import decode_body
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
@@ -17,9 +17,9 @@ def test_what_would_be_too_large_is_not_decoded(coding):
 
     tracemalloc.start()
     with pytest.raises(ValueError, match="too large"):
-        decoded(packed, coding, most=1024**2)
+        decode_body(packed, coding, most=1024**2)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert most < 40 * 1024**2
-    assert decoded(pack(b"Hello"), coding, most=1024**2) == b"Hello"
+    assert decode_body(pack(b"Hello"), coding, most=1024**2) == b"Hello"

@@ -13,7 +13,7 @@ import openai
 import pytest
 import zstandard
 
-from lcmsite.gateway.forwarding import a_client
+from lcmsite.gateway.forwarding import build_client
 from lcmsite.gateway.recording.exchange_journal import SIDE
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey, GatewayExchange
@@ -184,7 +184,7 @@ def test_connections_are_kept_on_both_sides(gateway):
 
 
 def test_a_vendor_may_think_for_ten_minutes():
-    timeout = a_client().timeout
+    timeout = build_client().timeout
 
     assert (timeout.read, timeout.connect) == (600, 10)
 

@@ -58,7 +58,7 @@ def test_each_message_is_stored_once_however_often_it_is_sent(workspace, surface
     agent.ask(user("yes"), answer=Answer("Done again."))
 
     found = words(conversation())
-    assert recorded.stored == 1
+    assert recorded.appended_count == 1
     text = " ".join(found)
     assert [text.count(each) for each in ("What is there?", "I look.", "one.txt", "Two files.", "yes")] == [
         1,

@@ -21,7 +21,7 @@ from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
 from lcmsite.gateway.surfaces import Surface, Task
-from lcmsite.gateway.upstreams import Routes, rules_in, upstreams_in
+from lcmsite.gateway.upstreams import Routes, parse_rules, parse_upstreams
 from tests.clients.answers import Answer
 from tests.committed import another_connection
 from tests.factories import a_workspace
@@ -252,7 +252,7 @@ def test_a_file_of_the_spool_that_cannot_be_read_holds_up_no_other(tmp_path):
         agents.recordings.is_down = True
         assert not await agents.ask(OTHER, "Hello")
         agents.recordings.is_down = False
-        await until(lambda: agents.recordings.backlog.recorded == 1)
+        await until(lambda: agents.recordings.backlog.recorded_count == 1)
 
     agents.run(story)
 
@@ -292,12 +292,12 @@ def test_requests_are_freed_when_they_end_and_not_when_garbage_is_collected(tmp_
     monkeypatch.setattr(agents.recordings, "begin", noted)
 
     async def story(vendor):
-        gateway = Gateway(Routes(upstreams_in(f"test={vendor.url}"), rules_in(mode)), agents.recordings)
+        gateway = Gateway(Routes(parse_upstreams(f"test={vendor.url}"), parse_rules(mode)), agents.recordings)
         transport = httpx2.ASGITransport(gateway)
         async with httpx2.AsyncClient(transport=transport, base_url="http://gateway", headers=headers) as client:
             for _ in range(3):
                 assert (await client.post(PATHS[Surface.CHAT], json=body)).status_code == 200
-        await until(lambda: agents.recordings.backlog.recorded == 3 and not agents.recordings.tasks)
+        await until(lambda: agents.recordings.backlog.recorded_count == 3 and not agents.recordings.tasks)
         assert [each() for each in begun] == [None] * 3
 
     with Upstream() as vendor:

@@ -8,7 +8,7 @@ from lcmsite.environment import Environment
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.recording.side_requests import Side, side_of
 from lcmsite.gateway.surfaces import Surface, Task, read_request
-from lcmsite.gateway.upstreams import Mode, Routes, Rule, rules_in, upstreams_in
+from lcmsite.gateway.upstreams import Mode, Routes, Rule, parse_rules, parse_upstreams
 
 ID = "0b3f2c1d-aaaa"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -156,7 +156,7 @@ def test_requests_of_the_host_are_recognized(request_, headers, side):
 
 
 UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1", "local": "http://h:1/x"}
-ROUTES = Routes(UPSTREAMS, rules_in("record,anthropic=assemble,chat=off,key:7=dry-run+fail_closed"))
+ROUTES = Routes(UPSTREAMS, parse_rules("record,anthropic=assemble,chat=off,key:7=dry-run+fail_closed"))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_path_has_its_upstream(method, path, headers, url):
     ("path", "key", "headers", "rule"),
     [
         ("/v1/messages", 1, {}, Rule(Mode.ASSEMBLE)),
-        ("/v1/messages", 7, {}, Rule(Mode.DRY_RUN, is_closed=True)),
+        ("/v1/messages", 7, {}, Rule(Mode.DRY_RUN, fail_closed=True)),
         ("/v1/messages", 7, {"x-lcm-fail-closed": "false"}, Rule(Mode.DRY_RUN)),
         ("/v1/messages", 1, {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
         ("/v1/messages", 1, {"x-lcm-mode": "unheard-of"}, Rule(Mode.ASSEMBLE)),
@@ -204,15 +204,15 @@ def test_a_request_has_its_mode(path, key, headers, rule):
     [
         ("record,chat=assemble", {}, Rule(Mode.ASSEMBLE)),
         ("record,key:7=assemble", {}, Rule(Mode.RECORD)),
-        ("record,key:7=record+fail_closed", {}, Rule(Mode.RECORD, is_closed=True)),
-        ("record,key:7=record+fail_closed,key:8=off", {}, Rule(Mode.RECORD, is_closed=True)),
+        ("record,key:7=record+fail_closed", {}, Rule(Mode.RECORD, fail_closed=True)),
+        ("record,key:7=record+fail_closed,key:8=off", {}, Rule(Mode.RECORD, fail_closed=True)),
         ("record,key:8=off", {}, Rule(Mode.OFF)),
         ("record,key:8=off", {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
-        ("off,key:7=record+fail_closed", {}, Rule(Mode.RECORD, is_closed=True)),
+        ("off,key:7=record+fail_closed", {}, Rule(Mode.RECORD, fail_closed=True)),
     ],
 )
 def test_a_key_that_cannot_be_looked_up_has_the_strictest_rule(rules, headers, rule):
-    routes = Routes(UPSTREAMS, rules_in(rules))
+    routes = Routes(UPSTREAMS, parse_rules(rules))
     route = routes.route("POST", "/v1/chat/completions", headers)
 
     assert routes.rule(route, api_key_id=None, headers=headers) == rule
@@ -236,5 +236,5 @@ def test_a_setting_that_cannot_be_used_is_explained(name, value):
 
 
 def test_usual_settings_are_read():
-    assert upstreams_in(Environment.read({}).deployment.gateway_upstreams)["openai"] == "https://api.openai.com"
-    assert rules_in(Environment.read({}).deployment.gateway_modes) == {"": Rule(Mode.RECORD)}
+    assert parse_upstreams(Environment.read({}).deployment.gateway_upstreams)["openai"] == "https://api.openai.com"
+    assert parse_rules(Environment.read({}).deployment.gateway_modes) == {"": Rule(Mode.RECORD)}

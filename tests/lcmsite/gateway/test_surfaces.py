@@ -200,7 +200,7 @@ def test_a_request_is_read_with_its_instructions_apart():
          "stream": True, "tools": [{"type": "function", "name": "ls"}], "max_output_tokens": 1},
     )  # fmt: skip
 
-    assert [message.place for message in request.messages] == [1]
+    assert [message.index for message in request.messages] == [1]
     assert request.messages[0].row is request.rows[1]
     assert [row.get("text", row.get("content")) for row in request.instructions] == ["Code.", "Rules."]
     assert (request.is_streamed, request.is_delta, request.most_output_tokens, request.lead) == (True, False, 1, 1)
@@ -227,4 +227,4 @@ def test_what_cannot_be_read_is_kept_as_it_came(surface, row):
     message = wire_message(surface, 3, row)
 
     assert message.message.content is not None or message.message.parts
-    assert message.place == 3
+    assert message.index == 3

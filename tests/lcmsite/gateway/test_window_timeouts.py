@@ -16,7 +16,7 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from lcmsite.access.keys import hash_of_key
 from lcmsite.gateway.recording import recorder
-from lcmsite.gateway.recording.backlog import recorder_of
+from lcmsite.gateway.recording.backlog import build_recorder
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window import stored_memory, windows
@@ -59,10 +59,10 @@ def test_a_database_that_takes_too_long_ends_the_count_of_a_request(committed_db
     body = b'{"messages": [{"role": "user", "content": "hello"}]}'
     named = {"x-lcm-session-id": "one"}
     exchange = Exchange(str(uuid4()), datetime.now(UTC), key_hash, Surface.CHAT, Task.COUNT, named, body)
-    recorder_of(exchange).record_request(replace(exchange, task=Task.GENERATE))
+    build_recorder(exchange).record_request(replace(exchange, task=Task.GENERATE))
 
     def counted():
-        return asyncio.run(asyncio.wait_for(windows.assemble_counted(exchange, with_lookups=False), 30))
+        return asyncio.run(asyncio.wait_for(windows.assemble_count_request(exchange, with_lookups=False), 30))
 
     with another_connection() as other, capture_logs() as logged:
         other.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
@@ -86,7 +86,7 @@ def test_a_database_that_takes_too_long_ends_an_assembly(committed_db, monkeypat
     with another_connection() as other:
         other.execute("LOCK TABLE context_items IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(OperationalError):
-            memory.active()
+            memory.active_summaries()
         other.rollback()
 
-    assert memory.active() == []
+    assert memory.active_summaries() == []

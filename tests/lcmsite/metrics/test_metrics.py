@@ -261,7 +261,7 @@ def test_calls_of_agents_are_counted_by_tool_and_by_how_they_ended(committed_db)
         {"conversation_id": 987654321},
         {"conversation_id": "nobody's"},
     ):
-        anyio.run(partial(CallRunner().answer, TOOLS["lcm_status"], given, caller=lambda: caller))
+        anyio.run(partial(CallRunner().run_operation, TOOLS["lcm_status"], given, caller=lambda: caller))
 
     after = exposed().by("lcm_mcp_calls_total", "tool", "outcome")
     assert {key: count - before.get(key, 0) for key, count in after.items() if count != before.get(key, 0)} == {

@@ -23,10 +23,10 @@ from pytest_django import DjangoDbBlocker
 from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import GatewayExchange
-from lcmsite.server.serving import bound_socket
+from lcmsite.server.serving import bind_socket
 from tests.clients.forty_turns import ScriptedModel
 from tests.clients.tapping import Passed, Tap, altered
 from tests.clients.vendor import Answer, Refusal, Request, Vendor
@@ -162,7 +162,7 @@ def request_of(passed: Passed) -> Request:
 
 
 def tokens_of(surface: Surface, body: bytes) -> int:
-    found = read_request(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
+    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
     assert isinstance(found, WindowRequest)
     return found.tokens
 
@@ -180,7 +180,7 @@ def up(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_facto
         Vendor() as nobody,
         Tap(nobody.url) as behind,
         Tap(nobody.url) as before,
-        bound_socket("127.0.0.1", 0) as bound,
+        bind_socket("127.0.0.1", 0) as bound,
     ):
         where = connection.settings_dict
         relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")

@@ -8,10 +8,10 @@ from typing import Any
 
 from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.lookups.offering import with_tools
-from lcmsite.gateway.window.assembling import Assembling
+from lcmsite.gateway.window.assembling import RequestShortener
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import read_request
-from lcmsite.gateway.window.types import Assembled, KeptCut, ShownSummary, WindowRequest
+from lcmsite.gateway.window.request_entries import parse_entries
+from lcmsite.gateway.window.types import Assembled, ShownSummary, StoredCut, WindowRequest
 from lcmsite.gateway.window.window_assembler import WindowAssembler
 from tests.lcmsite.gateway.window.wire import Wire
 
@@ -24,30 +24,30 @@ class Kept:
     """What is kept of a conversation; it summarizes ten messages at a time."""
 
     newest: int = 0
-    cuts: list[KeptCut] = field(default_factory=list)
+    cuts: list[StoredCut] = field(default_factory=list)
     found: list[ShownSummary] = field(default_factory=list)
     is_quick: bool = True
     lookups: dict[int, dict[str, Any]] = field(default_factory=dict)
     # How often the lookups were read.
     times_read: int = 0
 
-    def kept(self, window: int) -> list[KeptCut]:
+    def stored_cuts(self, window: int) -> list[StoredCut]:
         return [each for each in reversed(self.cuts) if each.window == window]
 
-    def keep(self, kept: KeptCut) -> None:
-        self.cuts.append(kept)
+    def store_cut(self, stored: StoredCut) -> None:
+        self.cuts.append(stored)
 
-    def active(self) -> list[ShownSummary]:
+    def active_summaries(self) -> list[ShownSummary]:
         return self.found
 
-    def summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
+    def find_summaries(self, summary_ids: Sequence[str]) -> list[ShownSummary]:
         return [each for each in self.found if each.summary_id in summary_ids]
 
     def compact(self) -> None:
         if self.is_quick:
             self.summarize()
 
-    def looked_up(self) -> dict[int, dict[str, Any]]:
+    def read_lookups(self) -> dict[int, dict[str, Any]]:
         self.times_read += 1
         return self.lookups
 
@@ -60,7 +60,7 @@ class Kept:
 
 
 def assembler_of(memory: Kept) -> WindowAssembler:
-    return WindowAssembler(Assembling(7, COUNTER, lambda text: f"{MARK}{text}</lcm_injected>"), memory)
+    return WindowAssembler(RequestShortener(7, COUNTER, lambda text: f"{MARK}{text}</lcm_injected>"), memory)
 
 
 def assembled(
@@ -74,11 +74,11 @@ def assembled(
         seqs=wire.seqs(),
         window=window,
         is_trial=is_trial,
-        offered=with_tools(wire.surface, body) if has_lookups else None,
+        offered_body=with_tools(wire.surface, body) if has_lookups else None,
     )
 
 
 def read(wire: Wire, body: bytes) -> WindowRequest:
-    found = read_request(wire.surface, body, counter=COUNTER)
+    found = parse_entries(wire.surface, body, counter=COUNTER)
     assert isinstance(found, WindowRequest)
     return found

@@ -16,7 +16,7 @@ from conversations.models import Message
 from conversations.scope import Scope
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import ApiKey
 from retrieval.engine import RetrievalEngine
@@ -81,7 +81,7 @@ def a_result(number: int) -> str:
 
 
 def tokens_of(surface: Surface, body: bytes) -> int:
-    found = read_request(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
+    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
     assert isinstance(found, WindowRequest)
     return found.tokens
 

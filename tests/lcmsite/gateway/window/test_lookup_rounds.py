@@ -18,7 +18,7 @@ import zstandard
 from mcp_types import CallToolResult, TextContent
 
 from conversations.content.tokens import TokenEstimator
-from lcmsite.gateway.forwarding import Watched
+from lcmsite.gateway.forwarding import Watcher
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.surfaces import Surface
@@ -34,7 +34,7 @@ JSON = {"content-type": "application/json"}
 class Finding(CallRunner):
     """Gives the same answer to each call."""
 
-    async def answer(self, *_: Any, **__: Any) -> CallToolResult:
+    async def run_operation(self, *_: Any, **__: Any) -> CallToolResult:
         return CallToolResult(content=[TextContent(type="text", text=FOUND)])
 
 
@@ -65,7 +65,7 @@ class Client:
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
-    watched: Watched = field(default_factory=Watched)
+    watcher: Watcher = field(default_factory=Watcher)
 
     async def send(self, event: Any) -> None:
         if event["type"] == "http.response.start":
@@ -78,8 +78,8 @@ class Client:
             return []
 
         lookups = lookups or Lookups(b"", 4_000, RequestCounter(TokenEstimator("estimate")), Finding())
-        rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watched)
-        asyncio.run(rounds.answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
+        rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watcher)
+        asyncio.run(rounds.send_answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
         return rounds
 
 
@@ -170,7 +170,7 @@ def test_an_answer_in_an_unknown_coding_passes_as_it_came(status: int) -> None:
 
     assert (client.status, bytes(client.body)) == (status, b"\x8b\x01 raw!")
     assert client.headers == headers
-    assert client.watched.is_whole and client.watched.headers["content-encoding"] == "br"
+    assert client.watcher.is_whole and client.watcher.headers["content-encoding"] == "br"
 
 
 @pytest.mark.parametrize("kind", [STREAM, JSON])
@@ -181,7 +181,7 @@ def test_a_corrupt_answer_counts_as_broken_off(kind: dict[str, str], coding: str
     with pytest.raises(httpx2.HTTPError):
         client.ask(Vendor([(200, {**kind, "content-encoding": coding}, b"no such coding")]), Surface.MESSAGES)
 
-    assert not client.watched.is_whole
+    assert not client.watcher.is_whole
 
 
 @pytest.mark.parametrize("kind", [STREAM, JSON])
@@ -196,7 +196,7 @@ def test_an_answer_that_decodes_to_too_much_is_passed_on_and_not_kept(kind: dict
     tracemalloc.stop()
 
     assert client.taken == size + len(b"data: ")
-    assert client.watched.is_whole
+    assert client.watcher.is_whole
     assert most < 4 * MOST_BYTES
 
 
@@ -227,7 +227,7 @@ def test_an_error_within_the_answer_of_a_body_leaves_the_client_without_one(stat
         client.ask(Vendor([(200, JSON, a_body(call, stop_reason="tool_use")), (status, JSON, b"{}")]), Surface.MESSAGES)
 
     # So the gateway can still refuse, and nothing says that the request was answered.
-    assert client.status is None and client.watched.status is None
+    assert client.status is None and client.watcher.status is None
 
 
 def test_tokens_are_counted_beside_the_other_streams() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.request_entries import read_request
+from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import WindowRequest
-from lcmsite.gateway.window.unfolding import unfolded
+from lcmsite.gateway.window.unfolding import unfold_lookups
 from tests.lcmsite.gateway.window.memory import COUNTER
 
 QUESTION = {"role": "user", "content": "Go on."}
@@ -26,10 +26,10 @@ def a_message(text: str) -> dict[str, Any]:
 def with_lookups(entries: list[Any], seqs: list[int | None], *, at: int) -> list[Any]:
     """The entries with a lookup before the answer at this seq, of which the agent got two."""
     body = json.dumps({"input": entries}).encode()
-    request = read_request(Surface.RESPONSES, body, counter=COUNTER, seqs=seqs)
+    request = parse_entries(Surface.RESPONSES, body, counter=COUNTER, seqs=seqs)
     assert isinstance(request, WindowRequest)
     known = {at: {"visible": 2, "rows": [CALL, FOUND, THOUGHT, a_message("Second.")], "results": []}}
-    return [entry.value for entry in unfolded(request, known, counter=COUNTER).entries]
+    return [entry.value for entry in unfold_lookups(request, known, counter=COUNTER).entries]
 
 
 # The agent has changed the thought of the second case: it is stored as it was, and so not found.

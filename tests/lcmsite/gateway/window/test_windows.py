@@ -42,11 +42,11 @@ class Agent:
         """The body that the vendor sees, and what was done."""
         body = self.wire.body()
         read = read_request(self.wire.surface, json.loads(body))
-        new = [each for each in read.messages if each.place not in self.seqs]
+        new = [each for each in read.messages if each.index not in self.seqs]
         if new:
             messages = [each.message for each in new]
             appended = self.store.append_messages(conversation_id=self.conversation_id, messages=messages)
-            self.seqs |= {each.place: row.seq for each, row in zip(new, appended.messages, strict=True)}
+            self.seqs |= {each.index: row.seq for each, row in zip(new, appended.messages, strict=True)}
         result = Windows.from_settings(self.scope).assemble(
             conversation_id=self.conversation_id,
             surface=self.wire.surface,
