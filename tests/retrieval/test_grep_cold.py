@@ -167,7 +167,7 @@ def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(en
 
     assert sum(map(seqs, [*earlier, last]), []) == [206, 106, 6]
     assert len(earlier) >= 5
-    assert all(page.more and page.bounded and "cursor goes on" in page.note for page in earlier)
+    assert all(page.more and page.bounded and "cursor continues" in page.note for page in earlier)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_the_past_is_given_by_todays_settings_and_the_answer_says_so(db, assembl
     present = assembler.assemble(conversation_id=conversation_id)
 
     assert (past.budget, past.budget_source) == (2000, BudgetSource.CONVERSATION)
-    assert "today's" in past.note
+    assert "current settings" in past.note
     assert present.note is None
 
 
