@@ -1,4 +1,4 @@
-"""Write the parts of messages as rows; refuse a value that has no place in them."""
+"""Convert the parts of messages to rows; refuse values of a wrong type or size."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from conversations.content import hashing
 from conversations.content.lossless_values import is_bounded_decimal, overlaid, split
 from conversations.types import NewPart, PartType
 
-# Each column's type without its None; `object` for JSON, which may be anything.
+# The type of each column of a part, without None; `object` for JSON, which may have any type.
 _TYPES: dict[str, type] = {
     name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
     for name, hint in get_type_hints(NewPart).items()
 }
-# Columns with bounds of their own, which most parts leave empty.
+# Columns whose values have limits of their own; most parts do not have them.
 _BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
 
 
 def part_row_of(part: NewPart) -> dict[str, Any]:
-    """One part as columns; ValueError if a value has no place in them."""
+    """Convert a part to column values; ValueError if a value has a wrong type."""
     values = {name: value for name, value in vars(part).items() if value is not None and name in _TYPES}
     values["part_type"] = PartType(part.part_type)
     for name, value in values.items():
