@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 RUNTIME := $(VENV)/runtime-$(shell cat requirements.lock requirements-build.lock pyproject.toml | cksum | tr ' ' -)
 INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock requirements-embedder.lock pyproject.toml | cksum | tr ' ' -)
 
-.PHONY: help run test thorough test-all check bare bench eval docs frozen screenshots lock
+.PHONY: help run test thorough test-all operation check bare bench eval docs frozen screenshots lock
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -38,10 +38,21 @@ thorough: $(INSTALLED) ## run the long forms of tests, which `make test` leaves 
 
 test-all: test thorough ## both
 
+# After an operation's own cases, sampled or not, the tests that look at all operations together.
+OF_ALL := tests/frozen tests/architecture/test_docs.py tests/lcmsite/test_cli_help.py tests/lcmsite/test_mcp.py \
+	tests/lcmsite/test_lists.py tests/lcmsite/test_quarantined_texts.py tests/lcmsite/faces/test_who_may_ask.py \
+	tests/lcmsite/dashboard/test_who_may_open.py
+
+operation: $(INSTALLED) ## run every test of one operation, none left out (NAME=grep; NAME=lcm_open for fewer)
+	@test -n "$(NAME)" || { echo "Name the operation, as in: make operation NAME=grep"; exit 2; }
+	$(TEST) -m "not slow" -k "$(NAME)" tests/lcmsite $(ARGS)
+	$(TEST) -m "not slow and not thorough" $(OF_ALL) $(ARGS)
+
 bare: ## try both commands on a fresh Debian 12 (as root; ARGS="run", "test user", ...)
 	.ci/bare $(ARGS)
 
-check: $(INSTALLED) ## format, lint, layers, types, migrations, settings, and the table of how plain the house is
+check: $(INSTALLED) ## what the limits leave, format, lint, layers, types, migrations, settings, and the table of how plain the house is
+	@$(BIN)/python -m tests.architecture.house left
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports

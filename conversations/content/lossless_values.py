@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 from conversations.errors import Invalid
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -151,3 +153,12 @@ def _is_held(value: Any, *, as_json: bool) -> bool:
 def overlaid(columns: dict[str, Any], exact: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the columns with the exact values in place of stand-ins."""
     return {**columns, **exact} if exact else columns
+
+
+def as_json(rows: Any) -> str:
+    """Serialize rows, or one, for the database."""
+    try:
+        return orjson.dumps(rows).decode()
+    except TypeError:
+        # A number of more than 64 bits.
+        return json.dumps(rows, ensure_ascii=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Self
 
@@ -24,6 +24,7 @@ from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
 from conversations.store.pages import behind
+from conversations.store.withheld import quarantined_files
 from conversations.types import LargeFileRecord, UploadRecord
 
 logger = structlog.get_logger(__name__)
@@ -188,7 +189,9 @@ class UploadService:
             "most_missing": MOST_MISSING,
         }
         found = zip(uploads, rows(_PROGRESS, values), strict=True)
-        return [self._with_progress(upload, received, lacking) for upload, (received, lacking) in found]
+        records = [self._with_progress(upload, received, lacking) for upload, (received, lacking) in found]
+        withheld = quarantined_files(upload.file_id for upload in uploads if upload.file_id)
+        return [replace(each, file_name=None) if each.file_id in withheld else each for each in records]
 
     def _with_progress(self, upload: Upload, received: int, lacking: Sequence[int]) -> UploadRecord:
         missing = 0 if upload.file_id else upload.chunk_count - received

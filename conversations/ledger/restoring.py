@@ -11,7 +11,7 @@ from typing import Any
 
 from conversations.content.flattening import flattened, searchable
 from conversations.content.hashing import journal_text
-from conversations.content.lossless_values import split, storable
+from conversations.content.lossless_values import as_json, split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
 from conversations.models import (
@@ -24,7 +24,7 @@ from conversations.models import (
     Project,
 )  # fmt: skip
 from conversations.sql import load, rows
-from conversations.store.messages import as_json, part_row_of
+from conversations.store.part_rows import part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType
 
 SQL = load("conversations/ledger.sql")

@@ -15,14 +15,14 @@ from django.db.models.functions import Greatest, Now
 
 from conversations.audit import Act, AuditLog
 from conversations.content.flattening import require_metadata
-from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable, require_names
+from conversations.content.lossless_values import MOST_LEVELS, as_json, is_plain, is_storable, require_names
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.policy import check_overrides
 from conversations.sql import array, first_row
-from conversations.store.messages import as_json, part_row_of
 from conversations.store.pages import Page, fitting_conversations
+from conversations.store.part_rows import part_row_of
 from conversations.store.projects import place_conversation
 from conversations.store.spec_api import SpecificationStore, ordinal_of
 from conversations.types import (

@@ -6,13 +6,12 @@ Each message is first made a `Draft`: validated, its tokens counted, hashed, and
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, Self
 
-import orjson
 from django.db import DataError, transaction
 from prometheus_client import Counter
 
@@ -21,7 +20,7 @@ from conversations.content.flattening import flattened, reasoning_in, require_bo
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.content.large_texts.moving import Interception, write_references
 from conversations.content.large_texts.moving import whole as put_together
-from conversations.content.lossless_values import is_bounded_decimal, overlaid, require_names, split, storable
+from conversations.content.lossless_values import as_json, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound, StaleHead
 from conversations.files.large_files import LargeFileService
@@ -31,6 +30,7 @@ from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
 from conversations.store.injected import BEGINNING, screened
 from conversations.store.pages import Page, fitting
+from conversations.store.part_rows import part_row_of
 from conversations.store.read import messages_after, messages_of
 from conversations.store.withheld import readable
 from conversations.types import (
@@ -40,19 +40,11 @@ from conversations.types import (
     MessageRecord,
     MovedText,
     NewMessage,
-    NewPart,
     PartType,
     Role,
 )
 
 _APPEND = "SELECT * FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)"
-# The type of each column of a part, without None; `object` for JSON, which may have any type.
-_TYPES: dict[str, type] = {
-    name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
-    for name, hint in get_type_hints(NewPart).items()
-}
-# Columns whose values have limits of their own; most parts do not have them.
-_BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
 
 MESSAGES = Counter("lcm_ingest_messages_total", "Messages stored, by role.", ["role"])
 TOKENS = Counter("lcm_ingest_tokens_total", "Tokens of the messages stored.")
@@ -335,45 +327,6 @@ def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
         if part_row.get(name) == content:
             return {**part_row, name: None, "repeats": name}
     return part_row
-
-
-def part_row_of(part: NewPart) -> dict[str, Any]:
-    """Convert a part to column values; ValueError if a value has a wrong type."""
-    values = {name: value for name, value in vars(part).items() if value is not None and name in _TYPES}
-    values["part_type"] = PartType(part.part_type)
-    for name, value in values.items():
-        kind = _TYPES[name]
-        if type(value) is not kind and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-            raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
-    if not _BOUNDED.isdisjoint(values):
-        _check_bounds(values)
-    columns, exact = split(values)
-    if "step_cost" in values:
-        columns["step_cost"] = format(values["step_cost"], "f")
-    columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()
-    if exact:
-        columns["exact"] = json.dumps(exact)
-    return columns
-
-
-def as_json(rows: Any) -> str:
-    """Serialize rows, or one, for the database."""
-    try:
-        return orjson.dumps(rows).decode()
-    except TypeError:
-        # A number of more than 64 bits.
-        return json.dumps(rows, ensure_ascii=False)
-
-
-def _check_bounds(values: Mapping[str, Any]) -> None:
-    if not all(isinstance(file, str) for file in values.get("patch_files", ())):
-        raise ValueError("patch_files must be texts.")
-    for name in ("step_tokens_in", "step_tokens_out"):
-        if not -(2**31) <= values.get(name, 0) < 2**31:
-            raise ValueError(f"{name} does not fit a 32-bit number.")
-    cost = values.get("step_cost")
-    if cost is not None and not is_bounded_decimal(cost):
-        raise ValueError("step_cost is not a decimal number of sensible size.")
 
 
 def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:

@@ -21,7 +21,8 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
 from conversations.models.columns import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
-from conversations.store.messages import MessageStore, part_row_of
+from conversations.store.messages import MessageStore
+from conversations.store.part_rows import part_row_of
 from conversations.store.read import messages_of
 from conversations.store.withheld import readable, readable_summaries
 from conversations.types import (

@@ -12,7 +12,7 @@ from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.ledger.restoring import new_part
 from conversations.ledger.types import Line
-from conversations.store.messages import part_row_of
+from conversations.store.part_rows import part_row_of
 
 CHUNK_BYTES = 1024 * 1024
 # The most bytes of one line, which may hold a message with all its parts.

@@ -16,11 +16,11 @@ from django.db.models import F
 from conversations.audit import Act, AuditLog
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry
+from conversations.content.lossless_values import as_json
 from conversations.ledger.restoring import Restored, message_row, part_row
 from conversations.ledger.types import Line
 from conversations.models import ColdBlock, Conversation, FileReference, LargeFile, Message, Summary
 from conversations.sql import load, rows
-from conversations.store.messages import as_json
 from conversations.store.read import files_of
 from integrity.models import RepairStep
 from integrity.repairs.ledger_copies import LedgerCopy, ledger_copy

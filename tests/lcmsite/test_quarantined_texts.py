@@ -17,6 +17,7 @@ from compaction.history.session_history import SessionHistory
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
+from conversations.files.uploads import UploadService
 from conversations.models import FileReference
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -36,6 +37,7 @@ from retrieval.map.models import MapEvent
 from retrieval.policy import RetrievalPolicy
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
+from tests.lcmsite.faces.questions import READS
 from tests.summaries import a_summary_of
 
 CONFLICT = 4
@@ -49,6 +51,25 @@ ENCODED = base64.b64encode(CONTENT).decode()
 WITHOUT_TEXTS = ("lcm_items", "lcm_impact", "lcm_lineage", "lcm_lineage_window")
 # They give bytes of a file or none; all others answer without the words.
 REFUSED = ("lcm_read_file", "lcm_read_lines")
+# Operations that read and are not among `readings`, by the reason. Whoever adds one says why it gives no stored text.
+APART = {
+    "What this LCM is and how it is set.": "schema models retention",
+    "Names, settings and counts of conversations.": """
+        list find show browse branches projects evaluate activity storage integrity journal_subpaths
+    """,
+    "States, ids, seqs and tokens of work and its results.": """
+        runs run jobs job plans show_plan history_jobs history_job boundaries coverage receipts receipt compare_receipts
+    """,
+    "What the caller gave: a question, a prompt, the name of a file that is not finished.": """
+        grants grant map_runs map_status uploads
+    """,
+    "Ids, hashes, counts and reasons of findings, repairs, acts and events.": """
+        check scan reports report repair_plans repairs quarantines audit map_record
+    """,
+    "It holds everything, as a ledger does.": "journal",
+    "An admin reads on purpose what is withheld.": "read_quarantined",
+    "A test of its own: `test_items_of_a_quarantined_file_...`.": "map_output",
+}
 
 
 @pytest.fixture
@@ -67,9 +88,8 @@ def withheld_things() -> SimpleNamespace:
     """A quarantined message and file, and two depths of summaries of the message."""
     workspace = a_workspace()
     scope = Scope(workspace.pk)
-    conversation_id = a_conversation(
-        *(f"message {n} about the harbour" for n in range(1, 5)), session_id="harbour", workspace=workspace
-    ).conversation_id
+    texts = (f"message {n} about the harbour" for n in range(1, 5))
+    conversation_id = a_conversation(*texts, session_id="harbour", workspace=workspace, project="piers").conversation_id
     [appended] = (
         a_store(workspace)
         .append_messages(
@@ -93,9 +113,13 @@ def withheld_things() -> SimpleNamespace:
     leaf = a_summary_of(a_store(workspace), conversation_id, seqs=range(1, 7), content=f"The harbour: {SECRET}.")
     above = a_summary_of(a_store(workspace), conversation_id, summaries=[leaf], content=f"Again the harbour: {SECRET}.")
     session = SessionHistory.from_settings(scope).summarize_session(conversation_id=conversation_id).summary
-    file = LargeFileService.from_settings(scope).store(
-        conversation_id=conversation_id, content=CONTENT, file_name=f"{FILE}.jsonl"
-    )
+    later = a_conversation("Good morning.", session_id="later", workspace=workspace, project="piers")
+    uploads = UploadService.from_settings(scope)
+    upload_id = uploads.begin(
+        conversation_id=conversation_id, byte_size=len(CONTENT), file_name=f"{FILE}.jsonl"
+    ).upload_id
+    uploads.put_chunk(upload_id=upload_id, offset=0, content=CONTENT)
+    file = uploads.finish(upload_id=upload_id)
     run = MapOperator.from_settings(scope).submit(
         prompt="Label {{item}}.",
         output_schema={},
@@ -115,6 +139,8 @@ def withheld_things() -> SimpleNamespace:
         leaf=leaf.summary_id,
         above=above.summary_id,
         session=session.summary_id,
+        later=later.conversation_id,
+        upload_id=upload_id,
         file_id=file.file_id,
         run_id=run.run_id,
     )
@@ -153,6 +179,8 @@ def readings(held: SimpleNamespace) -> Iterator[tuple[Operation, dict[str, Any]]
         ("lcm_timeline", {}),
         ("lcm_grep_sessions", {"query": "zanzibar"}),
         ("lcm_expand_session", {"summary_id": held.session, "depth": -1, "include_messages": True}),
+        ("lcm_session_ago", {"conversation_id": held.later}),
+        ("lcm_show_upload", {"upload_id": held.upload_id}),
         ("lcm_file", {"file_id": held.file_id}),
         ("lcm_files", one),
         ("lcm_read_file", {"file_id": held.file_id}),
@@ -165,6 +193,13 @@ def readings(held: SimpleNamespace) -> Iterator[tuple[Operation, dict[str, Any]]
 
 def assert_no_secret_in(text: str, given: dict[str, Any]) -> None:
     assert not [word for word in (SECRET, "7751", AUTHOR, FILE, ENCODED) if word in text], given
+
+
+def test_every_operation_that_reads_is_tried_here_or_has_a_reason(held):
+    tried = {operation.tool for operation, _ in readings(held)}
+    apart = [f"lcm_{name}" for names in APART.values() for name in names.split()]
+
+    assert sorted([*tried, *apart]) == sorted(operation.tool for operation in READS)
 
 
 def release_all() -> None:
