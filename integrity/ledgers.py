@@ -30,7 +30,7 @@ from conversations.store.derived_context import (
     ContextChange,
     CountsChange,
     ItemRow,
-    hold,
+    lock_conversations,
     misfit_ranges,
     rebuild_context,
     recount,
@@ -187,7 +187,7 @@ class Ledgers:
         correct. Raises NotFound, and Conflict if the lineage contradicts itself.
         """
         self.scope.conversation(conversation_id)
-        hold([conversation_id])
+        lock_conversations([conversation_id])
         context = rebuild_context(conversation_id, cost_of=context_cost_of(self.tokens))
         counts = [recount(each) for each in context.conversation_ids]
         rebuilt = Rebuilt.of(context, counts, misfits=misfit_ranges(conversation_id))

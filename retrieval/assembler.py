@@ -18,7 +18,7 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.injected import MARK_TOKENS
-from conversations.store.injected import marked as as_injected
+from conversations.store.injected import wrapped as as_injected
 from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context

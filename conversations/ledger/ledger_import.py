@@ -21,7 +21,7 @@ from psycopg.errors import UniqueViolation
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
-from conversations.files.large_files import LargeFileService, hold_bytes
+from conversations.files.large_files import LargeFileService, lock_bytes
 from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter
 from conversations.ledger.lines import Pen, batches, body_in
@@ -229,7 +229,7 @@ class LedgerImporter:
             with storing("A file cannot be stored"):
                 if not self.files.storage.exists(path):
                     self.files.storage.save(path, File(content))
-            hold_bytes(self.files.storage, path)
+            lock_bytes(self.files.storage, path)
         return path
 
     def _require_same(self, conversation_id: int, given: _Digests, original: str) -> None:

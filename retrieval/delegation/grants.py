@@ -22,7 +22,7 @@ from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
@@ -70,7 +70,7 @@ class Grants:
         grants = self.scope.narrow(Grant.objects.all()).order_by("-created_at", "-grant_id")
         if before_grant is not None:
             last = self._found(before_grant)
-            grants = grants.filter(behind(field="created_at", moment=last.created_at, key=last.grant_id))
+            grants = grants.filter(after_row(field="created_at", moment=last.created_at, key=last.grant_id))
         return [_record(grant, now) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
