@@ -128,7 +128,7 @@ def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
     """Compile the query for a row by primary key, in any workspace or in one."""
     # Only the SQL of this example is kept, not its values.
     row = model._default_manager.filter(pk="0")
-    return OneRow.like(Scope(0).narrow(row) if narrow else row)
+    return OneRow.from_queryset(Scope(0).narrow(row) if narrow else row)
 
 
 def not_found(noun: str, shown: Any) -> NotFound:

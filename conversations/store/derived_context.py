@@ -128,11 +128,11 @@ def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
     """Return the parameters of `derived`: the context's summaries, their costs."""
     path = active_path(conversation_id)
     shown = Summary.objects.filter(conversation_id=conversation_id, superseded_by__isnull=True)
-    if path.kept is None:
+    if path.usable_summaries is None:
         shown = shown.filter(derived_links__isnull=True)
     else:
-        derived = SummaryParent.objects.filter(summary_id__in=path.kept, source_id=OuterRef("pk"))
-        shown = shown.filter(~Exists(derived), pk__in=path.kept)
+        derived = SummaryParent.objects.filter(summary_id__in=path.usable_summaries, source_id=OuterRef("pk"))
+        shown = shown.filter(~Exists(derived), pk__in=path.usable_summaries)
     costs = {each.summary_id: cost_of(each.as_record()) for each in shown.readable().iterator(chunk_size=100)}
     return {
         "id": conversation_id,
