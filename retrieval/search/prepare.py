@@ -23,7 +23,7 @@ from retrieval.search.filters import IN_WORKSPACE, Filters
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
-from retrieval.search.request import SearchRequest, wrong
+from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")
@@ -124,7 +124,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
     if request.under is not None:
         conversation_id, first, last, below = _below(request.under, scope)
         if request.named and conversation_id not in request.named:
-            raise wrong("under", "This summary is of another conversation than those that are to be searched.")
+            raise param_error("under", "This summary is of another conversation than those that are to be searched.")
         request = replace(request, conversation_id=conversation_id, conversation_ids=())
     extent = _extent(request, scope)
     low, high = 0, extent.newest
