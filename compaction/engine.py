@@ -19,7 +19,7 @@ from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outc
 from conversations.errors import NotFound
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from conversations.work.queue import Lease
 
 
@@ -106,7 +106,7 @@ class CompactionEngine:
         runs = runs.filter(**{name: value for name, value in given.items() if value is not None})
         if before_run is not None:
             last = self.get_run(run_id=before_run)
-            runs = runs.filter(behind(field="started_at", moment=last.started_at, key=last.run_id))
+            runs = runs.filter(after_row(field="started_at", moment=last.started_at, key=last.run_id))
         return [run.as_record() for run in runs.order_by("-started_at", "-run_id")[:limit]]
 
     def compact(

@@ -97,14 +97,14 @@ class Scope:
         values = [model._meta.pk.get_prep_value(key), *([self.workspace_id] if narrow else [])]
         found = None if _unaskable(key) else _by_key(model, narrow).get(values)
         if found is None:
-            raise unseen(noun, key if shown is None else shown)
+            raise not_found(noun, key if shown is None else shown)
         return found
 
     def find(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
         """Return the first row that matches the lookup; NotFound if none does."""
         found = None if _unaskable(*lookup.values()) else self.narrow(rows.filter(**lookup)).first()
         if found is None:
-            raise unseen(noun, shown)
+            raise not_found(noun, shown)
         return found
 
 
@@ -128,10 +128,10 @@ def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
     """Compile the query for a row by primary key, in any workspace or in one."""
     # Only the SQL of this example is kept, not its values.
     row = model._default_manager.filter(pk="0")
-    return OneRow.like(Scope(0).narrow(row) if narrow else row)
+    return OneRow.from_queryset(Scope(0).narrow(row) if narrow else row)
 
 
-def unseen(noun: str, shown: Any) -> NotFound:
+def not_found(noun: str, shown: Any) -> NotFound:
     """Build the NotFound error, the same for unknown and for forbidden ids."""
     other = next((kind for begin, kind in _KINDS.items() if kind != noun and str(shown).startswith(begin)), None)
     hint = f" That is the id of a {other}: {_SHOWN_BY.get(other, 'lcm_describe shows it')}." if other else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from conversations.content.json_values import Count, Flag, Moment, Name, Price
+from conversations.content.json_values import Flag, Int32, Moment, Name, Price
 
 # Unknown fields in callers' input are refused.
 INCOMING = ConfigDict(extra="forbid")
@@ -107,8 +107,8 @@ class NewPart:
     subtask_agent: str | None = None
     step_reason: str | None = None
     step_cost: Price | None = None
-    step_tokens_in: Count | None = None
-    step_tokens_out: Count | None = None
+    step_tokens_in: Int32 | None = None
+    step_tokens_out: Int32 | None = None
     snapshot_hash: str | None = None
     compaction_auto: Flag | None = None
     metadata: Any = None

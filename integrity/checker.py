@@ -12,7 +12,7 @@ from conversations.models import Conversation, Quarantine
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from conversations.sql import first_row, load, snapshot
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from integrity import models, reports
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS, Invariant
@@ -139,7 +139,7 @@ class IntegrityChecker(Scoped):
             found = found.filter(conversation=None)
         if before_report is not None:
             last = reports.report_of(self.scope, before_report)
-            found = found.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
+            found = found.filter(after_row(field="started_at", moment=last.started_at, key=last.report_id))
         return [reports.outline_of(report) for report in found[:limit]]
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:

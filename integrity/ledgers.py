@@ -21,7 +21,7 @@ from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.ledger.ledger_export import Continuation, LedgerExporter, continuation_of, require_same
 from conversations.ledger.ledger_import import LedgerImporter
-from conversations.ledger.lines import Pen
+from conversations.ledger.lines import LineWriter
 from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
 from conversations.models import Conversation, Workspace
@@ -30,7 +30,7 @@ from conversations.store.derived_context import (
     ContextChange,
     CountsChange,
     ItemRow,
-    hold,
+    lock_conversations,
     misfit_ranges,
     rebuild_context,
     recount,
@@ -114,15 +114,15 @@ class Ledgers:
         Each conversation is read in one snapshot. The audit log records the export before the first line, and again
         after the last line or when the reader stops. Raises NotFound if the conversation does not exist.
         """
-        return self._audited(Pen(), self._conversations(conversation_id), conversation_id, with_files)
+        return self._audited(LineWriter(), self._conversations(conversation_id), conversation_id, with_files)
 
     def export(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
     ) -> ExportReport:
         """Write the ledger of one conversation, or of all, to a file."""
-        pen = Pen()
-        lines = self._audited(pen, self._conversations(conversation_id), conversation_id, with_files)
-        return self._written(file, name, pen, lines)
+        writer = LineWriter()
+        lines = self._audited(writer, self._conversations(conversation_id), conversation_id, with_files)
+        return self._written(file, name, writer, lines)
 
     def resume(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
@@ -142,9 +142,9 @@ class Ledgers:
         ids = self._rest(found, conversation_id, name)
         file.seek(found.offset)
         file.truncate()
-        pen = Pen(found.place)
-        lines = self._audited(pen, ids, conversation_id, with_files)
-        return self._written(file, name, pen, lines, continued_after=found.place.lines)
+        writer = LineWriter(found.place)
+        lines = self._audited(writer, ids, conversation_id, with_files)
+        return self._written(file, name, writer, lines, continued_after=found.place.lines)
 
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
         """Verify a ledger in one pass, and compare it with kept evidence."""
@@ -187,7 +187,7 @@ class Ledgers:
         correct. Raises NotFound, and Conflict if the lineage contradicts itself.
         """
         self.scope.conversation(conversation_id)
-        hold([conversation_id])
+        lock_conversations([conversation_id])
         context = rebuild_context(conversation_id, cost_of=context_cost_of(self.tokens))
         counts = [recount(each) for each in context.conversation_ids]
         rebuilt = Rebuilt.of(context, counts, misfits=misfit_ranges(conversation_id))
@@ -203,22 +203,22 @@ class Ledgers:
         return rebuilt
 
     def _audited(
-        self, pen: Pen, ids: Iterator[int], conversation_id: int | None, with_files: bool
+        self, writer: LineWriter, ids: Iterator[int], conversation_id: int | None, with_files: bool
     ) -> Generator[bytes, None, None]:
         """Yield the lines, with an act before the first and after the last.
 
         A killed process writes no second act, so an export without one was interrupted.
         """
         target = "" if conversation_id is None else self.scope.conversation(conversation_id).session_id
-        continued_after = pen.place.lines
+        continued_after = writer.place.lines
         begun = self._record(Act.BEGIN_EXPORT, conversation_id, target, {"with_files": with_files})
         is_whole = False
         try:
-            yield from self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
+            yield from self._exporter(with_files).export(self._workspace.name, ids, writer=writer)
             is_whole = True
         finally:
             # Here the lines are closed, and the transaction that read them has ended.
-            place = pen.place
+            place = writer.place
             # A conversation's counts are added at its end; the reader may have stopped before.
             counts = place.counts if place.session_id is None else place.counts + place.counts_of_it
             self._record(
@@ -290,7 +290,7 @@ class Ledgers:
         return chain([conversation.pk], later)
 
     def _written(
-        self, file: BinaryIO, name: str, pen: Pen, lines: Generator[bytes], *, continued_after: int = 0
+        self, file: BinaryIO, name: str, writer: LineWriter, lines: Generator[bytes], *, continued_after: int = 0
     ) -> ExportReport:
         # Closed at once if the file cannot be written, so that the act has the right counts.
         with closing(lines):
@@ -299,10 +299,10 @@ class Ledgers:
         file.flush()
         return ExportReport(
             file=name,
-            lines=pen.place.lines,
-            conversations=pen.place.conversations,
-            counts=pen.place.counts,
-            line_hash=pen.place.line_hash,
+            lines=writer.place.lines,
+            conversations=writer.place.conversations,
+            counts=writer.place.counts,
+            line_hash=writer.place.line_hash,
             continued_after=continued_after,
         )
 

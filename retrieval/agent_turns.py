@@ -14,7 +14,7 @@ from conversations.errors import StaleHead
 from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.injected import screened
+from conversations.store.injected import without_injected
 from conversations.types import AppendResult, NewMessage
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext
@@ -107,7 +107,7 @@ class Turns:
 
 def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_seq: int | None) -> bool:
     """Whether a repeated turn has nothing left to store: all its keys exist."""
-    left = screened(messages).messages
+    left = without_injected(messages).messages
     if messages and not left:
         # LCM injected all of it: there is nothing to store, but the head may have to be moved.
         return head_seq in (None, conversation.head_seq)

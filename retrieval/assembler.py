@@ -18,7 +18,7 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.injected import MARK_TOKENS
-from conversations.store.injected import marked as as_injected
+from conversations.store.injected import wrapped as as_injected
 from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context
@@ -105,7 +105,7 @@ class ContextAssembler:
         """
         if query is None or not EmbedderPolicy.from_settings().embedder_url:
             return None
-        return questions.ready(storable(query[: self.limits.max_query_length]))
+        return questions.embed_or_none(storable(query[: self.limits.max_query_length]))
 
     def list_receipts(
         self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
@@ -179,7 +179,7 @@ class ContextAssembler:
                     count=count,
                     query=query,
                     question=question,
-                    but=conversation_id,
+                    excluding=conversation_id,
                 )
         text = "\n\n".join(filter(None, (past.text, own.text)))
         is_plain = not (marked and text)

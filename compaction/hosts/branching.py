@@ -17,7 +17,7 @@ from django.db.models.functions import Greatest, Now
 from compaction.rendering import context_cost_of
 from compaction.sources import withheld_items
 from conversations.audit import Act, AuditLog
-from conversations.content.large_texts.moving import whole
+from conversations.content.large_texts.moving import restore_texts
 from conversations.errors import Conflict, Invalid, StaleHead, TooLarge
 from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, HeadMove
@@ -198,7 +198,7 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
                 if id in withheld:
                     raise Conflict(f"{id} is quarantined; repair or release it, or fork before msg_{message_id}.")
         for message in messages_of(ids):
-            yield whole(message, files=files) if needed.get(message.message_id) else message
+            yield restore_texts(message, files=files) if needed.get(message.message_id) else message
         after = found[-1][1]
 
 

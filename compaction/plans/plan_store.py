@@ -28,7 +28,7 @@ from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 
 BUSY_DELAY_SECONDS = 2.0
 
@@ -89,7 +89,7 @@ class CompactionPlans:
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
         if before_plan is not None:
             last = self._found(before_plan)
-            plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
+            plans = plans.filter(after_row(field="created_at", moment=last.created_at, key=last.plan_id))
         return [_outline(plan) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:

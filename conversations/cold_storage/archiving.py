@@ -136,7 +136,7 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
     return Moved(row.last_seq, len(messages), row.bytes_before, len(row.packed))
 
 
-def leave_out(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
+def repack_without(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
     """Repack these blocks without these messages; return how many were left out.
 
     An erasure calls this in its transaction, after the rows of these messages name no block any more.

@@ -66,7 +66,7 @@ def zoned_moment(value: Any) -> Any:
 NAME_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": NO_NUL}
 Name = Annotated[str, WithJsonSchema(NAME_SCHEMA)]
 Flag = Annotated[bool, Strict()]
-Count = Annotated[
+Int32 = Annotated[
     int,
     Strict(),
     BeforeValidator(whole_number),

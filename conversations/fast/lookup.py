@@ -24,7 +24,7 @@ class OneRow(Generic[M]):
     fields: tuple[Field[Any, Any], ...]
 
     @classmethod
-    def like(cls, example: QuerySet[M]) -> OneRow[M]:
+    def from_queryset(cls, example: QuerySet[M]) -> OneRow[M]:
         """Take the example's SQL as a template for other parameters in its order."""
         fields = tuple(each for each in example.model._meta.concrete_fields if not each.generated)
         statement, _ = example.values_list(*(each.attname for each in fields)).query.sql_with_params()
@@ -37,9 +37,9 @@ class OneRow(Generic[M]):
     def get(self, values: Sequence[Any]) -> M | None:
         """Run the query with these parameters; return the row, or None."""
         found = rows(self.statement, values)
-        return self.made(found[0]) if found else None
+        return self.build(found[0]) if found else None
 
-    def made(self, values: Sequence[Any]) -> M:
+    def build(self, values: Sequence[Any]) -> M:
         """Build a model instance from values of `columns`, in that order."""
         read = [
             field.from_db_value(value, None, connection) if hasattr(field, "from_db_value") else value

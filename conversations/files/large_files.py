@@ -24,7 +24,7 @@ from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from conversations.store.withheld import readable_files, require_readable
 from conversations.types import LargeFileRecord
 
@@ -133,7 +133,7 @@ class LargeFileService:
         ).first()
         if same is not None:
             return same
-        hold_bytes(self.storage, file.storage_uri)
+        lock_bytes(self.storage, file.storage_uri)
         file.file_id = f"file_{secrets.token_hex(8)}"
         file.save(force_insert=True)
         return file
@@ -190,7 +190,7 @@ class LargeFileService:
             files = files.filter(conversation_id=conversation_id)
         if before is not None:
             last = self.scope.file(before)
-            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
+            files = files.filter(after_row(field="created_at", moment=last.created_at, key=last.file_id))
         return readable_files([file.as_record() for file in files[:limit]])
 
     def _row(self, file_id: str) -> LargeFile:
@@ -206,7 +206,7 @@ class LargeFileService:
                 self.storage.save(path, File(content))
 
 
-def hold_bytes(storage: Storage, path: str) -> None:
+def lock_bytes(storage: Storage, path: str) -> None:
     """Lock stored bytes against removal until the transaction ends.
 
     Raises BytesErased if they are gone. Equal bytes of a workspace are stored once: writers of rows for them share the

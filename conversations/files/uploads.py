@@ -23,7 +23,7 @@ from conversations.models import Upload, UploadChunk
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from conversations.store.withheld import quarantined_files
 from conversations.types import LargeFileRecord, UploadRecord
 
@@ -121,7 +121,7 @@ class UploadService:
         waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
         if before_upload is not None:
             last = self._upload(before_upload)
-            waiting = waiting.filter(behind(field="created_at", moment=last.created_at, key=last.upload_id))
+            waiting = waiting.filter(after_row(field="created_at", moment=last.created_at, key=last.upload_id))
         return self._records(list(waiting.order_by("-created_at", "-upload_id")[:limit]))
 
     def finish(self, *, upload_id: str) -> LargeFileRecord:

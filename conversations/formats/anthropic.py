@@ -22,12 +22,12 @@ from conversations.formats.foreign_rows import (
     a_result,
     as_it_came,
     is_result,
-    mark,
-    marked,
-    noted,
+    metadata_value,
     result_text,
-    split_note,
+    split_remainder,
     with_kept,
+    with_key,
+    with_remainder,
 )
 from conversations.formats.pairing import IdRule, paired, tool_name
 from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
@@ -40,7 +40,7 @@ from conversations.formats.turns import (
     Thought,
     Turn,
     attachment_text,
-    led_somewhere,
+    move_trailing_reasoning,
     turns_of,
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -83,7 +83,7 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
     if role is Role.USER and blocks and all(_type_of(block.values) == _ANSWER for block in blocks):
         role = Role.TOOL
     message = NewMessage(role, content=None if parts else content if isinstance(content, str) else "", parts=parts)
-    return noted(message, NOTE, row, _plain(message))
+    return with_remainder(message, NOTE, row, _plain(message))
 
 
 def to_anthropic(record: MessageRecord) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def to_anthropic(record: MessageRecord) -> dict[str, Any]:
 
 def with_text(result: NewPart, text: str) -> NewPart:
     """Replace the text of a plain result; its original row is still restored."""
-    rest = split_note(result.metadata, _RESULT)[1]
+    rest = split_remainder(result.metadata, _RESULT)[1]
     rest = {**rest, "add": {**rest.get("add", {}), "content": result.tool_output}}
-    return replace(marked(result, _RESULT, rest), tool_output=text)
+    return replace(with_key(result, _RESULT, rest), tool_output=text)
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _parts(block: Fields) -> list[NewPart]:
         part = a_call(block.text("id"), block.text("name"), block.values.get("input"))
     elif kind in _ATTACHED:
         part = _attachment(block, kind)
-    return [noted(part, NOTE, block.values, _block(part))]
+    return [with_remainder(part, NOTE, block.values, _block(part))]
 
 
 def _attachment(block: Fields, kind: str) -> NewPart:
@@ -150,11 +150,11 @@ def _result(block: Fields) -> list[NewPart]:
         parts = [_result_piece(piece, answer) for piece in block.objects("content")]
         is_led = bool(parts) and parts[0].part_type is PartType.TOOL
         parts = parts if is_led else [answer(""), *parts]
-        parts[0] = marked(parts[0], _PIECES, len(parts) if is_led else -len(parts))
+        parts[0] = with_key(parts[0], _PIECES, len(parts) if is_led else -len(parts))
     else:
         parts = [answer(content if isinstance(content, str) else _words_in(content))]
     [plain] = _blocks(parts)
-    return [noted(parts[0], _RESULT, block.values, plain), *parts[1:]]
+    return [with_remainder(parts[0], _RESULT, block.values, plain), *parts[1:]]
 
 
 def _result_piece(piece: Fields, answer: Callable[[str], NewPart]) -> NewPart:
@@ -162,7 +162,7 @@ def _result_piece(piece: Fields, answer: Callable[[str], NewPart]) -> NewPart:
     if kind in _ATTACHED:
         return _parts(piece)[0]
     part = answer(piece.text("text") or "" if kind == "text" else _words_in(piece.values))
-    return noted(part, NOTE, piece.values, _block(part))
+    return with_remainder(part, NOTE, piece.values, _block(part))
 
 
 def _words_in(value: Any) -> str:
@@ -183,7 +183,7 @@ def _blocks(parts: Sequence[NewPart]) -> Iterator[dict[str, Any]]:
         count = 1
         if is_result(part):
             # Negative if the first part is the empty result that we added; 0 for a plain text.
-            pieces = mark(part, _PIECES)
+            pieces = metadata_value(part, _PIECES)
             pieces = pieces if type(pieces) is int else 0
             count = max(1, abs(pieces))
             yield _answer(parts[place : place + count], pieces)
@@ -216,9 +216,9 @@ def _block(part: NewPart) -> dict[str, Any]:
         }  # fmt: skip
         kind = "image" if (part.file_mime or "").startswith("image/") else "document"
         block = {"type": kind, "source": source} | ({"title": part.file_name} if part.file_name else {})
-    elif mark(part, COMPACTED) is True:
+    elif metadata_value(part, COMPACTED) is True:
         block = {"type": _COMPACTION, "content": part.text_content}
-    elif mark(part, _DOCUMENT) is True:
+    elif metadata_value(part, _DOCUMENT) is True:
         source = {"type": "text", "media_type": "text/plain", "data": part.text_content}
         block = {"type": "document", "source": source}
     else:
@@ -236,7 +236,7 @@ def render_anthropic(items: Iterable[Item]) -> Rendered:
     sources: list[dict[str, None]] = []
     merged: dict[int, None] = {}
     turns = turns_of(items, repairs, thought_of=lambda _, part: signed_thought(part))
-    for turn in led_somewhere(paired(turns, _NAMES, repairs), repairs):
+    for turn in move_trailing_reasoning(paired(turns, _NAMES, repairs), repairs):
         blocks = _shown_blocks(turn.blocks, turn, repairs)
         if not blocks:
             repairs.note(RepairKind.DROPPED_EMPTY, turn.item_ids)
@@ -270,7 +270,7 @@ def render_anthropic(items: Iterable[Item]) -> Rendered:
 
 def signed_thought(part: NewPart) -> dict[str, Any] | None:
     """Return the signed reasoning block of a part, unchanged; None if not signed."""
-    if part.part_type is not PartType.REASONING or not split_note(part.metadata, NOTE)[1]:
+    if part.part_type is not PartType.REASONING or not split_remainder(part.metadata, NOTE)[1]:
         return None
     block = _block(part)
     signed = {key: block.get(key) for key in _SIGNED.get(_type_of(block), ())}

@@ -15,7 +15,15 @@ from typing import Any
 
 from conversations.content.flattening import flattened
 from conversations.formats.anthropic import COMPACTED, from_anthropic, to_anthropic
-from conversations.formats.foreign_rows import Fields, as_it_came, mark, noted, restored, split_note, timestamp_of
+from conversations.formats.foreign_rows import (
+    Fields,
+    as_it_came,
+    metadata_value,
+    restored,
+    split_remainder,
+    timestamp_of,
+    with_remainder,
+)
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "claude_code"
@@ -93,16 +101,16 @@ def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
         message = NewMessage(Role.ASSISTANT, parts=(summary,))
         row = _summary_row(summary)
     message = replace(message, created_at=Fields(line).moment("timestamp"))
-    return noted(message, NOTE, line, _plain(message, row))
+    return with_remainder(message, NOTE, line, _plain(message, row))
 
 
 def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     """Restore the line that a message was read from."""
-    metadata, rest = split_note(record.metadata, NOTE)
+    metadata, rest = split_remainder(record.metadata, NOTE)
     parts = as_it_came(record).parts
     is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]
     # A compaction of the API is a block of its own; Claude Code's is a text of the user.
-    is_summary = is_compaction and mark(parts[0], COMPACTED) is not True
+    is_summary = is_compaction and metadata_value(parts[0], COMPACTED) is not True
     row = _summary_row(parts[0]) if is_summary else to_anthropic(replace(record, metadata=metadata))
     return restored(_plain(record, row), rest)
 

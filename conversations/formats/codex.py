@@ -15,7 +15,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conversations.formats.foreign_rows import Fields, as_it_came, noted, restored, split_note, timestamp_of
+from conversations.formats.foreign_rows import (
+    Fields,
+    as_it_came,
+    restored,
+    split_remainder,
+    timestamp_of,
+    with_remainder,
+)
 from conversations.formats.openai_chat import parsed, unparsed
 from conversations.formats.openai_responses import RESULT, from_openai_responses, to_openai_responses
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -58,13 +65,13 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
     else:
         return None
     message = replace(message, created_at=Fields(line).moment("timestamp"))
-    return noted(message, NOTE, line, _plain(message, line["payload"]))
+    return with_remainder(message, NOTE, line, _plain(message, line["payload"]))
 
 
 def to_codex(record: MessageRecord) -> dict[str, Any]:
     """Restore the line that a message was read from."""
     record = as_it_came(record)
-    metadata, rest = split_note(record.metadata, NOTE)
+    metadata, rest = split_remainder(record.metadata, NOTE)
     item = to_openai_responses(replace(record, metadata=metadata))
     if wrapping := metadata.get(_WRAPPED):
         item["output"] = unparsed({"output": item["output"], **wrapping["around"]}, wrapping["style"])

@@ -19,7 +19,7 @@ from conversations.content.lossless_values import storable
 from conversations.formats.abridged import Place, place_of
 from conversations.formats.anthropic import render_anthropic, to_anthropic
 from conversations.formats.claude_code import NOTE, to_claude_code
-from conversations.formats.foreign_rows import is_result, split_note, written
+from conversations.formats.foreign_rows import is_result, split_remainder, written
 from conversations.formats.openai_chat import render_openai_chat, to_openai_chat
 from conversations.formats.rendered import Rendered
 from conversations.types import MessageRecord, NewPart, PartType, Role
@@ -114,7 +114,9 @@ def _claude_code(
     messages: Sequence[MessageRecord], session_id: str, directory: str, line_at: LineAt
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the lines of a transcript, each with its predecessor as its parent."""
-    if messages and all(split_note(message.metadata, NOTE)[1] or place_of(message.metadata) for message in messages):
+    if messages and all(
+        split_remainder(message.metadata, NOTE)[1] or place_of(message.metadata) for message in messages
+    ):
         lines = [_line(message, line_at) for message in messages]
         known = {line.get("uuid") for line in lines}
         before = None

@@ -158,14 +158,14 @@ def is_remainder(value: Any) -> bool:
     )
 
 
-def split_note(metadata: Any, name: str) -> tuple[Any, dict[str, Any]]:
+def split_remainder(metadata: Any, name: str) -> tuple[Any, dict[str, Any]]:
     """Return the metadata without the format's remainder, and the remainder."""
     if not isinstance(metadata, Mapping) or not is_remainder(metadata.get(name)):
         return metadata, {}
     return {key: value for key, value in metadata.items() if key != name}, metadata[name]
 
 
-def noted(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapping[str, Any] | None) -> _Noted:
+def with_remainder(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapping[str, Any] | None) -> _Noted:
     """Store a row's remainder in the metadata of its message or part."""
     rest = remainder(row, plain or {})
     return replace(value, metadata={**(value.metadata or {}), name: rest}) if rest else value
@@ -173,15 +173,15 @@ def noted(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapping[str, 
 
 def with_kept(plain: Mapping[str, Any], metadata: Any, name: str) -> dict[str, Any]:
     """Return the row of a plain form and the remainder that the metadata has for it."""
-    return restored(plain, split_note(metadata, name)[1])
+    return restored(plain, split_remainder(metadata, name)[1])
 
 
-def mark(part: NewPart, name: str) -> Any:
+def metadata_value(part: NewPart, name: str) -> Any:
     """Return the value that a format stores under a key of a part's metadata."""
     return part.metadata.get(name) if isinstance(part.metadata, Mapping) else None
 
 
-def marked(part: NewPart, name: str, value: Any) -> NewPart:
+def with_key(part: NewPart, name: str, value: Any) -> NewPart:
     return replace(part, metadata={**(part.metadata or {}), name: value})
 
 

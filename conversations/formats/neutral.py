@@ -21,11 +21,11 @@ from conversations.content.lossless_values import is_bounded_decimal
 from conversations.formats.foreign_rows import (
     Fields,
     is_bookkeeping,
-    noted,
     restored,
-    split_note,
+    split_remainder,
     timestamp_of,
     with_kept,
+    with_remainder,
     written,
 )
 from conversations.formats.rendered import Item, Rendered
@@ -103,7 +103,7 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
     plain = {**_plain(message), "created_at": timestamp_of(message.created_at)}
     if content is None:
         plain["content"] = flattened(parts)
-    return noted(message, NOTE, {key: value for key, value in row.items() if key not in _PLACE}, plain)
+    return with_remainder(message, NOTE, {key: value for key, value in row.items() if key not in _PLACE}, plain)
 
 
 def to_neutral(record: MessageRecord, *, session_id: str, first_seq: int = 1) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
-    metadata = split_note(message.metadata, NOTE)[0]
+    metadata = split_remainder(message.metadata, NOTE)[0]
     return {
         "role": message.role.value,
         "content": message.content,
@@ -151,13 +151,13 @@ def _part_of(item: Fields) -> NewPart:
     meta = item.values.get("meta")
     metadata = meta if meta and isinstance(meta, dict) and NOTE not in meta else None
     part = NewPart(kind.part_type, metadata=metadata, **kind.implied | given)
-    return noted(part, NOTE, item.values, _item_of(part))
+    return with_remainder(part, NOTE, item.values, _item_of(part))
 
 
 def _item_of(part: NewPart) -> dict[str, Any]:
     """Return the object of a part, the exact inverse of `_part_of`."""
     kind = _kind_of(part)
-    metadata, rest = split_note(part.metadata, NOTE)
+    metadata, rest = split_remainder(part.metadata, NOTE)
     item: dict[str, Any] = {"type": kind.type}
     for key, column in kind.columns.items():
         # A part read from the store may lack columns in `vars`.

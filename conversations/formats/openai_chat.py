@@ -20,12 +20,12 @@ from conversations.formats.foreign_rows import (
     a_result,
     as_it_came,
     as_results,
-    mark,
-    marked,
-    noted,
+    metadata_value,
     shown_text,
-    split_note,
+    split_remainder,
     with_kept,
+    with_key,
+    with_remainder,
 )
 from conversations.formats.pairing import IdRule, paired, tool_name
 from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
@@ -94,7 +94,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
         parts=parts,
         author=name if role is not Role.TOOL and is_name(name) else None,
     )
-    return noted(message, NOTE, row, _plain(message))
+    return with_remainder(message, NOTE, row, _plain(message))
 
 
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _plain_content(pieces: Iterable[NewPart]) -> str | list[dict[str, Any]] | No
     pieces = list(pieces)
     items = [item for part in pieces if (item := _piece_item(part)) is not None]
     is_text = len(items) == 1 and items[0].keys() == {"type", "text"}
-    if is_text and not any(mark(part, _LISTED) for part in pieces):
+    if is_text and not any(metadata_value(part, _LISTED) for part in pieces):
         return str(items[0]["text"])
     return items or None
 
@@ -151,7 +151,7 @@ def _pieces(row: Fields, *, is_alone: bool) -> tuple[NewPart, ...]:
     if isinstance(content, str):
         return () if is_alone else (NewPart(PartType.TEXT, text_content=content),)
     parts = tuple(map(_piece, row.objects("content")))
-    return (marked(parts[0], _LISTED, True),) if len(parts) == 1 else parts
+    return (with_key(parts[0], _LISTED, True),) if len(parts) == 1 else parts
 
 
 def _piece(item: Fields) -> NewPart:
@@ -168,7 +168,7 @@ def _piece(item: Fields) -> NewPart:
     elif kind == "file":
         file = item.inner("file")
         part = NewPart(PartType.FILE, file_name=file.text("filename"), file_url=file.text("file_data"))
-    return noted(part, NOTE, item.values, _piece_item(part))
+    return with_remainder(part, NOTE, item.values, _piece_item(part))
 
 
 def _piece_item(part: NewPart) -> dict[str, Any] | None:
@@ -198,7 +198,7 @@ def _call(item: Fields) -> NewPart:
     else:
         raise ValueError(f"{item.where}function must be given.")
     part = replace(part, tool_call_id=item.text("id"))
-    return noted(part, NOTE, item.values, _call_item(part))
+    return with_remainder(part, NOTE, item.values, _call_item(part))
 
 
 def _call_item(part: NewPart) -> dict[str, Any]:
@@ -290,7 +290,7 @@ def arguments_of(part: NewPart) -> str:
         return "{}"
     if isinstance(arguments, str):
         return arguments
-    return unparsed(arguments, mark(part, _STYLE))
+    return unparsed(arguments, metadata_value(part, _STYLE))
 
 
 def parsed(text: str) -> tuple[Any, str | None]:
@@ -316,8 +316,8 @@ def unparsed(value: Any, style: Any) -> str:
 
 def is_custom(call: NewPart) -> bool:
     """Whether a call is one of a custom tool, whose input is text and not JSON."""
-    of_chat = split_note(call.metadata, NOTE)[1].get("add", {})
-    return mark(call, ITEM_TYPE) == "custom_tool_call" or of_chat.get("type") == "custom"
+    of_chat = split_remainder(call.metadata, NOTE)[1].get("add", {})
+    return metadata_value(call, ITEM_TYPE) == "custom_tool_call" or of_chat.get("type") == "custom"
 
 
 def name_and_arguments(call: Call, turn: Turn, repairs: Repairs) -> tuple[str, str]:

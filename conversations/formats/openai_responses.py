@@ -20,13 +20,13 @@ from conversations.formats.foreign_rows import (
     a_result,
     as_it_came,
     as_results,
-    mark,
-    marked,
-    noted,
+    metadata_value,
     result_text,
     shown_text,
-    split_note,
+    split_remainder,
     with_kept,
+    with_key,
+    with_remainder,
 )
 from conversations.formats.openai_chat import ITEM_TYPE, arguments_of, function_part, is_custom, name_and_arguments
 from conversations.formats.pairing import IdRule, paired
@@ -41,7 +41,7 @@ from conversations.formats.turns import (
     Turn,
     attachment_text,
     content_of,
-    led_somewhere,
+    move_trailing_reasoning,
     rendered,
     turns_of,
 )
@@ -97,7 +97,7 @@ def from_openai_responses(row: Mapping[str, Any]) -> NewMessage:
     elif kind.endswith(_CALLS):
         parts = (_call(fields, kind),)
     message = NewMessage(role=role, content=None if parts else content, parts=parts)
-    return noted(message, NOTE, row, _plain(message))
+    return with_remainder(message, NOTE, row, _plain(message))
 
 
 def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
         return {"type": _type_of(parts[0], RESULT), "call_id": call_id, "output": _plain_output(parts)}
     if parts and all(part.part_type is PartType.REASONING for part in parts):
         return _plain_thoughts(parts)
-    if parts and mark(parts[0], ITEM_TYPE) == _IMAGE_CALL:
+    if parts and metadata_value(parts[0], ITEM_TYPE) == _IMAGE_CALL:
         data = _PNG.fullmatch(parts[0].file_url or "")
         return {"type": _IMAGE_CALL, "result": data[1] if data else None}
     if calls:
@@ -134,7 +134,7 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
 
 
 def _type_of(part: NewPart, usual: str) -> str:
-    kind = mark(part, ITEM_TYPE)
+    kind = metadata_value(part, ITEM_TYPE)
     return kind if isinstance(kind, str) else usual
 
 
@@ -143,19 +143,19 @@ def _thoughts(row: Fields) -> Iterator[NewPart]:
     for key in ("summary", "content"):
         for piece in row.objects(key):
             part = NewPart(PartType.REASONING, text_content=piece.text("text"))
-            part = marked(part, _IN_FULL, True) if key == "content" else part
-            yield noted(part, NOTE, piece.values, _plain_thought(part))
+            part = with_key(part, _IN_FULL, True) if key == "content" else part
+            yield with_remainder(part, NOTE, piece.values, _plain_thought(part))
 
 
 def _plain_thought(part: NewPart) -> dict[str, Any]:
-    return {"type": "reasoning_text" if mark(part, _IN_FULL) else "summary_text", "text": part.text_content}
+    return {"type": "reasoning_text" if metadata_value(part, _IN_FULL) else "summary_text", "text": part.text_content}
 
 
 def _plain_thoughts(parts: Sequence[NewPart]) -> dict[str, Any]:
-    given = [part for part in parts if part.text_content is not None or split_note(part.metadata, NOTE)[1]]
+    given = [part for part in parts if part.text_content is not None or split_remainder(part.metadata, NOTE)[1]]
     pieces = [(part, with_kept(_plain_thought(part), part.metadata, NOTE)) for part in given]
-    content = [piece for part, piece in pieces if mark(part, _IN_FULL)]
-    summary = [piece for part, piece in pieces if not mark(part, _IN_FULL)]
+    content = [piece for part, piece in pieces if metadata_value(part, _IN_FULL)]
+    summary = [piece for part, piece in pieces if not metadata_value(part, _IN_FULL)]
     return {"type": REASONING, "summary": summary} | ({"content": content} if content else {})
 
 
@@ -167,7 +167,7 @@ def _call(row: Fields, kind: str) -> NewPart:
     call_id, result, error = _id_of_call(row), row.values.get("result"), row.values.get("error")
     if kind == _IMAGE_CALL and isinstance(result, str):
         part = NewPart(PartType.FILE, file_mime="image/png", file_url=f"data:image/png;base64,{result}")
-        return marked(part, ITEM_TYPE, kind)
+        return with_key(part, ITEM_TYPE, kind)
     if kind in WITH_ARGUMENTS:
         part = function_part(row)
     else:
@@ -179,7 +179,7 @@ def _call(row: Fields, kind: str) -> NewPart:
     elif words:
         part = replace(part, tool_output=words, tool_status="completed")
     part = replace(part, tool_call_id=call_id)
-    return part if kind == CALL else marked(part, ITEM_TYPE, kind)
+    return part if kind == CALL else with_key(part, ITEM_TYPE, kind)
 
 
 def _input_key(kind: str) -> str:
@@ -200,14 +200,14 @@ def _result(row: Fields, kind: str) -> tuple[NewPart, ...]:
         parts = as_results((_piece(piece, Role.TOOL) for piece in row.objects("output")), answer)
         is_led = bool(parts) and parts[0].part_type is PartType.TOOL
         parts = parts if is_led else (answer(""), *parts)
-        parts = (marked(parts[0], _LISTED, is_led), *parts[1:])
+        parts = (with_key(parts[0], _LISTED, is_led), *parts[1:])
     else:
         parts = (answer(_words_in(output)),)
-    return parts if kind == RESULT else (marked(parts[0], ITEM_TYPE, kind), *parts[1:])
+    return parts if kind == RESULT else (with_key(parts[0], ITEM_TYPE, kind), *parts[1:])
 
 
 def _plain_output(parts: Sequence[NewPart]) -> str | list[dict[str, Any]] | None:
-    is_led = mark(parts[0], _LISTED)
+    is_led = metadata_value(parts[0], _LISTED)
     if is_led is None and len(parts) == 1:
         return result_text(parts[0])
     # If the list did not begin with a text, `_result` added an empty result before it.
@@ -237,7 +237,7 @@ def _piece(item: Fields, role: Role) -> NewPart:
         part = NewPart(PartType.FILE, file_name=item.text("filename"), file_url=url)
     elif role is Role.TOOL and (words := _words_in(item.values)):
         part = NewPart(PartType.TEXT, text_content=words)
-    return noted(part, NOTE, item.values, _piece_item(part, role))
+    return with_remainder(part, NOTE, item.values, _piece_item(part, role))
 
 
 def _piece_item(part: NewPart, role: Role) -> dict[str, Any] | None:
@@ -266,7 +266,7 @@ def render_openai_responses(items: Iterable[Item]) -> Rendered:
 def _turns_with_items(turns: Sequence[Turn], repairs: Repairs) -> Iterator[tuple[Turn, dict[str, Any]]]:
     # The ids of calls of custom tools: their results, which follow them, need another type.
     custom: set[str] = set()
-    for turn in led_somewhere(turns, repairs):
+    for turn in move_trailing_reasoning(turns, repairs):
         if turn.author is not None:
             repairs.note(RepairKind.DROPPED_NAME, turn.item_ids)
         for message in _messages(turn, custom, repairs):
@@ -277,11 +277,11 @@ def _encrypted_thought(item: Item, part: NewPart) -> dict[str, Any] | None:
     """Return the item of encrypted reasoning for its first part; None for others."""
     if part is not item.parts[0]:
         return None
-    kept = split_note(item.metadata, NOTE)[1].get("add", {})
+    kept = split_remainder(item.metadata, NOTE)[1].get("add", {})
     opaque = {key: kept.get(key) for key in ("id", "encrypted_content")}
     if not all(isinstance(each, str) and is_storable(each) for each in opaque.values()):
         return None
-    summary = [part.text_content or "" for part in item.parts if not mark(part, _IN_FULL)]
+    summary = [part.text_content or "" for part in item.parts if not metadata_value(part, _IN_FULL)]
     pieces = [{"type": "summary_text", "text": text} for text in summary if text and is_storable(text)]
     return {"type": REASONING, "summary": pieces} | opaque
 

@@ -22,10 +22,10 @@ from conversations.formats.foreign_rows import (
     as_it_came,
     as_results,
     is_result,
-    noted,
     result_text,
     timestamp_of,
     with_kept,
+    with_remainder,
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -73,7 +73,7 @@ def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
     else:
         message = _message(Fields(line[_MESSAGE] if line["type"] == _MESSAGE else line))
     message = replace(message, created_at=Fields(line).moment("timestamp"))
-    return noted(message, NOTE, line, _plain(message))
+    return with_remainder(message, NOTE, line, _plain(message))
 
 
 def to_pi(record: MessageRecord) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _part(block: Fields) -> NewPart:
     elif kind == "image":
         mime = block.text("mimeType") or ""
         part = NewPart(PartType.FILE, file_mime=mime, file_url=f"data:{mime};base64,{block.text('data') or ''}")
-    return noted(part, NOTE, block.values, _block(part))
+    return with_remainder(part, NOTE, block.values, _block(part))
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:

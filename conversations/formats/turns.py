@@ -201,7 +201,7 @@ def _sendable(block: Block, item_id: str, repairs: Repairs) -> Block:
             return block
 
 
-def led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
+def move_trailing_reasoning(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
     """Move reasoning at the end of a turn to the next one, else drop it.
 
     No API accepts reasoning at the end of a turn.

@@ -130,7 +130,7 @@ class SummaryCheck:
             if message is None:
                 self.findings.add("unknown_source", f"{named}, which is missing")
                 return None
-            if counts_once and self.memory.cover(seq):
+            if counts_once and self.memory.mark_covered(seq):
                 self.findings.add("covered_twice", f"{named}, as another summary has")
             found.append(message)
         for source_id in line["source_ids"]:

@@ -18,7 +18,7 @@ from conversations.ledger.line_sources import (
     reference_lines,
     summary_lines,
 )
-from conversations.ledger.lines import FORMAT, VERSION, Pen, Place, as_text
+from conversations.ledger.lines import FORMAT, VERSION, LedgerState, LineWriter, as_text
 from conversations.ledger.types import Line
 from conversations.ledger.verifying import Verifier, lines_in, refuse
 from conversations.models import Conversation, Message
@@ -51,34 +51,36 @@ class LedgerExporter:
     files: LargeFileService | None = None
     cold: Callable[[], ColdTexts] = ColdTexts
 
-    def export(self, workspace: str, conversation_ids: Iterable[int], *, pen: Pen | None = None) -> Iterator[bytes]:
+    def export(
+        self, workspace: str, conversation_ids: Iterable[int], *, writer: LineWriter | None = None
+    ) -> Iterator[bytes]:
         """Yield the ledger line by line.
 
-        A pen that has written lines continues its ledger. The first conversation must then be the one that the pen has
-        begun, if any.
+        A writer that has written lines continues its ledger. The first conversation must then be the one that the
+        writer has begun, if any.
         """
-        pen = pen or Pen()
-        if not pen.place.lines:
+        writer = writer or LineWriter()
+        if not writer.place.lines:
             header = {"type": "header", "format": FORMAT, "version": VERSION, "hash": "sha256", "workspace": workspace}
-            yield pen.write(header)
+            yield writer.write(header)
         for conversation_id in conversation_ids:
             with snapshot():
-                yield from map(pen.write, self.lines(conversation_id, pen))
-        place = pen.place
+                yield from map(writer.write, self.lines(conversation_id, writer))
+        place = writer.place
         conversations, counts, lines = place.conversations, place.counts.as_counts(), place.lines + 1
-        yield pen.write({"type": "trailer", "conversations": conversations, "counts": counts, "lines": lines})
+        yield writer.write({"type": "trailer", "conversations": conversations, "counts": counts, "lines": lines})
 
-    def lines(self, conversation_id: int, pen: Pen) -> Iterator[Line]:
-        """Yield the lines of a conversation that the pen has not written yet.
+    def lines(self, conversation_id: int, writer: LineWriter) -> Iterator[Line]:
+        """Yield the lines of a conversation that the writer has not written yet.
 
-        Write each line with the pen before reading the next: the `end` line has the pen's counts. The first line and
-        the messages never change; all later lines may change after an append.
+        Write each line with the writer before reading the next: the `end` line has the writer's counts. The first line
+        and the messages never change; all later lines may change after an append.
         """
         conversation = Conversation.objects.select_related("project", "parent").get(pk=conversation_id)
         session_id = conversation.session_id
-        if pen.place.session_id is None:
+        if writer.place.session_id is None:
             yield {"type": "conversation", "session_id": session_id, "created_at": as_text(conversation.created_at)}
-        yield from message_lines(conversation_id, after_seq=pen.place.seq, cold=self.cold)
+        yield from message_lines(conversation_id, after_seq=writer.place.seq, cold=self.cold)
         yield from part_lines(conversation_id, cold=self.cold)
         yield from head_move_lines(conversation_id)
         yield from summary_lines(conversation_id)
@@ -97,7 +99,7 @@ class LedgerExporter:
             "message_count": conversation.next_seq - 1,
             "total_tokens": conversation.total_tokens,
             "chain_head": bytes(conversation.chain_head).hex() or None,
-            "counts": pen.place.counts_of_it.as_counts(),
+            "counts": writer.place.counts_of_it.as_counts(),
             **_belongings(conversation),
         }
 
@@ -121,7 +123,7 @@ class Continuation:
     """
 
     offset: int
-    place: Place
+    place: LedgerState
     workspace: str
     # Whether the file has its trailer.
     is_whole: bool

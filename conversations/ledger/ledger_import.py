@@ -21,10 +21,10 @@ from psycopg.errors import UniqueViolation
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
-from conversations.files.large_files import LargeFileService, hold_bytes
+from conversations.files.large_files import LargeFileService, lock_bytes
 from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter
-from conversations.ledger.lines import Pen, batches, body_in
+from conversations.ledger.lines import LineWriter, batches, body_in
 from conversations.ledger.restoring import NeedsAnother, ParentNotThere, Restored
 from conversations.ledger.types import ImportedLedger, ImportReport, LedgerReport, Line, Tally
 from conversations.ledger.verifying import Verifier, lines_in, verified
@@ -229,15 +229,15 @@ class LedgerImporter:
             with storing("A file cannot be stored"):
                 if not self.files.storage.exists(path):
                     self.files.storage.save(path, File(content))
-            hold_bytes(self.files.storage, path)
+            lock_bytes(self.files.storage, path)
         return path
 
     def _require_same(self, conversation_id: int, given: _Digests, original: str) -> None:
         exported: _Digests = defaultdict(hashlib.sha256)
-        pen = Pen()
-        for line in self.exporter.lines(conversation_id, pen):
+        writer = LineWriter()
+        for line in self.exporter.lines(conversation_id, writer):
             named = line | {"session_id": original} if "session_id" in line else line
-            _note(exported, named, body_in(pen.write(named)))
+            _note(exported, named, body_in(writer.write(named)))
         if wrong := _summed(given) ^ _summed(exported):
             raise Invalid(
                 f"An export of {original[:80]!r} would have other {min(wrong)[0]} lines, so it was not imported. "

@@ -91,7 +91,7 @@ _ONE = {kind: Tally(**{name: 1}) for kind, name in _COUNTED.items()}
 
 
 @dataclass(frozen=True)
-class Place:
+class LedgerState:
     """The state of a ledger so far, on which its next line and counts depend."""
 
     line_hash: str = ""
@@ -103,7 +103,7 @@ class Place:
     counts_of_it: Tally = Tally()
     seq: int = 0
 
-    def behind(self, values: Line, line_hash: str) -> Place:
+    def behind(self, values: Line, line_hash: str) -> LedgerState:
         """Return the place after one more line."""
         kind = values["type"]
         here = replace(self, line_hash=line_hash, lines=self.lines + 1)
@@ -117,10 +117,10 @@ class Place:
 
 
 @dataclass
-class Pen:
+class LineWriter:
     """Serializes lines one after another, each with its line_hash."""
 
-    place: Place = Place()
+    place: LedgerState = LedgerState()
 
     def write(self, values: Line) -> bytes:
         body = body_of(values)

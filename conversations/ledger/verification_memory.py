@@ -58,7 +58,7 @@ class VerificationMemory:
         row = self._database.execute("SELECT * FROM messages WHERE seq = ?", [seq]).fetchone()
         return None if row is None else Remembered(*row[:-1])
 
-    def cover(self, seq: int) -> bool:
+    def mark_covered(self, seq: int) -> bool:
         """Mark a message as the source of a summary; return whether it was already."""
         marked = self._database.execute("UPDATE messages SET is_covered = 1 WHERE seq = ? AND NOT is_covered", [seq])
         return marked.rowcount == 0

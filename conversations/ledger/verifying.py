@@ -15,7 +15,7 @@ from conversations.errors import Invalid
 from conversations.ledger.compaction_checks import JournalCheck, RunCheck, SummaryCheck
 from conversations.ledger.file_checks import FileCheck
 from conversations.ledger.line_shapes import misfit
-from conversations.ledger.lines import FORMAT, VERSION, Place, body_in, body_of, line_hash_of, line_of
+from conversations.ledger.lines import FORMAT, VERSION, LedgerState, body_in, body_of, line_hash_of, line_of
 from conversations.ledger.message_checks import MessageCheck
 from conversations.ledger.session_checks import MoveCheck, SessionCheck, require_no_circle
 from conversations.ledger.types import Findings, LedgerReport, Line
@@ -44,7 +44,7 @@ class Verifier:
 
     def __init__(self) -> None:
         self.findings = Findings()
-        self.place = Place()
+        self.place = LedgerState()
         self.workspace = ""
         self._memory = VerificationMemory()
         self._rank: int | None = None

@@ -128,11 +128,11 @@ def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
     """Return the parameters of `derived`: the context's summaries, their costs."""
     path = active_path(conversation_id)
     shown = Summary.objects.filter(conversation_id=conversation_id, superseded_by__isnull=True)
-    if path.kept is None:
+    if path.usable_summaries is None:
         shown = shown.filter(derived_links__isnull=True)
     else:
-        derived = SummaryParent.objects.filter(summary_id__in=path.kept, source_id=OuterRef("pk"))
-        shown = shown.filter(~Exists(derived), pk__in=path.kept)
+        derived = SummaryParent.objects.filter(summary_id__in=path.usable_summaries, source_id=OuterRef("pk"))
+        shown = shown.filter(~Exists(derived), pk__in=path.usable_summaries)
     costs = {each.summary_id: cost_of(each.as_record()) for each in shown.readable().iterator(chunk_size=100)}
     return {
         "id": conversation_id,
@@ -166,11 +166,11 @@ def rebuild_context(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
     Also removes the conversation's messages and summaries from contexts of other conversations. Writes nothing if
     nothing differs. Does not update counters: call `recount`.
     """
-    hold([conversation_id])
+    lock_conversations([conversation_id])
     change = context_difference(conversation_id, cost_of=cost_of)
     if change.is_needed:
         if change.conversation_ids != (conversation_id,):
-            hold(change.conversation_ids)
+            lock_conversations(change.conversation_ids)
         change_context(change)
     return change
 
@@ -190,7 +190,7 @@ def count_anew(conversation_id: int) -> CountsChange:
 
 def change_counts(change: CountsChange) -> None:
     """Set the counters to `after`; Conflict unless they are `before`."""
-    conversation = hold([change.conversation_id])[0]
+    conversation = lock_conversations([change.conversation_id])[0]
     if rows(_SQL["counters"], {"id": change.conversation_id}) != [tuple(vars(change.before).values())]:
         raise Conflict(f"The counters of conversation {change.conversation_id} have changed meanwhile.")
     values = {**vars(change.after), "chain_head": bytes.fromhex(change.after.chain_head)}
@@ -199,7 +199,7 @@ def change_counts(change: CountsChange) -> None:
 
 def recount(conversation_id: int) -> CountsChange:
     """Set a conversation's counters to the counted ones, and return the change."""
-    hold([conversation_id])
+    lock_conversations([conversation_id])
     change = count_anew(conversation_id)
     if change.is_needed:
         change_counts(change)
@@ -214,7 +214,7 @@ def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
     return tuple(summary_id for (summary_id,) in rows(_SQL["misfit_ranges"], {"id": conversation_id}))
 
 
-def hold(conversation_ids: Iterable[int]) -> list[Conversation]:
+def lock_conversations(conversation_ids: Iterable[int]) -> list[Conversation]:
     """Lock the rows of these conversations; NotFound if one does not exist.
 
     In the order of their ids, so that concurrent callers cannot deadlock.

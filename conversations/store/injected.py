@@ -25,7 +25,7 @@ _SHELL = re.compile(r"(\s|</?system-reminder>)*")
 MARK_TOKENS = 64
 
 
-def marked(text: str) -> str:
+def wrapped(text: str) -> str:
     """Wrap a text in the element that appends remove."""
     inner = text.replace(f"</{_NAME}", f"&lt;/{_NAME}")
     return f'<{_NAME} mark="{_mark(inner, settings.SECRET_KEY)}">\n{inner}\n</{_NAME}>'
@@ -50,7 +50,7 @@ class Screened:
     skipped: tuple[SkippedText, ...] = ()
 
 
-def screened(messages: Sequence[NewMessage]) -> Screened:
+def without_injected(messages: Sequence[NewMessage]) -> Screened:
     """Remove injected texts, and messages that have nothing else."""
     kept, skipped = [], []
     for position, message in enumerate(messages, start=1):

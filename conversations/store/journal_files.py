@@ -52,7 +52,7 @@ class JournalFiles(Scoped):
             )
             if same is None:
                 break
-            subpath = _next_version(where, until=after + same)
+            subpath = _version_from(where, until=after + same)
         first = len(known)
         if texts[first:]:
             rows(_KEEP, {**where, "uuids": _free_uuids(where, lines[first:]), "entries": texts[first:]})
@@ -96,7 +96,7 @@ def _hashes(where: Mapping[str, Any], *, after: int, limit: int) -> list[bytes]:
     return [bytes(each) for (each,) in found]
 
 
-def _next_version(where: Mapping[str, Any], *, until: int) -> str:
+def _version_from(where: Mapping[str, Any], *, until: int) -> str:
     """Find or create a version of a file with the same first `until` lines."""
     base, _, number = str(where["subpath"]).rpartition("#")
     name, count = (base, int(number)) if number.isdigit() else (str(where["subpath"]), 1)

@@ -18,8 +18,7 @@ from prometheus_client import Counter
 from conversations.content import hashing
 from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
 from conversations.content.large_texts.file_references import FileEntry
-from conversations.content.large_texts.moving import Interception, write_references
-from conversations.content.large_texts.moving import whole as put_together
+from conversations.content.large_texts.moving import LongTextMover, restore_texts, write_references
 from conversations.content.lossless_values import as_json, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound, StaleHead
@@ -28,7 +27,7 @@ from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
-from conversations.store.injected import BEGINNING, screened
+from conversations.store.injected import BEGINNING, without_injected
 from conversations.store.pages import Page, fitting
 from conversations.store.part_rows import part_row_of
 from conversations.store.read import messages_after, messages_of
@@ -80,7 +79,7 @@ class MessageStore:
         (`stale_head`, unless all messages are stored already under their keys); Unavailable if a file cannot be stored.
         """
         if any(map(_may_be_injected, messages)):
-            sent = screened(messages)
+            sent = without_injected(messages)
             if not sent.messages:
                 conversation = self.scope.conversation(conversation_id)
                 return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
@@ -118,7 +117,7 @@ class MessageStore:
     def _append_with_files(self, conversation_id: int, drafts: Sequence[Draft], now: datetime) -> AppendResult:
         """Store the bytes of long texts, then files and messages in one transaction."""
         conversation = self.scope.conversation(conversation_id)
-        interception = Interception(
+        interception = LongTextMover(
             conversation=conversation,
             files=LargeFileService.from_settings(self.scope),
             tokens=self.tokens,
@@ -201,8 +200,8 @@ class MessageStore:
         """
         self.scope.message(message_id)
         [message] = readable(messages_of([message_id]))
-        is_put_together = whole and not message.quarantined
-        return put_together(message, files=LargeFileService.from_settings(self.scope)) if is_put_together else message
+        is_restore_texts = whole and not message.quarantined
+        return restore_texts(message, files=LargeFileService.from_settings(self.scope)) if is_restore_texts else message
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """List messages with their parts, oldest first.

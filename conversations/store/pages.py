@@ -42,7 +42,7 @@ def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[in
     return ids, there
 
 
-def behind(*, field: str, moment: datetime, key: str | int) -> Q:
+def after_row(*, field: str, moment: datetime, key: str | int) -> Q:
     """Build the filter for rows after this one, by descending field and key.
 
     The first condition is on the field alone, so that its index is used.

@@ -35,17 +35,17 @@ class Branch:
 class Path:
     """A path: the seqs that are not on it, and the summaries usable on it.
 
-    `off` is the text of an int8multirange of seqs. `kept` are the ids of summaries without overlaps, with all summaries
+    `inactive` is the text of an int8multirange of seqs. `usable_summaries` are ids without overlaps, with all summaries
     that they were made from; None means all summaries, if the head never moved.
     """
 
-    off: str = "{}"
-    kept: tuple[str, ...] | None = None
+    inactive: str = "{}"
+    usable_summaries: tuple[str, ...] | None = None
 
     @property
     def values(self) -> dict[str, object]:
         """The parameters `off` and `kept` of SQL statements."""
-        return {"off": self.off, "kept": None if self.kept is None else list(self.kept)}
+        return {"off": self.inactive, "kept": None if self.usable_summaries is None else list(self.usable_summaries)}
 
 
 WHOLE = Path()

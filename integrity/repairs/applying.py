@@ -17,8 +17,8 @@ from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.scope import Scope, Scoped
-from conversations.store.derived_context import hold
-from conversations.store.pages import behind
+from conversations.store.derived_context import lock_conversations
+from conversations.store.pages import after_row
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
@@ -59,7 +59,7 @@ class Repairs(Scoped):
             plans = plans.filter(state=PlanState(state))
         if before_plan is not None:
             last = plan_of(self.scope, before_plan)
-            plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
+            plans = plans.filter(after_row(field="created_at", moment=last.created_at, key=last.plan_id))
         proposed = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
         return [
             record_of(
@@ -164,7 +164,7 @@ class Repairs(Scoped):
             for conversation_id in conversation_ids:
                 locks.enter_context(compaction_lock(conversation_id))
             with transaction.atomic():
-                hold(conversation_ids)
+                lock_conversations(conversation_ids)
                 plan = plan_of(self.scope, repair_id, locked=True)
                 _require(plan, state)
                 yield plan, list(plan.steps.filter(state=state).order_by("ordinal")), conversation_ids

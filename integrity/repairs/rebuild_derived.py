@@ -26,7 +26,7 @@ from conversations.store.derived_context import (
     change_counts,
     context_difference,
     count_anew,
-    hold,
+    lock_conversations,
 )
 from conversations.types import ContextItemType
 from integrity.models import RepairStep
@@ -78,7 +78,7 @@ class RebuildContext(Operation):
 
     def apply(self, step: RepairStep, log: AuditLog) -> Values:
         change = self._change(step.of_conversation)
-        hold(change.conversation_ids)
+        lock_conversations(change.conversation_ids)
         change_context(change)
         counted = [_count_context(conversation_id) for conversation_id in change.conversation_ids]
         return {

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import F
 
 from compaction.rendering import context_cost_of
-from conversations.cold_storage.archiving import leave_out
+from conversations.cold_storage.archiving import repack_without
 from conversations.content.tokens import TokenEstimator
 from conversations.models import AuditEntry, ContextItem, Conversation, LargeFile, Message, MessagePart, Summary
 from conversations.sql import array, first_row, load, rows
@@ -146,7 +146,7 @@ class Extent:
             cursor.execute(SQL["erase_messages"], [act.pk, ids])
             cursor.execute(SQL["erase_parts"], [ids])
             cursor.execute(SQL["erase_files"], [act.pk, file_ids])
-        leave_out(self.conversation_id, message_ids=set(ids), block_ids=blocks)
+        repack_without(self.conversation_id, message_ids=set(ids), block_ids=blocks)
         Summary.objects.filter(pk__in=[each.summary_id for each in self.summaries]).update(content="", erased_by=act)
         with connection.cursor() as cursor:
             for name in ("hold_project", "erase_history"):

@@ -15,7 +15,7 @@ from conversations.errors import Conflict, Invalid
 from conversations.formats.abridged import Place, abridged
 from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore
-from conversations.store.injected import screened
+from conversations.store.injected import without_injected
 from conversations.store.journal_files import JournalFiles
 from conversations.types import ConversationRecord
 from lcmsite.importing.history import Entry, History
@@ -106,7 +106,7 @@ class Importer:
         # Without a predecessor in the file, it follows the newest message, whose key is the last one.
         newest = next(reversed(keys.values())) if entry.after is None else keys.get(entry.after, "")
         # Text that LCM injected is not stored, so no message may follow it.
-        for message in screened(plugin_messages(entry.program, entry.row)).messages:
+        for message in without_injected(plugin_messages(entry.program, entry.row)).messages:
             key = message.idempotency_key or ""
             yield replace(
                 entry,

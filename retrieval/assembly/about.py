@@ -11,7 +11,7 @@ from conversations.store.read import messages_of
 from conversations.types import Role
 from retrieval.ids import named
 from retrieval.search.grep import Grep
-from retrieval.search.request import SearchRequest, wrong
+from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
 
 # The most matches of one search that are considered.
@@ -77,7 +77,7 @@ def about(
     """See `RetrievalEngine.about`: two or three searches, then the short texts."""
     name = " ".join(entity.translate(_QUOTES).split())
     if not name:
-        raise wrong("entity", "There is no name in this; give a word, a path or a number.")
+        raise param_error("entity", "There is no name in this; give a word, a path or a number.")
     words = [f'"{word}"' for word in (aspect or "").translate(_QUOTES).split()]
 
     def found(*terms: str, sort: GrepSort) -> GrepResult:

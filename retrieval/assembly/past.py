@@ -39,7 +39,7 @@ class PastContext:
     moment: Moment
     whole: SlotPage
     # The seqs that are not on the path to its head.
-    off_path: str = WHOLE.off
+    off_path: str = WHOLE.inactive
 
     @cached_property
     def counters(self) -> Counters:
@@ -110,7 +110,7 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     page = page_in(_priced(found))
     slots = {slot.summary_id: slot for slot in page.slots}
     standing_for = [(slots[summary.summary_id], message_id) for summary, message_id in page.standing_for]
-    return PastContext(conversation_id, moment, replace(page, standing_for=standing_for), path.off)
+    return PastContext(conversation_id, moment, replace(page, standing_for=standing_for), path.inactive)
 
 
 def _path_at(conversation: Conversation, kind: str, values: Mapping[str, Any]) -> Path:

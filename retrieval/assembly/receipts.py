@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import load, rows
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
     AssembledContext,
@@ -81,7 +81,7 @@ def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> l
     rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
     if before_receipt is not None:
         last = _found(rows, before_receipt)
-        rows = rows.filter(behind(field="created_at", moment=last.created_at, key=last.receipt_id))
+        rows = rows.filter(after_row(field="created_at", moment=last.created_at, key=last.receipt_id))
     return [_OUTLINE.validate_python(_values(row)) for row in rows.defer("lines")[:limit]]
 
 

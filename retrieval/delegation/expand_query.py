@@ -134,7 +134,7 @@ class Delegation:
         grant = self.grants.usable(grant_id=grant_id)
         if is_new:
             refusal = GrantRecursion("A grant is not made under another: ask with the grant alone, or without it.")
-            raise self.grants.noted(grant_id=grant_id, refusal=refusal)
+            raise self.grants.count_refusal(grant_id=grant_id, refusal=refusal)
         return grant
 
     def _granted(self, question: str, item_ids: Sequence[str], depth: int, token_cap: int | None) -> GrantRecord:
@@ -205,7 +205,7 @@ class Delegation:
     def _excerpts(self, question: str, grant: GrantRecord, extent: Extent) -> tuple[QueryExcerpt, ...]:
         if self.grants.get_grant(grant_id=grant.grant_id).state is not GrantState.ACTIVE:
             return ()
-        with self.grants.room(grant_id=grant.grant_id, wanted=self.engine.policy.max_expand_tokens) as room:
+        with self.grants.reserve(grant_id=grant.grant_id, wanted=self.engine.policy.max_expand_tokens) as room:
             found = excerpts_of(self.engine, question, extent, room=room.tokens)
             room.used = sum(excerpt.tokens for excerpt in found)
         return found

@@ -61,27 +61,27 @@ class GrantedReader:
         """Carry out an action. A refusal is counted on the grant, and raised."""
         match action:
             case Find(query=query):
-                return self._given(lambda room: fit(self._found(query), room, self._count))
+                return self._reserved(lambda room: fit(self._found(query), room, self._count))
             case Describe(id=id):
                 allowed = self._within(id)
-                return self._given(lambda room: fit(self._described(allowed), room, self._count))
+                return self._reserved(lambda room: fit(self._described(allowed), room, self._count))
             case Expand(id=id, depth=depth, messages=messages):
                 allowed = self._within(id)
                 if allowed.kind is ItemKind.MESSAGE:
-                    return self._given(lambda room: self._message(allowed, room))
+                    return self._reserved(lambda room: self._message(allowed, room))
                 page = Page(allowed.id, self._levels(allowed.id, depth), messages)
-                return self._given(lambda room: self._page(page, room))
+                return self._reserved(lambda room: self._page(page, room))
             case More(handle=handle):
                 if handle not in self.pages:
                     raise self._refused(NotFound(f"There is no handle {handle[:20]!r}."))
-                return self._given(lambda room: self._page(self.pages[handle], room))
+                return self._reserved(lambda room: self._page(self.pages[handle], room))
         if action.name in _DELEGATING:
             raise self._refused(GrantRecursion("Who reads by a grant does not delegate further."))
         raise self._refused(NotFound(f"There is no action {action.name[:20]!r} here."))
 
-    def _given(self, answer: Callable[[int], str]) -> Read:
+    def _reserved(self, answer: Callable[[int], str]) -> Read:
         """Reserve tokens, make the result within them, and count what it used."""
-        with self.grants.room(grant_id=self.grant.grant_id, wanted=MOST_AT_ONCE) as room:
+        with self.grants.reserve(grant_id=self.grant.grant_id, wanted=MOST_AT_ONCE) as room:
             text = answer(room.tokens)
             room.used = min(room.tokens, self._count(text))
         return Read(text, room.used)
@@ -90,7 +90,7 @@ class GrantedReader:
         return self.engine.tokens.count(text)
 
     def _refused(self, refusal: LcmError) -> LcmError:
-        return self.grants.noted(grant_id=self.grant.grant_id, refusal=refusal)
+        return self.grants.count_refusal(grant_id=self.grant.grant_id, refusal=refusal)
 
     def _within(self, id: str) -> Named:
         """Parse an id that may be read. Any other raises NotFound, as an unknown one."""

@@ -22,7 +22,7 @@ from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load
-from conversations.store.pages import behind
+from conversations.store.pages import after_row
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
@@ -46,7 +46,7 @@ _REFUSALS: dict[GrantState, tuple[type[Forbidden], str]] = {
 
 
 @dataclass
-class Room:
+class Reservation:
     """Reserved tokens; the reader sets `used` to how many it returned."""
 
     tokens: int
@@ -70,7 +70,7 @@ class Grants:
         grants = self.scope.narrow(Grant.objects.all()).order_by("-created_at", "-grant_id")
         if before_grant is not None:
             last = self._found(before_grant)
-            grants = grants.filter(behind(field="created_at", moment=last.created_at, key=last.grant_id))
+            grants = grants.filter(after_row(field="created_at", moment=last.created_at, key=last.grant_id))
         return [_record(grant, now) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
@@ -108,13 +108,13 @@ class Grants:
             grant = self._found(grant_id)
         except NotFound as refusal:
             # The owner sees that another workspace tried to use the grant.
-            raise self.noted(grant_id=grant_id, refusal=refusal) from None
+            raise self.count_refusal(grant_id=grant_id, refusal=refusal) from None
         record = _record(grant, self.now())
         self._require(record)
         return record
 
     @contextmanager
-    def room(self, *, grant_id: str, wanted: int) -> Iterator[Room]:
+    def reserve(self, *, grant_id: str, wanted: int) -> Iterator[Reservation]:
         """Reserve at most `wanted` tokens for a read; unused ones are returned.
 
         If the grant is not active, counts and raises the refusal.
@@ -126,14 +126,14 @@ class Grants:
             if record.state is GrantState.ACTIVE:
                 Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") + tokens, reads=F("reads") + 1)
         self._require(record)
-        room = Room(tokens)
+        room = Reservation(tokens)
         try:
             yield room
         finally:
             if room.used < tokens:
                 Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") - (tokens - max(0, room.used)))
 
-    def noted(self, *, grant_id: str, refusal: LcmError) -> LcmError:
+    def count_refusal(self, *, grant_id: str, refusal: LcmError) -> LcmError:
         """Count a refusal on the grant by its code. Returns the refusal."""
         with connection.cursor() as cursor:
             cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
@@ -142,7 +142,7 @@ class Grants:
     def _require(self, grant: GrantRecord) -> None:
         if grant.state in _REFUSALS:
             error, text = _REFUSALS[grant.state]
-            raise self.noted(grant_id=grant.grant_id, refusal=error(text.format(grant=grant)))
+            raise self.count_refusal(grant_id=grant.grant_id, refusal=error(text.format(grant=grant)))
 
     def _found(self, grant_id: str) -> Grant:
         grants = self.scope.narrow(Grant.objects.filter(grant_id=grant_id))

@@ -37,7 +37,7 @@ _TAKEN_BACK = {GrantState.REVOKED: Ending.GRANT_REVOKED, GrantState.EXPIRED: End
 
 
 @dataclass(frozen=True)
-class Turn:
+class AgentStep:
     """An action of the model, and the result it was shown."""
 
     action: str
@@ -74,7 +74,7 @@ class SubAgent:
 
     def look_into(self, question: str, items: Sequence[str]) -> Work:
         """Have the model work on a question. Returns its answer, or why there is none."""
-        work, turns = Work(), list[Turn]()
+        work, turns = Work(), list[AgentStep]()
         until = self.client.clock() + self.policy.query_seconds
         for left in range(self.policy.query_turns, 0, -1):
             grant = self.reader.grants.get_grant(grant_id=self.reader.grant.grant_id)
@@ -97,7 +97,7 @@ class SubAgent:
                 return work.ended(Ending.OUT_OF_TIME)
         return work
 
-    def _taken(self, reply: str, work: Work) -> Turn | None:
+    def _taken(self, reply: str, work: Work) -> AgentStep | None:
         """Carry out the action of a reply. Returns None if that ends the work."""
         try:
             action = action_in(reply)
@@ -107,7 +107,7 @@ class SubAgent:
             if len(last) == MOST_MISUNDERSTOOD and all(step.refusal == Ending.NOT_UNDERSTOOD for step in last):
                 work.ending = Ending.NOT_UNDERSTOOD
                 return None
-            return Turn(clip(reply, _SHOWN_OF_A_REPLY), str(wrong))
+            return AgentStep(clip(reply, _SHOWN_OF_A_REPLY), str(wrong))
         if isinstance(action, Finish):
             work.answer = fit(clean(action.answer), self.policy.query_answer_tokens, self.reader.engine.tokens.count)
             work.cited = action.cited
@@ -117,12 +117,12 @@ class SubAgent:
             read = self.reader.read(action)
         except LcmError as refusal:
             work.steps.append(QueryStep(action.name, action.about, 0, refusal=refusal.code))
-            return Turn(as_json(action), f"{refusal.code}: {refusal.detail}")
+            return AgentStep(as_json(action), f"{refusal.code}: {refusal.detail}")
         work.steps.append(QueryStep(action.name, action.about, read.tokens))
-        return Turn(as_json(action), read.text)
+        return AgentStep(as_json(action), read.text)
 
     def _prompt(
-        self, question: str, items: Sequence[str], turns: Sequence[Turn], *, turns_left: int, grant: GrantRecord
+        self, question: str, items: Sequence[str], turns: Sequence[AgentStep], *, turns_left: int, grant: GrantRecord
     ) -> Prompt:
         """Build the prompt for the next action, texts between newly drawn tags."""
         nonce = secrets.token_hex(8)
@@ -132,7 +132,7 @@ class SubAgent:
             # No text can know the nonce; should one contain it, it is replaced.
             return re.sub(re.escape(nonce), "(number)", clean(text), flags=re.IGNORECASE)
 
-        def described(turn: Turn) -> str:
+        def described(turn: AgentStep) -> str:
             # The model's own actions are tagged, too, as they may quote stored text.
             return (
                 f"\nYou asked:\n<{tag}>\n{harmless(turn.action)}\n</{tag}>\n"

@@ -120,7 +120,7 @@ class Expansion:
             cursor=request.cursor(page.following) if page.following is not None else None,
             messages_below=root.descendant_count,
             note=_note(root, request, page),
-            **_given(page),
+            **_shared_fields(page),
         )
 
     def range_page(
@@ -162,7 +162,7 @@ class Expansion:
             token_cap=self._cap(token_cap),
             cursor=following,
             note=_MORE if following is not None else stretch.beyond_the_end,
-            **_given(page),
+            **_shared_fields(page),
         )
 
     def _cap(self, token_cap: int | None) -> int:
@@ -191,7 +191,7 @@ class Expansion:
         return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
 
 
-def _given(page: _Page) -> dict[str, Any]:
+def _shared_fields(page: _Page) -> dict[str, Any]:
     """The fields that the pages of a summary and of a range share."""
     return {
         "items": tuple(page.items),

@@ -11,7 +11,7 @@ from compaction.history.types import HistoryKind
 from compaction.sources import withheld_in
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.models import Conversation
-from conversations.scope import EVERYTHING, Scope, unseen
+from conversations.scope import EVERYTHING, Scope, not_found
 from conversations.sql import load, rows, snapshot, texts
 from conversations.store.cursors import read_cursor, write_cursor
 from retrieval.expansion.expand import FEWEST_AT_ONCE, TOKENS_A_MESSAGE
@@ -162,7 +162,7 @@ def _root(summary_id: str, scope: Scope) -> Root:
     values = {"summary_id": summary_id, "workspace_id": scope.workspace_id}
     found = rows(_SQL["root"].format(owned=owned), values) if summary_id.isprintable() else []
     if not found:
-        raise unseen("session summary", summary_id)
+        raise not_found("session summary", summary_id)
     return Root(*found[0])
 
 

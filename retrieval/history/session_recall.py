@@ -83,17 +83,19 @@ def past_section(
     count: Callable[[str], int],
     query: str | None = None,
     question: Question | None = None,
-    but: int | None = None,
+    excluding: int | None = None,
 ) -> PastSection:
     """Write the section within `limit` tokens, for a project or the whole scope.
 
-    It leaves out the conversation `but`, and is empty if there is no past, or nothing fits. `question` is the embedding
-    of the query; with it, sessions are also found by the embeddings of their messages.
+    It leaves out the conversation `excluding`, and is empty if there is no past, or nothing fits. `question` is the
+    embedding of the query; with it, sessions are also found by the embeddings of their messages.
     """
-    past = _past(project, scope=scope, but=but)
-    matches = _matches(project, past, query=query, scope=scope, but=but)
+    past = _past(project, scope=scope, excluding=excluding)
+    matches = _matches(project, past, query=query, scope=scope, excluding=excluding)
     if question is not None:
-        matches = _with_meaning(matches, _by_meaning(project, past, question=question, scope=scope, but=but))
+        matches = _with_meaning(
+            matches, _by_meaning(project, past, question=question, scope=scope, excluding=excluding)
+        )
     sessions = [each for each in past if each.kind is HistoryKind.SESSION and each.parent_link != ParentLink.SUBAGENT]
     pending = [each for each in sessions if each.id is None and each.message_count][:NAMED_PENDING]
     frame = _joined(project, (), (), pending)
@@ -115,37 +117,37 @@ def past_section(
     return PastSection(left_out_ids=tuple(each.id for each in past if each.id))
 
 
-def _past(project: Project | None, *, scope: Scope, but: int | None) -> list[TimelineEntry]:
+def _past(project: Project | None, *, scope: Scope, excluding: int | None) -> list[TimelineEntry]:
     """Read the newest entries of the project's time line, and its newest epochs."""
     recent = entries(project, scope=scope, limit=MOST_RECENT)
     ids = {each.id for each in recent}
     is_all = len(recent) < MOST_RECENT
     epochs = [] if is_all else entries(project, scope=scope, kind=HistoryKind.EPOCH, limit=MOST_EPOCHS)
     found = [*recent, *(each for each in epochs if each.id not in ids)]
-    return [each for each in found if each.conversation_id is None or each.conversation_id != but]
+    return [each for each in found if each.conversation_id is None or each.conversation_id != excluding]
 
 
 def _matches(
-    project: Project | None, past: Sequence[TimelineEntry], *, query: str | None, scope: Scope, but: int | None
+    project: Project | None, past: Sequence[TimelineEntry], *, query: str | None, scope: Scope, excluding: int | None
 ) -> list[TimelineEntry]:
     """Find the entries whose words match the query, best first."""
     if query is None or not query.strip():
         return []
     found = best(query, scope=scope, project=project, limit=MOST_MATCHES)
     known = {each.id: each for each in past}
-    missing = [each.summary_id for each in found if each.summary_id not in known and each.conversation_id != but]
+    missing = [each.summary_id for each in found if each.summary_id not in known and each.conversation_id != excluding]
     if missing:
         known |= {each.id: each for each in entries(project, scope=scope, ids=missing, limit=len(missing))}
     return [known[each.summary_id] for each in found if each.summary_id in known]
 
 
 def _by_meaning(
-    project: Project | None, past: Sequence[TimelineEntry], *, question: Question, scope: Scope, but: int | None
+    project: Project | None, past: Sequence[TimelineEntry], *, question: Question, scope: Scope, excluding: int | None
 ) -> list[TimelineEntry]:
     """Find the sessions with the messages nearest to the question, nearest first."""
     known = {each.conversation_id: each for each in past if each.kind is HistoryKind.SESSION}
     near = nearest_conversations(question, project=project, scope=scope)[:MOST_MATCHES]
-    if older := [each for each in near if each not in known and each != but][:MOST_LOOKED_UP]:
+    if older := [each for each in near if each not in known and each != excluding][:MOST_LOOKED_UP]:
         kind = HistoryKind.SESSION
         found = entries(project, scope=scope, kind=kind, conversation_ids=older, limit=len(older))
         known |= {each.conversation_id: each for each in found}

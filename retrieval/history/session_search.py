@@ -16,7 +16,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.search.prepare import lexed_terms
 from retrieval.search.query.compiled_query import LexedTerm, lexeme_query
 from retrieval.search.query.parser import ParsedQuery, parse
-from retrieval.search.request import wrong
+from retrieval.search.request import param_error
 from retrieval.search.snippets import Needles, snippet
 
 # The most matches on all pages together.
@@ -44,7 +44,7 @@ class Found(NamedTuple):
     complete: int
 
 
-class Words(NamedTuple):
+class IndexedQuery(NamedTuple):
     """A query as the index takes it: terms, excluded terms, all lexemes."""
 
     terms: tuple[str, ...]
@@ -52,7 +52,7 @@ class Words(NamedTuple):
     lexemes: tuple[str, ...]
 
 
-def words_of(query: str) -> Words:
+def words_of(query: str) -> IndexedQuery:
     """Parse a query for the index; no terms if none of its words are indexed."""
     parsed = parse(query)
     lexed = lexed_terms([parsed])
@@ -60,7 +60,7 @@ def words_of(query: str) -> Words:
     terms = tuple(" | ".join(_as_query(term, parsed) for term in clause) for clause in clauses if clause)
     excluded = (lexed[term, True].as_query for term in parsed.excluded)
     lexemes = dict.fromkeys(lexeme for clause in clauses for term in clause for lexeme in term.lexemes)
-    return Words(tuple(dict.fromkeys(terms)), tuple(filter(None, excluded)), tuple(lexemes))
+    return IndexedQuery(tuple(dict.fromkeys(terms)), tuple(filter(None, excluded)), tuple(lexemes))
 
 
 def best(
@@ -113,11 +113,13 @@ def search(
     """See `ProjectHistory.grep_sessions`."""
     query = storable(query)
     if len(query) > policy.max_query_length:
-        raise wrong("query", f"A query may have {policy.max_query_length:,} characters at most.")
+        raise param_error("query", f"A query may have {policy.max_query_length:,} characters at most.")
     with snapshot(settings=policy.search_settings):
         words = words_of(query)
         if not words.terms:
-            raise wrong("query", "There is no word to search for in this; give at least one that is not excluded.")
+            raise param_error(
+                "query", "There is no word to search for in this; give at least one that is not excluded."
+            )
         found = best(query, scope=scope, project=project, kind=kind, offset=offset, limit=limit + 1)
         is_relaxed = not found or found[0].complete < A_HANDFUL
         if not is_relaxed:

@@ -9,7 +9,7 @@ from compaction.history.history_sources import withheld_sessions
 from compaction.history.types import HistoryKind
 from conversations.errors import Invalid
 from conversations.models import Project
-from conversations.scope import Scope, unseen
+from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, texts
 from conversations.types import Level, ParentLink
 from retrieval.history.types import ProjectOutline, TimelineEntry
@@ -34,7 +34,7 @@ def project_named(name: str, scope: Scope) -> Project:
     if len(found) > 1:
         raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
     if not found:
-        raise unseen("project", name)
+        raise not_found("project", name)
     return found[0]
 
 

@@ -49,7 +49,7 @@ class ItemCall:
             policy=policy,
         )
 
-    def carry_out(self) -> Reply | ModelFailed:
+    def call(self) -> Reply | ModelFailed:
         """Make one call, without retries. Returns the reply, or the failure."""
         try:
             client = guarded_client(self.model, policy=self.policy, headers={"idempotency-key": self.idempotency_key})

@@ -83,7 +83,7 @@ class ItemLease(Lease[MapItem]):
             self._update(leased_until=Now(), run_after=Now(), attempts=0, last_error=error, **kept)
             self._record(MapEventKind.RELEASED, actor, details={"reason": "validation", "refused_answers": refused})
 
-    def put_off(
+    def back_off(
         self, kind: ItemErrorKind, error: str, *, actor: str, at_least: float = 0.0, tokens_in: int = 0
     ) -> None:
         """Back off after a call without an answer; after too many, fail the item."""
@@ -241,7 +241,7 @@ def resume_run(run_id: str, *, actor: str) -> None:
         return
     state = MapState.QUEUED if run.started_at is None else MapState.RUNNING
     MapRun.objects.filter(pk=run_id).update(state=state, pause_reason=PauseReason.NONE)
-    sql_update("rest_is_over", run_id=run_id)
+    sql_update("end_backoff", run_id=run_id)
     record_event(
         run_id=run_id,
         workspace_id=run.workspace_id,

@@ -13,7 +13,7 @@ from conversations import sql
 from conversations.errors import Conflict, Invalid
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
-from conversations.store.pages import MOST_PAGE_BYTES, Page, behind
+from conversations.store.pages import MOST_PAGE_BYTES, Page, after_row
 from conversations.store.withheld import is_quarantined
 from conversations.work.queue import WorkState
 from retrieval.map.event_log import record_event
@@ -107,7 +107,7 @@ class MapOperator(Scoped):
             runs = runs.filter(state=state)
         if before_run is not None:
             last = self._found(before_run)
-            runs = runs.filter(behind(field="created_at", moment=last.created_at, key=last.run_id))
+            runs = runs.filter(after_row(field="created_at", moment=last.created_at, key=last.run_id))
         return self._records(list(runs[:limit]))
 
     def list_items(

@@ -172,7 +172,7 @@ class MapWorker:
             if not calls and is_first:
                 # Should this process die, this wakes another worker when the leases have ended.
                 wake_workers(self.slice_seconds + self.lease_seconds)
-            calls[threads.submit(ItemCall.of(lease, self.policy).carry_out)] = lease
+            calls[threads.submit(ItemCall.of(lease, self.policy).call)] = lease
 
     def _record_ended(self, calls: Calls, ended: Iterable[Future[Reply | ModelFailed]]) -> None:
         """Record the results of calls; during a database outage, keep them."""
@@ -234,7 +234,7 @@ class MapWorker:
             self._pause(lease, reason)
         elif isinstance(failed, Unreachable | RateLimited | Denied):
             kind = ItemErrorKind.TIMEOUT if isinstance(failed, Unreachable) else ItemErrorKind.MODEL
-            lease.put_off(
+            lease.back_off(
                 kind, sentence, actor=self.name, at_least=failed.retry_after or 0.0, tokens_in=tokens["tokens_in"]
             )
         elif isinstance(failed, BadAnswer):

@@ -127,7 +127,7 @@ class Filters:
     # All messages that call the tools of the request, or answer such a call, if these were called rarely.
     of_tools: tuple[int, ...] | None = None
 
-    def as_it_was(self, *, newest: int, size: int, at: datetime) -> Filters:
+    def as_of(self, *, newest: int, size: int, at: datetime) -> Filters:
         """Copy the filters to search as of a moment, without what came later."""
         high = min(self.high, newest)
         return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)

@@ -24,7 +24,7 @@ from retrieval.search.prepare import Deadline, Prepared, bounded, prepare
 from retrieval.search.query.parser import interpretations, parse
 from retrieval.search.recency import RecencySearch
 from retrieval.search.relevance.relevance_search import RelevanceSearch
-from retrieval.search.request import BY_MEANING, SearchRequest, wrong
+from retrieval.search.request import BY_MEANING, SearchRequest, param_error
 from retrieval.search.semantic_search import SemanticSearch
 from retrieval.search.snippets import Needles
 from retrieval.semantic import questions
@@ -100,7 +100,7 @@ class Grep:
         query = storable(query[: self.policy.max_query_length])
         request = SearchRequest(query, scope=GrepScope.MESSAGES, conversation_id=conversation_id)
         queries = interpretations(query)
-        question = questions.ready(query) if EmbedderPolicy.from_settings().embedder_url else None
+        question = questions.embed_or_none(query) if EmbedderPolicy.from_settings().embedder_url else None
         with self._bounded():
             prepared = prepare(request, self.scope, queries)
             if question is None:
@@ -164,5 +164,7 @@ class Grep:
         # The parser takes `or` for an operator, which it is not in a literal text.
         text = (positive if parsed.excluded else query).strip(_BLANK)
         if not positive.strip(_BLANK) or not text:
-            raise wrong("query", "There is nothing to search for in this; give at least one word that is not excluded.")
+            raise param_error(
+                "query", "There is nothing to search for in this; give at least one word that is not excluded."
+            )
         return literally(text[: self.policy.max_pattern_length])

@@ -17,13 +17,13 @@ import psycopg
 from django.db import OperationalError, connection, transaction
 
 from conversations.errors import LcmError
-from conversations.scope import Scope, unseen
+from conversations.scope import Scope, not_found
 from conversations.sql import array, bigint, load, rows, snapshot, texts
 from retrieval.search.filters import IN_WORKSPACE, Filters
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
-from retrieval.search.request import SearchRequest, wrong
+from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")
@@ -124,7 +124,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
     if request.under is not None:
         conversation_id, first, last, below = _below(request.under, scope)
         if request.named and conversation_id not in request.named:
-            raise wrong("under", "This summary is of another conversation than those that are to be searched.")
+            raise param_error("under", "This summary is of another conversation than those that are to be searched.")
         request = replace(request, conversation_id=conversation_id, conversation_ids=())
     extent = _extent(request, scope)
     low, high = 0, extent.newest
@@ -132,7 +132,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
         high = min(each for each in (extent.newest, last, request.to_seq) if each is not None)
         low = min(high, max(first, request.from_seq or 1) - 1)
     for each in sorted(set(request.conversation_ids).difference(extent.named or ())):
-        raise unseen("conversation", each)
+        raise not_found("conversation", each)
     filters = Filters(
         scope,
         request,
@@ -151,7 +151,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
 def _extent(request: SearchRequest, scope: Scope) -> Extent:
     conversation_id = request.conversation_id
     if conversation_id is not None and not _is_possible(conversation_id):
-        raise unseen("conversation", conversation_id)
+        raise not_found("conversation", conversation_id)
     values = {
         "workspace_id": scope.workspace_id,
         "conversation_id": bigint(conversation_id) if conversation_id is not None else None,
@@ -167,19 +167,19 @@ def _extent(request: SearchRequest, scope: Scope) -> Extent:
     statement = _SQL["extent_of_several" if conversation_id is None else "extent_of_one"]
     found = rows(statement.format(statistics=_SQL["statistics"], where=where), values)
     if not found:
-        raise unseen("conversation", conversation_id)
+        raise not_found("conversation", conversation_id)
     return Extent(*found[0])
 
 
 def _below(summary_id: str, scope: Scope) -> tuple[int, int, int, tuple[str, ...]]:
     """The conversation and range of a summary, and all summaries below it."""
     if not summary_id.isprintable():
-        raise unseen("summary", summary_id)
+        raise not_found("summary", summary_id)
     owned = IN_WORKSPACE if scope.workspace_id is not None else "true"
     values = {"under": summary_id, "workspace_id": scope.workspace_id}
     found = rows(_SQL["below_summary"].format(owned=owned), values)
     if not found:
-        raise unseen("summary", summary_id)
+        raise not_found("summary", summary_id)
     [(conversation_id, first, last, below)] = found
     return conversation_id, first, last, tuple(below)
 

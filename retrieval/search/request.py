@@ -69,37 +69,41 @@ class SearchRequest:
         """Normalize the request. Raises Invalid, naming a param, if nothing can match."""
         self._check_query(policy)
         if self.conversation_id is not None and self.conversation_ids:
-            raise wrong("conversation_ids", "Give either one conversation or a list of them.")
+            raise param_error("conversation_ids", "Give either one conversation or a list of them.")
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise wrong("until", "This is not later than since, so nothing lies between them.")
+            raise param_error("until", "This is not later than since, so nothing lies between them.")
         if self.from_seq is not None and self.to_seq is not None and self.from_seq > self.to_seq:
-            raise wrong("to_seq", f"This is before from_seq, {self.from_seq}, so nothing lies between them.")
+            raise param_error("to_seq", f"This is before from_seq, {self.from_seq}, so nothing lies between them.")
         if len(self.named) != 1 and self.under is None:
             for name, seq in (("from_seq", self.from_seq), ("to_seq", self.to_seq)):
                 if seq is not None:
-                    raise wrong(name, "Messages are numbered within their conversation: name one conversation.")
+                    raise param_error(name, "Messages are numbered within their conversation: name one conversation.")
         if MESSAGE not in self.kinds and self.cold:
-            raise wrong("cold", "Only messages go cold: summaries and files are found without it.")
+            raise param_error("cold", "Only messages go cold: summaries and files are found without it.")
         if self.mode in BY_MEANING and self.cold:
-            raise wrong("mode", "Cold texts have no vectors: search them for words or by a regular expression.")
+            raise param_error("mode", "Cold texts have no vectors: search them for words or by a regular expression.")
         if self.order is not GrepSort.RECENCY and self.cold:
-            raise wrong("sort", "Cold texts are not indexed, so nothing is known to rank them by: sort by recency.")
+            raise param_error(
+                "sort", "Cold texts are not indexed, so nothing is known to rank them by: sort by recency."
+            )
         if self.order is not GrepSort.RECENCY and self.mode is GrepMode.REGEX:
-            raise wrong("sort", "A regular expression matches or does not: its matches are sorted by recency only.")
+            raise param_error(
+                "sort", "A regular expression matches or does not: its matches are sorted by recency only."
+            )
         if self.order is not GrepSort.RELEVANCE and self.mode in BY_MEANING:
-            raise wrong("sort", "What is found by meaning is sorted by relevance only.")
+            raise param_error("sort", "What is found by meaning is sorted by relevance only.")
         return replace(self, conversation_id=self.named[0], conversation_ids=()) if len(self.named) == 1 else self
 
     def _check_query(self, policy: RetrievalPolicy) -> None:
         is_regex = self.mode is GrepMode.REGEX
         longest = policy.max_pattern_length if is_regex else policy.max_query_length
         if not self.query.strip():
-            raise wrong("query", "There is nothing to search for.")
+            raise param_error("query", "There is nothing to search for.")
         if len(self.query) > longest:
-            raise wrong("query", f"{counted(len(self.query), 'character')} are too many; the most are {longest}.")
+            raise param_error("query", f"{counted(len(self.query), 'character')} are too many; the most are {longest}.")
         if not is_storable(self.query):
             sentence = "No text holds a NUL or a lone surrogate, so it cannot be searched for."
-            raise Invalid(f"query: {sentence}", code="bad_pattern") if is_regex else wrong("query", sentence)
+            raise Invalid(f"query: {sentence}", code="bad_pattern") if is_regex else param_error("query", sentence)
 
     @property
     def order(self) -> GrepSort:
@@ -116,11 +120,15 @@ class SearchRequest:
             if getattr(self, name) in (None, ()):
                 continue
             if not kinds & having:
-                raise wrong(name, f"No kind that other params allow ({', '.join(sorted(kinds))}) has this; drop one.")
+                raise param_error(
+                    name, f"No kind that other params allow ({', '.join(sorted(kinds))}) has this; drop one."
+                )
             kinds &= having
         if self.mode is GrepMode.SEMANTIC:
             if MESSAGE not in kinds:
-                raise wrong("mode", "Only messages are found by what they mean; search summaries and files for words.")
+                raise param_error(
+                    "mode", "Only messages are found by what they mean; search summaries and files for words."
+                )
             kinds &= {MESSAGE}
         return kinds
 
@@ -141,6 +149,6 @@ class SearchRequest:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def wrong(name: str, sentence: str) -> Invalid:
+def param_error(name: str, sentence: str) -> Invalid:
     """Make the error for one parameter, in the form of a validation error."""
     return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})

@@ -82,7 +82,7 @@ class SemanticSearch:
         """Find the first matches after the position. None if there is no lexeme."""
         before, filters = self.position, self.prepared.filters
         if before.at is not None:
-            filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
+            filters = filters.as_of(newest=before.newest, size=before.size, at=before.at)
         here = replace(self, prepared=replace(self.prepared, filters=filters))
         refused = ""
         try:

@@ -156,7 +156,7 @@ class ConversationEmbedding:
                     self.lease.release(attempts=tries, error=str(failed), delay_seconds=PAUSE_SECONDS * 2**tries)
                     return None
                 except ModelFailed as failed:
-                    return self._put_off(failed)
+                    return self._back_off(failed)
                 self._store(stored, refused, after=after, upto=upto)
                 after, tries = upto, 1
         self.lease.finish()
@@ -229,7 +229,7 @@ class ConversationEmbedding:
             return False
         return True
 
-    def _put_off(self, failed: ModelFailed) -> float:
+    def _back_off(self, failed: ModelFailed) -> float:
         """Release the conversation until the embedder can be called again.
 
         The embedder failed, not the conversation, so this is no attempt. Returns the seconds until then.

@@ -59,7 +59,7 @@ def question_of(query: str) -> Question | LcmError:
         return Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable")
 
 
-def ready(query: str) -> Question | None:
+def embed_or_none(query: str) -> Question | None:
     """Embed a question, for callers that can do without. Returns None if it fails."""
     if not query.strip() or _current() is None:
         return None

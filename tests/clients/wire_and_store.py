@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.content.large_texts.moving import whole
+from conversations.content.large_texts.moving import restore_texts
 from conversations.files.large_files import LargeFileService
 from conversations.formats.anthropic import to_anthropic
 from conversations.formats.openai_chat import to_openai_chat
@@ -148,7 +148,7 @@ def kept_in(workspace_id: int, surface: Surface) -> Kept:
         follows = {branch.first_seq: branch.follows_seq for branch in branches_of(conversation)}
         chains: dict[int, bytes] = {0: START}
         for stored in messages_after(conversation.pk, workspace_id=workspace_id, after_seq=0, limit=_MOST):
-            message = whole(stored, files=files)
+            message = restore_texts(stored, files=files)
             before = chains[follows.get(message.seq, message.seq - 1)]
             row = _WRITTEN[surface](message)
             kept.words.update(strings_in(row))

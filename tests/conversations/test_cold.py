@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage import archiving, cold_texts
-from conversations.cold_storage.archiving import NotTheSame, archive_stretch, leave_out, thaw_block
+from conversations.cold_storage.archiving import NotTheSame, archive_stretch, repack_without, thaw_block
 from conversations.cold_storage.cold_texts import ColdBlockDamaged, messages_in, packed_hash
 from conversations.models import AuditEntry, ColdBlock, Conversation, Message
 from conversations.store.read import messages_of
@@ -228,7 +228,7 @@ def test_messages_are_left_out_of_their_blocks_and_the_others_read_as_before(con
     with transaction.atomic():
         AuditLog().record(Act.ERASE, conversation_id=conversation_id)
         Message.objects.filter(pk__in=gone).update(cold_block=None)
-        left = leave_out(conversation_id, message_ids=set(gone), block_ids=block_ids)
+        left = repack_without(conversation_id, message_ids=set(gone), block_ids=block_ids)
 
     assert left == len(gone)
     kept = [message for message in before if message.message_id not in gone]

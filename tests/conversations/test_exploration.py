@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.content.lossless_values import is_storable
-from conversations.files.exploration import Seen, apart, explore
+from conversations.files.exploration import Seen, explore, subprocess_parsers
 from conversations.files.exploration.glance import MOST_CHARACTERS
 from tests.conversations.file_samples import HOSTILE, KINDS, LIES, an_image
 
@@ -111,7 +111,7 @@ def test_whoever_says_what_a_text_says_is_asked_and_may_fail():
 
 def test_a_parser_that_takes_too_long_is_given_up(monkeypatch):
     # Less than it takes to begin: which page keeps a parser busy differs from one Python to the next.
-    monkeypatch.setattr(apart, "SECONDS", 0.01)
+    monkeypatch.setattr(subprocess_parsers, "SECONDS", 0.01)
 
     summary = explored(b"<!DOCTYPE html><h1>A page</h1>", "a.html")
 

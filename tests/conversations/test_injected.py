@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.store.injected import marked, screened
+from conversations.store.injected import without_injected, wrapped
 from conversations.types import NewMessage, NewPart, PartType, Role, SkippedText
 from tests.factories import a_conversation, a_store
 
-OURS = marked('<summary id="sum_1">Nine ferries.\nAnd a boat.</summary>')
+OURS = wrapped('<summary id="sum_1">Nine ferries.\nAnd a boat.</summary>')
 
 
 def user(content: str | None = None, *parts: NewPart) -> NewMessage:
@@ -39,7 +39,7 @@ def text(content: str) -> NewPart:
     ],
 )
 def test_injected_text_is_left_out(sent, stored):
-    found = screened([sent])
+    found = without_injected([sent])
 
     assert list(found.messages) == ([] if stored is None else [stored])
     [skipped] = found.skipped
@@ -59,14 +59,14 @@ def test_injected_text_is_left_out(sent, stored):
 def test_what_only_looks_like_it_is_stored(other):
     message = user(other)
 
-    assert screened([message]).messages == (message,)
-    assert screened([message]).skipped == ()
+    assert without_injected([message]).messages == (message,)
+    assert without_injected([message]).skipped == ()
 
 
 @given(st.text(), st.text(), st.text())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 def test_any_text_that_is_marked_is_known_again(before, injected, after):
-    found = screened([user(before + marked(injected) + after)])
+    found = without_injected([user(before + wrapped(injected) + after)])
 
     assert [message.content for message in found.messages] in ([before + after], [])
     assert len(found.skipped) == 1

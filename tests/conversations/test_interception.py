@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conversations.content import hashing
 from conversations.content.flattening import flattened
-from conversations.content.large_texts.cutting import Scissors, settle
+from conversations.content.large_texts.cutting import TextCutter, fill_marks
 from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.files.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, FileReference, LargeFile, Message
@@ -242,10 +242,10 @@ PIECES = st.lists(
 def test_any_message_can_be_put_together_again(content, texts, has_content):
     parts = tuple(NewPart(PartType.TEXT, text_content=text) for text in texts)
     message = NewMessage(Role.USER, content if has_content or not parts else None, parts=parts)
-    marked = Scissors(limit=40, count=lambda text: len(text.split()) + len(text) // 20).cut(message)
+    marked = TextCutter(limit=40, count=lambda text: len(text.split()) + len(text) // 20).cut(message)
     standing_for = {mark: f"[{number}]" for number, mark in enumerate(marked.cuts)}
 
-    settled, spans = settle(marked, standing_for)
+    settled, spans = fill_marks(marked, standing_for)
 
     whole = {None: settled.content, **{ordinal: part.text_content for ordinal, part in enumerate(settled.parts)}}
     for span in sorted(spans, key=lambda each: -each.start_at):

@@ -75,8 +75,8 @@ class TakenBackAfterOneRead(Grants):
     """As if the operator had revoked the grant while the model was thinking."""
 
     @contextmanager
-    def room(self, *, grant_id, wanted):
-        with super().room(grant_id=grant_id, wanted=wanted) as room:
+    def reserve(self, *, grant_id, wanted):
+        with super().reserve(grant_id=grant_id, wanted=wanted) as room:
             yield room
         self.revoke_grant(grant_id=grant_id)
 

@@ -247,7 +247,7 @@ def test_however_many_read_at_once_they_are_never_given_more_than_the_cap(commit
             together.wait(timeout=30)
             for _ in range(5):
                 try:
-                    with grants().room(grant_id=grant.grant_id, wanted=150) as room:
+                    with grants().reserve(grant_id=grant.grant_id, wanted=150) as room:
                         room.used = room.tokens
                     given.append(room.tokens)
                 except GrantExceeded as refusal:
@@ -267,11 +267,11 @@ def test_however_many_read_at_once_they_are_never_given_more_than_the_cap(commit
 def test_what_an_answer_does_not_need_goes_back_even_if_it_fails(graph):
     grant = a_grant(graph["root"], token_cap=1000)
 
-    with grants().room(grant_id=grant.grant_id, wanted=900) as room:
+    with grants().reserve(grant_id=grant.grant_id, wanted=900) as room:
         # While an answer is under way, what is set aside for it is nobody else's.
         beside = grants().get_grant(grant_id=grant.grant_id).tokens_left
         room.used = 100
-    with pytest.raises(ZeroDivisionError), grants().room(grant_id=grant.grant_id, wanted=900):
+    with pytest.raises(ZeroDivisionError), grants().reserve(grant_id=grant.grant_id, wanted=900):
         _ = 1 / 0
 
     assert beside == 100

@@ -7,7 +7,7 @@ import pytest
 from conversations.errors import Invalid, StaleHead
 from conversations.models import HeadMove, Message
 from conversations.scope import Scope
-from conversations.store.injected import marked
+from conversations.store.injected import wrapped
 from conversations.types import NewMessage, Role
 from retrieval.agent_turns import Turns
 from tests.factories import a_conversation, a_store, a_workspace
@@ -71,7 +71,7 @@ def test_a_turn_with_what_was_injected_is_the_same_when_sent_again():
     conversation_id = a_conversation("one", "two").conversation_id
     given = {
         "conversation_id": conversation_id,
-        "messages": said(marked("They met before."), "edited"),
+        "messages": said(wrapped("They met before."), "edited"),
         "idempotency_key": "turn-17",
         "head_seq": 1,
         "expected_seq": 2,
@@ -86,7 +86,7 @@ def test_a_turn_with_what_was_injected_is_the_same_when_sent_again():
 
 def test_a_turn_of_what_was_injected_alone_moves_the_head_once():
     conversation_id = a_conversation("one", "two").conversation_id
-    given = {"messages": said(marked("They met before.")), "head_seq": 1, "expected_seq": 2, "idempotency_key": "k"}
+    given = {"messages": said(wrapped("They met before.")), "head_seq": 1, "expected_seq": 2, "idempotency_key": "k"}
 
     first, second = (turns().turn(conversation_id=conversation_id, **given) for _ in range(2))
 

@@ -1,7 +1,7 @@
 """Cut texts that are too long out of a message, without loss. Pure.
 
-Each text that is cut out is replaced by a random mark, which occurs in no other text. `settle` later replaces each mark
-by the element of its file, and returns the exact places of these elements.
+Each text that is cut out is replaced by a random mark, which occurs in no other text. `fill_marks` later replaces each
+mark by the element of its file, and returns the exact places of these elements.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedMessage:
     """A message with marks for what was cut out of it."""
 
     message: NewMessage
@@ -62,14 +62,14 @@ class Marked:
 
 
 @dataclass(frozen=True)
-class Scissors:
+class TextCutter:
     """Cuts texts of more tokens than `limit` out of one message."""
 
     limit: int
     count: Callable[[str], int]
     _cuts: dict[str, Cut] = field(default_factory=dict)
 
-    def cut(self, message: NewMessage) -> Marked:
+    def cut(self, message: NewMessage) -> MarkedMessage:
         """Replace long texts by marks, in the parts and in the content."""
         with_marks: dict[str, str] = {}
         parts = []
@@ -87,7 +87,7 @@ class Scissors:
             repeated = (text for part in parts for text in _texts_of(part).values() if text)
             if not _MARK.search(content) and not any(text in content for text in repeated):
                 content = self._text(content, Cut(""))
-        return Marked(replace(message, content=content, parts=tuple(parts)), self._cuts)
+        return MarkedMessage(replace(message, content=content, parts=tuple(parts)), self._cuts)
 
     def _text(self, text: str, label: Cut) -> str:
         excess = self.count(text) - self.limit
@@ -115,7 +115,7 @@ class Scissors:
         return mark
 
 
-def settle(marked: Marked, standing_for: Mapping[str, str]) -> tuple[NewMessage, list[Span]]:
+def fill_marks(marked: MarkedMessage, standing_for: Mapping[str, str]) -> tuple[NewMessage, list[Span]]:
     """Replace each mark by its text; return the message and the texts' spans."""
     message, spans = marked.message, []
     parts = []

@@ -1,7 +1,7 @@
 """Move texts that are too long for a message into files, and restore them.
 
 The text is replaced by an element with the file's id and SHA-256; this element is then hashed, searched, counted and
-shown as content. `file_references` stores its place, so that `whole` can restore the text; record_hash covers it.
+shown as content. `file_references` stores its place, so that `restore_texts` can restore it; record_hash covers it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conversations.content.large_texts.cutting import Marked, Scissors, Span, settle
+from conversations.content.large_texts.cutting import MarkedMessage, Span, TextCutter, fill_marks
 from conversations.content.large_texts.file_references import NAMING, FileEntry, element, in_order, misplaced
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Unavailable
@@ -40,7 +40,7 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Interception:
+class LongTextMover:
     """Moves long texts of one append to files: bytes first, rows with the messages."""
 
     conversation: Conversation
@@ -49,11 +49,11 @@ class Interception:
     limit: int
     _kept: dict[str, LargeFile] = field(default_factory=dict)
 
-    def marked(self, message: NewMessage, *, token_count: int) -> Marked:
+    def marked(self, message: NewMessage, *, token_count: int) -> MarkedMessage:
         """Cut long texts out of a message, and write their bytes to storage."""
         if not self.limit or token_count <= self.limit:
-            return Marked(message)
-        marked = Scissors(limit=self.limit, count=self.tokens.count).cut(message)
+            return MarkedMessage(message)
+        marked = TextCutter(limit=self.limit, count=self.tokens.count).cut(message)
         for mark, cut in marked.cuts.items():
             self._kept[mark] = self.files.keep(
                 self.conversation,
@@ -63,10 +63,10 @@ class Interception:
             )
         return marked
 
-    def settled(self, marked: Marked) -> Settled:
+    def settled(self, marked: MarkedMessage) -> Settled:
         """Write the rows of the files and put their elements into the message."""
         files = {mark: self.files.describe(self._kept[mark]) for mark in marked.cuts}
-        message, spans = settle(marked, {mark: self._standing_for(file) for mark, file in files.items()})
+        message, spans = fill_marks(marked, {mark: self._standing_for(file) for mark, file in files.items()})
         moved = tuple((span, files[span.mark]) for span in spans)
         entries: list[FileEntry] = [
             [file.file_id, _sha256(file), span.part_ordinal, span.field, span.start_at, span.length]
@@ -121,7 +121,7 @@ def _sha256(file: LargeFile) -> str | None:
     return file.as_record().content_hash
 
 
-def whole(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
+def restore_texts(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
     """Restore the texts that were moved to files; the hashes stay the stored ones.
 
     Raises Conflict if the files or their places are not those that record_hash covers; Unavailable if the storage fails

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from conversations.content.lossless_values import storable
-from conversations.files.exploration import apart, archives, outlines, plain_text, structured, tables
+from conversations.files.exploration import archives, outlines, plain_text, structured, subprocess_parsers, tables
 from conversations.files.exploration.glance import MOST_CHARACTERS, Seen, cut, number
 from conversations.files.exploration.plain_text import looks_like_log
 
@@ -190,10 +190,10 @@ _EXPLORERS: dict[FileKind, Callable[[Seen], list[str]]] = {
     FileKind.CSV: tables.explore_table,
     FileKind.CODE: outlines.explore_code,
     FileKind.MARKDOWN: plain_text.explore_markdown,
-    FileKind.HTML: lambda seen: apart.ask("html", seen.head) or ["no title and no headings"],
+    FileKind.HTML: lambda seen: subprocess_parsers.run_parser("html", seen.head) or ["no title and no headings"],
     FileKind.LOG: plain_text.explore_log,
-    FileKind.PDF: lambda seen: apart.ask("pdf", _whole(seen)),
-    FileKind.IMAGE: lambda seen: apart.ask("image", _whole(seen)),
+    FileKind.PDF: lambda seen: subprocess_parsers.run_parser("pdf", _whole(seen)),
+    FileKind.IMAGE: lambda seen: subprocess_parsers.run_parser("image", _whole(seen)),
     FileKind.ZIP: archives.explore_zip,
     FileKind.TAR: archives.explore_tar,
     FileKind.GZIP: archives.explore_gzip,
@@ -213,7 +213,7 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
             lines += plain_text.explore_text(seen, gist)
         elif seen.byte_size and kind in _EXPLORERS:
             lines += _EXPLORERS[kind](seen)
-    except apart.NotReadable as failure:
+    except subprocess_parsers.NotReadable as failure:
         lines.append(f"It could not be explored: {_words(failure)}.")
     except Exception as failure:
         # A file is stored whatever its explorer does.
@@ -233,4 +233,4 @@ def _words(failure: Exception) -> str:
 
 def _whole(seen: Seen) -> bytes:
     """Return as much of the file as a parser in a subprocess gets."""
-    return seen.head if seen.is_whole else seen.file.read(apart.MOST_INPUT_BYTES)
+    return seen.head if seen.is_whole else seen.file.read(subprocess_parsers.MOST_INPUT_BYTES)

@@ -15,7 +15,7 @@ import structlog
 
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
-from conversations.store.injected import marked
+from conversations.store.injected import wrapped
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.connections import without_connections
 from lcmsite.gateway.lookups.offering import with_tools
@@ -70,7 +70,7 @@ class Windows:
         """
         with bounded_transaction():
             conversation = self.engine.store.scope.conversation(conversation_id)
-        shortener = RequestShortener(conversation.pk, RequestCounter(self.engine.store.tokens), marked)
+        shortener = RequestShortener(conversation.pk, RequestCounter(self.engine.store.tokens), wrapped)
         memory = StoredMemory(conversation, self.engine)
         window = self.engine.policy.overridden(conversation.overrides).model_token_budget
         offered_body = with_tools(surface, body) if with_lookups else None

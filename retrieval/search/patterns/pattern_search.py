@@ -15,7 +15,7 @@ from conversations.errors import Invalid
 from conversations.sql import bigint, bound, load, rows_as_planned
 from retrieval.search.filters import MESSAGES, Filters, Key, Searchable, key_values
 from retrieval.search.page import Found, FoundRow, Position
-from retrieval.search.patterns.pattern_translation import Pattern, refused
+from retrieval.search.patterns.pattern_translation import Pattern, pattern_error
 from retrieval.search.prepare import Deadline
 from retrieval.search.snippets import WIDTH, around
 
@@ -108,4 +108,4 @@ def _matches(pattern: Pattern, text: str) -> str:
 def invalid_pattern(error: DataError) -> Invalid:
     """Make the error for an expression that PostgreSQL rejects."""
     reason = str(error).splitlines()[0].removeprefix("invalid regular expression: ")
-    return refused(f"This is not a valid regular expression: {reason}.")
+    return pattern_error(f"This is not a valid regular expression: {reason}.")

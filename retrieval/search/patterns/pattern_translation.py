@@ -62,7 +62,7 @@ def literally(text: str) -> Pattern:
     return Pattern("(?iw)" + r"\s+".join(words))
 
 
-def refused(sentence: str) -> Invalid:
+def pattern_error(sentence: str) -> Invalid:
     return Invalid(sentence, code="bad_pattern")
 
 
@@ -103,7 +103,7 @@ class _Translation:
         if found is None or found["end"] != ")" or not found["flags"]:
             return
         if found["off"] or not set(found["flags"]) <= set("imsxu"):
-            raise refused(f"The flags {found[0]} are not supported; i, s, x and m are.")
+            raise pattern_error(f"The flags {found[0]} are not supported; i, s, x and m are.")
         self.options += "".join(flag for flag in "ix" if flag in found["flags"])
         self.dot = "." if "s" in found["flags"] else self.dot
         self.place = found.end()
@@ -127,7 +127,7 @@ class _Translation:
 
     def _repeated(self, piece: re.Match[str]) -> None:
         if piece["possessive"]:
-            raise refused(
+            raise pattern_error(
                 "Possessive quantifiers such as a++ are not supported; write a+. A search cannot run away: it is timed."
             )
         self.out.append(piece[0].replace("{,", "{0,"))
@@ -150,15 +150,15 @@ class _Translation:
 
     def _refused(self, piece: re.Match[str]) -> None:
         if _FLAGS.match(self.source, piece.start()):
-            raise refused("Flags such as (?i) are supported only at the beginning of the pattern, for all of it.")
+            raise pattern_error("Flags such as (?i) are supported only at the beginning of the pattern, for all of it.")
         beginning = self.source[piece.start() : piece.start() + 3]
         name = _UNKNOWN_GROUPS.get(beginning, f"A group that begins with {beginning}")
-        raise refused(f"{name} is not supported; write a plain group (...) or (?:...).")
+        raise pattern_error(f"{name} is not supported; write a plain group (...) or (?:...).")
 
     def _escape(self, piece: re.Match[str]) -> None:
         letter = piece[0][1:]
         if not letter:
-            raise refused(r"The pattern ends in a backslash; for the character itself write \\.")
+            raise pattern_error(r"The pattern ends in a backslash; for the character itself write \\.")
         if letter in _SAME or letter in _OTHERWISE:
             self.literals.append("")
             self.out.append(_OTHERWISE.get(letter, piece[0]))
@@ -176,10 +176,10 @@ class _Translation:
         width = _DIGITS[found["style"]]
         digits = found["braced"] or found["digits"][:width]
         if not digits or (not found["braced"] and len(digits) < width):
-            raise refused(f"\\{found['style']} takes {width} hexadecimal digits.")
+            raise pattern_error(f"\\{found['style']} takes {width} hexadecimal digits.")
         code = int(digits, 16)
         if code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise refused(f"No text holds the character {code:#x}, so it cannot be searched for.")
+            raise pattern_error(f"No text holds the character {code:#x}, so it cannot be searched for.")
         self.place = piece.start() + (found.end() if found["braced"] else 2 + width)
         return code
 
@@ -187,14 +187,16 @@ class _Translation:
         name = piece["name"] or piece["other"] or piece["number"]
         number = int(name) if name.isdigit() else self.names.get(name)
         if number is None:
-            raise refused(f"There is no group named {name} before the reference to it.")
+            raise pattern_error(f"There is no group named {name} before the reference to it.")
         if not 1 <= number <= len(self.groups):
-            raise refused(f"There is no group {number} before the reference to it.")
+            raise pattern_error(f"There is no group {number} before the reference to it.")
         target = self.groups[number - 1]
         if target is None or any(self.open):
-            raise refused("References to a group are not supported in or into (?=...), (?!...) and their like.")
+            raise pattern_error("References to a group are not supported in or into (?=...), (?!...) and their like.")
         if target > 9:
-            raise refused("References are supported to the first nine groups; write (?:...) where none is referred to.")
+            raise pattern_error(
+                "References are supported to the first nine groups; write (?:...) where none is referred to."
+            )
         # A digit that follows is no part of the reference.
         self.out.append(f"\\{target}" + ("(?:)" if self.source[self.place :][:1].isdigit() else ""))
 
@@ -204,7 +206,7 @@ class _Translation:
         while not self.source.startswith("]", self.place):
             inner = _IN_BRACKETS.match(self.source, self.place)
             if inner is None:
-                raise refused(r"A [ is not closed; for the character itself write \[.")
+                raise pattern_error(r"A [ is not closed; for the character itself write \[.")
             self.place = inner.end()
             if inner["code"]:
                 self.out.append(f"\\U{self._code_point(inner):08x}")
@@ -221,7 +223,9 @@ def _escaped(letter: str) -> str:
     if not (letter.isascii() and letter.isalnum()):
         return "\\" + letter if letter.isascii() else letter
     if letter in "pPX":
-        raise refused(rf"Unicode classes such as \{letter} are not supported; use \w, \d, \s, [[:upper:]], a range.")
+        raise pattern_error(
+            rf"Unicode classes such as \{letter} are not supported; use \w, \d, \s, [[:upper:]], a range."
+        )
     if letter == "0":
-        raise refused(r"Octal escapes are not supported, and no text holds a NUL; write \xhh.")
-    raise refused(rf"PostgreSQL has no \{letter}; for the character itself, write it without the backslash.")
+        raise pattern_error(r"Octal escapes are not supported, and no text holds a NUL; write \xhh.")
+    raise pattern_error(rf"PostgreSQL has no \{letter}; for the character itself, write it without the backslash.")

@@ -76,7 +76,7 @@ class RelevanceSearch:
         """
         before, filters, parsed = self.position, self.prepared.filters, queries[0]
         if before.at is not None:
-            filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
+            filters = filters.as_of(newest=before.newest, size=before.size, at=before.at)
         prepared = replace(self.prepared, filters=filters)
         dates = dates_in(parsed.text)
         most, promising = _RANKED + self.wanted, _PROMISING + 3 * self.wanted

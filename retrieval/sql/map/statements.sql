@@ -79,7 +79,7 @@ UPDATE map_items SET state = 'queued', run_after = statement_timestamp(), leased
 WHERE run_id = %(run_id)s AND state = 'failed'
 RETURNING position
 
--- name: rest_is_over
+-- name: end_backoff
 -- End the backoff of a run's items, as their model answers again.
 UPDATE map_items SET run_after = statement_timestamp(), leased_until = statement_timestamp()
 WHERE run_id = %(run_id)s AND state = 'leased' AND run_after > statement_timestamp()

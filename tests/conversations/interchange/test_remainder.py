@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.formats.foreign_rows import is_remainder, noted, remainder, restored, split_note
+from conversations.formats.foreign_rows import is_remainder, remainder, restored, split_remainder, with_remainder
 from conversations.types import NewPart, PartType
 
 _values = st.recursive(
@@ -38,11 +38,11 @@ def test_values_that_json_tells_apart_are_not_the_same(one, other):
 
 
 def test_a_note_is_taken_out_of_the_metadata_as_it_was_put_in():
-    part = noted(NewPart(PartType.TEXT, metadata={"own": 1}), "neutral", {"x": 2}, {})
+    part = with_remainder(NewPart(PartType.TEXT, metadata={"own": 1}), "neutral", {"x": 2}, {})
 
-    assert split_note(part.metadata, "neutral") == ({"own": 1}, {"add": {"x": 2}})
+    assert split_remainder(part.metadata, "neutral") == ({"own": 1}, {"add": {"x": 2}})
 
 
 @pytest.mark.parametrize("own", [5, {}, {"add": 5}, {"drop": [1]}, {"inside": {"a": 5}}, {"other": {}}])
 def test_metadata_that_only_bears_our_name_is_the_callers(own):
-    assert split_note({"neutral": own}, "neutral") == ({"neutral": own}, {})
+    assert split_remainder({"neutral": own}, "neutral") == ({"neutral": own}, {})

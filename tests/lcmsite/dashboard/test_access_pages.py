@@ -42,7 +42,7 @@ def acts() -> list[tuple[str, str, str]]:
 
 def test_grants_are_listed_with_what_was_read_by_them(admin):
     grant_id = a_grant(HOSTILE)
-    with Grants.from_settings(scope()).room(grant_id=grant_id, wanted=1000) as room:
+    with Grants.from_settings(scope()).reserve(grant_id=grant_id, wanted=1000) as room:
         room.used = 700
 
     page = page_of(admin, f"{HERE}grants/")

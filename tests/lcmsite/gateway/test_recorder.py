@@ -11,7 +11,7 @@ from compaction.models import CompactionBoundary
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
-from conversations.store.injected import marked
+from conversations.store.injected import wrapped
 from conversations.store.journal import Journal
 from conversations.store.paths import branches_of
 from conversations.types import NewMessage, ParentLink, Role
@@ -446,7 +446,7 @@ def test_cleared_results_of_tools_move_nothing(workspace, surface):
 def test_what_lcm_injected_is_not_stored_again(workspace, surface):
     agent = an_agent(workspace, surface)
     agent.ask(user("Hello"), answer=Answer("Hi."))
-    agent.rows = [user(marked("They met before.")), user(f"Hello\n{marked('By the sea.')}"), *agent.rows[1:]]
+    agent.rows = [user(wrapped("They met before.")), user(f"Hello\n{wrapped('By the sea.')}"), *agent.rows[1:]]
 
     agent.ask(user("And?"), answer=Answer("Yes."))
 

@@ -23,7 +23,7 @@ class NotReadable(Exception):
     """The parser failed or timed out."""
 
 
-def ask(kind: str, content: bytes) -> list[str]:
+def run_parser(kind: str, content: bytes) -> list[str]:
     """Return the lines of an explorer; NotReadable if it fails or times out."""
     try:
         done = subprocess.run(
