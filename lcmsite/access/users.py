@@ -71,7 +71,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
         raise Conflict(f"There is a user {username[:80]!r} already; `lcm user role` gives them a role here.")
     shown = password or secrets.token_urlsafe(PASSWORD_BYTES)
     user = User.objects.create_user(username=username, password=shown)
-    _place(scope, user, role)
+    _set_membership(scope, user, role)
     return NewPassword(username=username, password=shown)
 
 
@@ -84,7 +84,7 @@ def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
     user = _user(username)
     if role is not Role.ADMIN:
         _require_another_admin(scope, user)
-    return _place(scope, user, role)
+    return _set_membership(scope, user, role)
 
 
 @transaction.atomic
@@ -94,7 +94,7 @@ def remove(scope: Scope, *, username: str) -> None:
     _require_another_admin(scope, user)
     gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
     if not gone:
-        raise _stranger(username)
+        raise _not_a_member(username)
     AuditLog(scope).record(Act.REMOVE_MEMBER, target=username)
 
 
@@ -112,7 +112,7 @@ def reset_password(scope: Scope, *, username: str) -> NewPassword:
     return NewPassword(username=username, password=password)
 
 
-def members(scope: Scope) -> list[MemberRecord]:
+def list_members(scope: Scope) -> list[MemberRecord]:
     """The members of the workspace, by name."""
     rows = Membership.objects.filter(workspace_id=_workspace(scope)).select_related("user", "workspace")
     return [row.as_record() for row in rows.order_by("user__username")]
@@ -121,10 +121,10 @@ def members(scope: Scope) -> list[MemberRecord]:
 def require_member(scope: Scope, *, username: str) -> None:
     """Raise NotFound unless the user is a member of the workspace."""
     if not Membership.objects.filter(user=_user(username), workspace_id=_workspace(scope)).exists():
-        raise _stranger(username)
+        raise _not_a_member(username)
 
 
-def _stranger(username: str) -> NotFound:
+def _not_a_member(username: str) -> NotFound:
     return NotFound(f"There is no user {username[:80]!r} in this workspace.")
 
 
@@ -151,7 +151,7 @@ def _actor(user: Any) -> str:
     return f"user {user.get_username()}"
 
 
-def _place(scope: Scope, user: User, role: Role) -> MemberRecord:
+def _set_membership(scope: Scope, user: User, role: Role) -> MemberRecord:
     membership, _ = Membership.objects.update_or_create(
         user=user, workspace_id=_workspace(scope), defaults={"role": role}
     )
