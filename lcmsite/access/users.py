@@ -79,7 +79,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
 def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
     """Set the role of an existing user in the workspace.
 
-    Raises NotFound for an unknown user, Conflict if the only admin gives up that role.
+    Raises NotFound for an unknown user, Conflict if no admin would be left.
     """
     user = _user(username)
     if role is not Role.ADMIN:
@@ -89,7 +89,7 @@ def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
 
 @transaction.atomic
 def remove(scope: Scope, *, username: str) -> None:
-    """Remove a user from the workspace; Conflict if its only admin would leave."""
+    """Remove a user from the workspace; Conflict if no admin would be left."""
     user = _user(username)
     _require_another_admin(scope, user)
     gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
@@ -129,14 +129,22 @@ def _not_a_member(username: str) -> NotFound:
 
 
 def _require_another_admin(scope: Scope, user: User) -> None:
-    """Raise Conflict if the only admin of a workspace acts on themselves."""
-    if scope.actor != _actor(user):
+    """Raise Conflict if a member takes away the only admin of a workspace.
+
+    The operator, superusers and holders of keys may: they can make another one.
+    """
+    kind, _, name = scope.actor.partition(" ")
+    if kind != "user":
         return
-    # Locked until the commit, so that of two admins leaving at once each cannot rely on the other.
+    # Locked until the commit, so that of two admins who leave, or remove each other, at once, one finds the other gone.
     admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
     holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
-    if holders == {user.pk}:
+    if holders != {user.pk}:
+        return
+    if scope.actor == _actor(user):
         raise Conflict("You are the only admin of this workspace; make somebody else one first.", code="last_admin")
+    if not User.objects.filter(username=name, is_superuser=True).exists():
+        raise Conflict("This is the only admin of the workspace; make somebody else one first.", code="last_admin")
 
 
 def _workspace(scope: Scope) -> int:
