@@ -119,7 +119,7 @@ def _words(name: str) -> str:
 
 
 def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
-    """A value as text; a string becomes one line of at most `longest` characters."""
+    """A value as text on one line of at most `longest` characters; None: in full."""
     match value:
         case None:
             return "-"
@@ -128,12 +128,13 @@ def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         case Mapping():
-            return _join_fields(value)
+            text = _join_fields(value)
         case list() | tuple():
-            return ", ".join(cell(each) for each in value) or "-"
-    if is_dataclass(value):
-        return _join_fields({_words(each.name): getattr(value, each.name) for each in fields(value)})
-    text = safe(str(value))
+            text = ", ".join(cell(each) for each in value) or "-"
+        case _ if is_dataclass(value):
+            text = _join_fields({_words(each.name): getattr(value, each.name) for each in fields(value)})
+        case _:
+            text = safe(str(value))
     if longest is None:
         return text
     line = " ".join(text.split())
