@@ -16,7 +16,7 @@ from conversations.humanize import counted
 from conversations.store.conversations import ConversationStore
 from lcmsite.dashboard.parts.transcript_parts import turns
 from lcmsite.dashboard.visit import POST, Visit, number_in, page
-from lcmsite.importing.history import History
+from lcmsite.importing.history import KNOWN_FORMATS, History
 from lcmsite.importing.importer import Importer
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
@@ -151,7 +151,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
 def import_history(visit: Visit) -> HttpResponse:
     """Import a history from an uploaded file; a second attempt continues the first."""
     if visit.request.method != "POST":
-        return visit.show("import.html")
+        return visit.show("import.html", known_formats=KNOWN_FORMATS)
     file = visit.request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")
