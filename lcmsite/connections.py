@@ -18,7 +18,7 @@ from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
 T = TypeVar("T")
 # Short, so that startup fails at once even if a firewall drops every packet.
-SECONDS_FOR_AN_ANSWER = 3
+CONNECT_TIMEOUT_SECONDS = 3
 
 SHARED_SESSIONS = (
     "is behind a pooler that gives each transaction another session (PgBouncer with pool_mode=transaction or"
@@ -29,7 +29,7 @@ SHARED_SESSIONS = (
 _REFUSAL = re.compile(r"FATAL:\s+(.*)")
 
 
-def own_database() -> EmbeddedPostgres:
+def embedded_database() -> EmbeddedPostgres:
     """The embedded PostgreSQL server, for sites without LCM_DATABASE_URL."""
     return EmbeddedPostgres(**connections["default"].settings_dict["EMBEDDED"])
 
@@ -37,7 +37,7 @@ def own_database() -> EmbeddedPostgres:
 def connect(**more: Any) -> psycopg.Connection[Any]:
     """Open a plain psycopg connection with the site's parameters and the caller's."""
     if settings.EMBEDDED_DATABASE:
-        own_database().hold()
+        embedded_database().hold()
     parameters = connections["default"].get_connection_params() | more
     # Django's own cursor and type adapters; callers expect psycopg's.
     for name in ("cursor_factory", "context"):
@@ -51,17 +51,17 @@ def require_servers(*, with_our_own: bool = False) -> None:
     The error names the setting and the host. The embedded database is checked only `with_our_own`.
     """
     is_checked = with_our_own or not settings.EMBEDDED_DATABASE
-    for refusal in (_of_database() if is_checked else None, _of_redis()):
+    for refusal in (_database_problem() if is_checked else None, _redis_problem()):
         if refusal is not None:
             raise refusal
 
 
-def _of_database() -> LcmError | None:
-    where = f"LCM_DATABASE_URL: the database at {_place(settings.DEPLOYMENT.database_url)}"
+def _database_problem() -> LcmError | None:
+    where = f"LCM_DATABASE_URL: the database at {_host_and_port(settings.DEPLOYMENT.database_url)}"
     if settings.EMBEDDED_DATABASE:
         where = f"LCM_DATA_DIR: the database in {settings.DATA_DIR}"
     try:
-        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as connection:
+        with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS, autocommit=True) as connection:
             version = connection.info.server_version // 10_000
             is_pooled = not settings.EMBEDDED_DATABASE and shares_sessions(connection)
     except EmbeddedPostgresError as failure:
@@ -83,14 +83,14 @@ def shares_sessions(first: psycopg.Connection[Any]) -> bool:
     get the same process, or one gets several. Both run queries in turn and twice in a row, so that this shows in
     whichever order the pooler hands out free processes.
     """
-    with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as second:
+    with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS, autocommit=True) as second:
         met: dict[Any, set[int]] = {first: set(), second: set()}
         for connection in (first, first, second, second, first, second):
             met[connection] |= {pid for (pid,) in connection.execute("SELECT pg_backend_pid()", prepare=False)}
     return len(met[first]) > 1 or len(met[second]) > 1 or met[first] == met[second]
 
 
-def _of_redis() -> LcmError | None:
+def _redis_problem() -> LcmError | None:
     url = settings.DEPLOYMENT.redis_url
     if not url:
         return None
@@ -99,8 +99,8 @@ def _of_redis() -> LcmError | None:
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    where = f"LCM_REDIS_URL: Redis at {_place(url)}"
-    limits = {"socket_connect_timeout": SECONDS_FOR_AN_ANSWER, "socket_timeout": SECONDS_FOR_AN_ANSWER}
+    where = f"LCM_REDIS_URL: Redis at {_host_and_port(url)}"
+    limits = {"socket_connect_timeout": CONNECT_TIMEOUT_SECONDS, "socket_timeout": CONNECT_TIMEOUT_SECONDS}
     try:
         with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits) as queues:
             queues.ping()
@@ -113,14 +113,14 @@ def _of_redis() -> LcmError | None:
     return None
 
 
-def _place(url: str) -> str:
+def _host_and_port(url: str) -> str:
     """The host and port in a URL, or its path; never the credentials."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return unquote(f"{parts.hostname}{port}" if parts.hostname else parts.path)
 
 
-def without_connections(work: Callable[[], T]) -> T:
+def closing_connections(work: Callable[[], T]) -> T:
     """Return `work()`, and close this thread's connections even if it raises."""
     try:
         return work()

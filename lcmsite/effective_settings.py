@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from django.conf import settings
+from pydantic import Field
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import EmbedderPolicy
 from conversations.policy import Policy
-from lcmsite.environment import TITLES, Deployment, Variable, declared
+from lcmsite.environment import TITLES, Deployment, Variable, declared_settings
 
 
 class Source(StrEnum):
@@ -43,11 +44,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one room; `of_the_site` if only operators may see them."""
+    """The settings of one room; `operator_only` if only operators may see them."""
 
     title: str
     settings: tuple[Setting, ...]
-    of_the_site: bool = False
+    operator_only: Annotated[bool, Field(serialization_alias="of_the_site")] = False
 
 
 @dataclass(frozen=True)
@@ -58,25 +59,25 @@ class EffectiveSettings:
 
 
 # For the site's operator alone: addresses, processes, models, their prices and limits.
-_OF_THE_SITE = frozenset({ModelsPolicy, EmbedderPolicy, Deployment})
+_OPERATOR_ONLY = frozenset({ModelsPolicy, EmbedderPolicy, Deployment})
 
 
 def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[SettingGroup, ...]:
     """Every setting, by room; `overrides` are a conversation's own values."""
-    known = list(declared())
+    known = list(declared_settings())
     return tuple(
         SettingGroup(
             title=title,
-            settings=tuple(_in_force(each, overrides or {}) for each in known if each.owner is owner),
-            of_the_site=owner in _OF_THE_SITE,
+            settings=tuple(_setting_of(each, overrides or {}) for each in known if each.owner is owner),
+            operator_only=owner in _OPERATOR_ONLY,
         )
         for owner, title in TITLES.items()
     )
 
 
-def _in_force(variable: Variable, overrides: Mapping[str, Any]) -> Setting:
+def _setting_of(variable: Variable, overrides: Mapping[str, Any]) -> Setting:
     about = variable.knob.metadata
-    value, source = _value(variable, overrides)
+    value, source = _value_and_source(variable, overrides)
     is_secret = bool(about.get("secret"))
     return Setting(
         name=variable.name,
@@ -102,7 +103,7 @@ def _without_credentials(address: str) -> str:
         return ""
 
 
-def _value(variable: Variable, overrides: Mapping[str, Any]) -> tuple[Any, Source]:
+def _value_and_source(variable: Variable, overrides: Mapping[str, Any]) -> tuple[Any, Source]:
     name = variable.knob.name
     if not issubclass(variable.owner, Policy):
         source = Source.ENVIRONMENT if variable.name in settings.ENVIRONMENT.given else Source.DEFAULT

@@ -312,15 +312,15 @@ def secrets_in(deployment: Deployment, *, secret_key: str) -> dict[str, Secret]:
     return {name: Secret(value) for name, value in found.items() if value}
 
 
-def kept_secret_key(data_dir: Path) -> str:
+def load_secret_key(data_dir: Path) -> str:
     """Return this directory's secret key, created if missing; may raise OSError."""
     kept = data_dir / SECRET_KEY_FILE
     if not kept.exists():
-        _offer_secret_key(kept)
+        _store_secret_key(kept)
     return kept.read_text().strip()
 
 
-def _offer_secret_key(kept: Path) -> None:
+def _store_secret_key(kept: Path) -> None:
     """Store a new key, unless another process has stored one first."""
     make_directory(kept.parent)
     fresh = kept.with_name(f"{SECRET_KEY_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -345,7 +345,7 @@ def _password_in(address: str) -> str:
 
 def variables() -> dict[str, Variable]:
     """Every known environment variable by its name."""
-    return {variable.name: variable for variable in declared() if variable.in_environment}
+    return {variable.name: variable for variable in declared_settings() if variable.in_environment}
 
 
 # The classes that declare settings, each with its heading in documents and on pages.
@@ -363,7 +363,7 @@ TITLES: Mapping[type, str] = {
 }
 
 
-def declared() -> Iterator[Variable]:
+def declared_settings() -> Iterator[Variable]:
     """Every setting by room, including those that are only set per conversation."""
     for owner in TITLES:
         kinds = get_type_hints(owner)

@@ -11,7 +11,7 @@ import dj_database_url
 from django.core.checks import Error
 
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
-from lcmsite.environment import Environment, kept_secret_key, secrets_in
+from lcmsite.environment import Environment, load_secret_key, secrets_in
 from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 
@@ -31,7 +31,7 @@ DEBUG = False
 ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if host.strip()]
 
 try:
-    SECRET_KEY = DEPLOYMENT.secret_key or kept_secret_key(DATA_DIR)
+    SECRET_KEY = DEPLOYMENT.secret_key or load_secret_key(DATA_DIR)
 except OSError as refusal:
     # For this process alone, so that it reports the problem instead of a traceback.
     SECRET_KEY = secrets.token_urlsafe(64)
@@ -304,7 +304,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
-    "POSTPROCESSING_HOOKS": ["lcmsite.api.openapi.completed"],
+    "POSTPROCESSING_HOOKS": ["lcmsite.api.openapi.complete_document"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -17,5 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("lcmsite.dashboard.urls")),
 ]
 
-handler400 = "lcmsite.api.responses.refused"
-handler500 = "lcmsite.api.responses.failed"
+handler400 = "lcmsite.api.responses.bad_request_response"
+handler500 = "lcmsite.api.responses.server_error_response"

@@ -30,7 +30,7 @@ from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
 PREFIX = "lcm_"
 SHOWN_CHARACTERS = 12
 LONGEST_KEY = 200
-MOST_NAMED = 10
+MOST_LISTED_KEYS = 10
 CHALLENGE = 'Bearer realm="lcm"'
 USE_IS_RECORDED_EVERY = timedelta(minutes=1)
 
@@ -86,10 +86,10 @@ class BearerKey(BaseAuthentication):
     """Authenticates the holder of an API key as a `Caller`, DRF's `request.user`."""
 
     def authenticate(self, request: Request) -> tuple[Caller, None]:
-        return caller_by(request.META.get("HTTP_AUTHORIZATION", "")), None
+        return caller_of_header(request.META.get("HTTP_AUTHORIZATION", "")), None
 
 
-def caller_by(authorization: str) -> Caller:
+def caller_of_header(authorization: str) -> Caller:
     """Return the holder of this header's key; Unauthenticated if it is not valid."""
     scheme, _, key = authorization.partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
@@ -199,12 +199,12 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
     Every process refuses it within a second. Raises NotFound if no key matches, and Invalid, listing them, if several
     have this prefix.
     """
-    found = list(_keys_of(scope).filter(_named(key))[: MOST_NAMED + 1])
+    found = list(_keys_of(scope).filter(_with_id_or_prefix(key))[: MOST_LISTED_KEYS + 1])
     if not found:
         raise NotFound(f"There is no key {key[:SHOWN_CHARACTERS]!r} that you may see.")
     if len(found) > 1:
-        named = ", ".join(f"{row.api_key_id} ({row.prefix}…, {row.name!r})" for row in found[:MOST_NAMED])
-        more = ", and more" if len(found) > MOST_NAMED else ""
+        named = ", ".join(f"{row.api_key_id} ({row.prefix}…, {row.name!r})" for row in found[:MOST_LISTED_KEYS])
+        more = ", and more" if len(found) > MOST_LISTED_KEYS else ""
         raise Invalid(f"Several keys have this prefix: {named}{more}. Give the id of one.", code="ambiguous_key")
     row = found[0]
     if row.revoked_at is None:
@@ -216,7 +216,7 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
     return row.as_record()
 
 
-def _named(key: str) -> Q:
+def _with_id_or_prefix(key: str) -> Q:
     """The filter for keys with this id, this prefix, or this full text."""
     if key.isascii() and key.isdigit():
         return Q(api_key_id=int(key[:19]))

@@ -71,7 +71,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
         raise Conflict(f"There is a user {username[:80]!r} already; `lcm user role` gives them a role here.")
     shown = password or secrets.token_urlsafe(PASSWORD_BYTES)
     user = User.objects.create_user(username=username, password=shown)
-    _place(scope, user, role)
+    _set_membership(scope, user, role)
     return NewPassword(username=username, password=shown)
 
 
@@ -79,22 +79,22 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
 def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
     """Set the role of an existing user in the workspace.
 
-    Raises NotFound for an unknown user, Conflict if the only admin gives up that role.
+    Raises NotFound for an unknown user, Conflict if no admin would be left.
     """
     user = _user(username)
     if role is not Role.ADMIN:
         _require_another_admin(scope, user)
-    return _place(scope, user, role)
+    return _set_membership(scope, user, role)
 
 
 @transaction.atomic
 def remove(scope: Scope, *, username: str) -> None:
-    """Remove a user from the workspace; Conflict if its only admin would leave."""
+    """Remove a user from the workspace; Conflict if no admin would be left."""
     user = _user(username)
     _require_another_admin(scope, user)
     gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
     if not gone:
-        raise _stranger(username)
+        raise _not_a_member(username)
     AuditLog(scope).record(Act.REMOVE_MEMBER, target=username)
 
 
@@ -112,7 +112,7 @@ def reset_password(scope: Scope, *, username: str) -> NewPassword:
     return NewPassword(username=username, password=password)
 
 
-def members(scope: Scope) -> list[MemberRecord]:
+def list_members(scope: Scope) -> list[MemberRecord]:
     """The members of the workspace, by name."""
     rows = Membership.objects.filter(workspace_id=_workspace(scope)).select_related("user", "workspace")
     return [row.as_record() for row in rows.order_by("user__username")]
@@ -121,22 +121,30 @@ def members(scope: Scope) -> list[MemberRecord]:
 def require_member(scope: Scope, *, username: str) -> None:
     """Raise NotFound unless the user is a member of the workspace."""
     if not Membership.objects.filter(user=_user(username), workspace_id=_workspace(scope)).exists():
-        raise _stranger(username)
+        raise _not_a_member(username)
 
 
-def _stranger(username: str) -> NotFound:
+def _not_a_member(username: str) -> NotFound:
     return NotFound(f"There is no user {username[:80]!r} in this workspace.")
 
 
 def _require_another_admin(scope: Scope, user: User) -> None:
-    """Raise Conflict if the only admin of a workspace acts on themselves."""
-    if scope.actor != _actor(user):
+    """Raise Conflict if a member takes away the only admin of a workspace.
+
+    The operator, superusers and holders of keys may: they can make another one.
+    """
+    kind, _, name = scope.actor.partition(" ")
+    if kind != "user":
         return
-    # Locked until the commit, so that of two admins leaving at once each cannot rely on the other.
+    # Locked until the commit, so that of two admins who leave, or remove each other, at once, one finds the other gone.
     admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
     holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
-    if holders == {user.pk}:
+    if holders != {user.pk}:
+        return
+    if scope.actor == _actor(user):
         raise Conflict("You are the only admin of this workspace; make somebody else one first.", code="last_admin")
+    if not User.objects.filter(username=name, is_superuser=True).exists():
+        raise Conflict("This is the only admin of the workspace; make somebody else one first.", code="last_admin")
 
 
 def _workspace(scope: Scope) -> int:
@@ -151,7 +159,7 @@ def _actor(user: Any) -> str:
     return f"user {user.get_username()}"
 
 
-def _place(scope: Scope, user: User, role: Role) -> MemberRecord:
+def _set_membership(scope: Scope, user: User, role: Role) -> MemberRecord:
     membership, _ = Membership.objects.update_or_create(
         user=user, workspace_id=_workspace(scope), defaults={"role": role}
     )

@@ -27,7 +27,7 @@ def create(scope: Scope, *, name: str) -> WorkspaceRecord:
     return _record(row)
 
 
-def everywhere() -> list[WorkspaceRecord]:
+def list_all() -> list[WorkspaceRecord]:
     """All workspaces, oldest first."""
     return [_record(row) for row in Workspace.objects.order_by("workspace_id")]
 

@@ -45,7 +45,7 @@ def lines(pieces: Iterable[str | None]) -> str:
     return "\n".join(each for each in pieces if each)
 
 
-def going_on(cursor: str | None) -> str:
+def cursor_line(cursor: str | None) -> str:
     """A line with the cursor of the next page; "" without a next page."""
     return f"More: the same with cursor {cursor}" if cursor else ""
 
@@ -59,14 +59,14 @@ def text_of(answer: Any) -> str:
 @text_of.register
 def _(page: list) -> str:
     shown = lines(map(_item, page)) or "Nothing."
-    return lines((shown, going_on(page.next_cursor) if isinstance(page, Page) else ""))
+    return lines((shown, cursor_line(page.next_cursor) if isinstance(page, Page) else ""))
 
 
 def as_fields(record: Any, *, without: Collection[str] = ()) -> str:
     """A line for each non-empty field of a record, except hashes and `without`."""
     found = []
-    for name, value in _filled(record, without).items():
-        if _is_many(value):
+    for name, value in _shown_fields(record, without).items():
+        if _is_list_of_records(value):
             found += [f"{_words(name)}:", *(f"- {_item(each)}" for each in value)]
         elif isinstance(value, str) and "\n" in value:
             found.append(f"{_words(name)}:\n{value}")
@@ -83,7 +83,7 @@ def _item(value: Any) -> str:
 
 
 def _in_one_line(record: Any) -> str:
-    return "; ".join(f"{_words(name)} {_value(value)}" for name, value in _filled(record).items())
+    return "; ".join(f"{_words(name)} {_value(value)}" for name, value in _shown_fields(record).items())
 
 
 def _value(value: Any) -> str:
@@ -103,7 +103,7 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def _filled(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
+def _shown_fields(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
     values = {each.name: getattr(record, each.name) for each in fields(record) if each.name not in without}
     return {name: value for name, value in values.items() if not (_is_empty(value) or name.endswith("_hash"))}
 
@@ -112,7 +112,7 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | Sequence | Mapping) and len(value) == 0)
 
 
-def _is_many(value: Any) -> bool:
+def _is_list_of_records(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
 
 

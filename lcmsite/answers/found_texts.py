@@ -11,7 +11,7 @@ from compaction.rendering import ERASED, QUARANTINED
 from compaction.summarizing.extractive.summary_form import with_few_names
 from conversations.humanize import counted
 from conversations.types import MessageRecord
-from lcmsite.answers.answer_text import as_fields, going_on, joined, lines, minute, one_line, period, span, text_of
+from lcmsite.answers.answer_text import as_fields, cursor_line, joined, lines, minute, one_line, period, span, text_of
 from retrieval.assembly.about import About, AboutItem
 from retrieval.assembly.types import AssembledContext, RecallSection
 from retrieval.describing.ranges import CoveringNode, RangeDescription, RangeExpansion
@@ -38,7 +38,7 @@ MOST_NAMES = 12
 # On a page of more than MANY_MATCHES, each snippet is cut to NARROW characters.
 MANY_MATCHES, NARROW = 10, 170
 # Rendered separately, or of no use to a model.
-_OF_A_DESCRIPTION = frozenset({
+_LEFT_OUT_OF_DESCRIPTIONS = frozenset({
     "id", "kind", "conversation_id", "created_at", "token_count", "active", "first_seq", "last_seq", "earliest_at",
     "latest_at", "summary_kind", "depth", "level", "confidence", "confidence_reason", "opening_tokens", "source_tokens",
     "message_count", "sources", "source_messages", "manifest", "manifest_complete", "quality", "role", "author",
@@ -57,10 +57,10 @@ def withheld(item: Any) -> str | None:
 
 @text_of.register
 def _(found: GrepResult) -> str:
-    in_one = {match.conversation_id for match in found.matches} if found.conversation_id is None else set()
+    conversation_ids = {match.conversation_id for match in found.matches} if found.conversation_id is None else set()
     width = NARROW if len(found.matches) > MANY_MATCHES else WIDTH
-    shown = [_match(match, is_placed=bool(in_one), width=width) for match in found.matches]
-    return lines((*shown, summary_of_search(found), going_on(found.cursor)))
+    shown = [_match(match, is_placed=bool(conversation_ids), width=width) for match in found.matches]
+    return lines((*shown, summary_of_search(found), cursor_line(found.cursor)))
 
 
 def summary_of_search(found: GrepResult) -> str:
@@ -109,7 +109,7 @@ def _(described: Description) -> str:
             f"{described.id}: {described.summary_kind or described.role or ''} {described.kind}".replace(":  ", ": "),
             described.author,
             f"depth {described.depth}" if described.depth is not None else None,
-            _place(described),
+            _position(described),
             _when(described.earliest_at, described.latest_at) or minute(described.created_at),
             counted(described.token_count, "token") if described.token_count is not None else None,
             {True: "in the context", False: "not in the context", None: None}[described.active],
@@ -121,29 +121,29 @@ def _(described: Description) -> str:
     costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
     held = {outline.summary_id for outline in described.held_by}
     derived = ", ".join(each for each in described.derived if each not in held)
-    text = withheld(described) or _some_names(described) or described.parts_json
+    text = withheld(described) or _content_with_few_names(described) or described.parts_json
     return lines(
         (
             named,
             joined((made_of or None, costing or None, opening or None, sure or None)),
-            as_fields(described, without=_OF_A_DESCRIPTION),
+            as_fields(described, without=_LEFT_OUT_OF_DESCRIPTIONS),
             f"derived: {derived}" if derived else None,
             _outlines("below", map(_below, described.manifest), is_complete=described.manifest_complete),
             _outlines("held by", map(_above, described.held_by)),
             text,
-            going_on(described.cursor),
+            cursor_line(described.cursor),
         )
     )
 
 
-def _some_names(described: Description) -> str | None:
+def _content_with_few_names(described: Description) -> str | None:
     """The content; that of a condensed summary with only the first names listed."""
     if not described.depth or not described.content:
         return described.content
     return with_few_names(described.content, most=MOST_NAMES, hint="lcm_expand shows them")
 
 
-def _place(described: Description) -> str | None:
+def _position(described: Description) -> str | None:
     if described.first_seq is None:
         return f"of conversation {described.conversation_id}" if described.conversation_id is not None else None
     return f"[{described.conversation_id}: {span(described)}]"
@@ -207,7 +207,7 @@ def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
     gap = None if isinstance(expanded, SessionExpansion) else expanded.gap
     # The cursor says that there is more.
     note = None if expanded.cursor else expanded.note
-    return lines((_items(expanded.items, gap), note, going_on(expanded.cursor)))
+    return lines((_items(expanded.items, gap), note, cursor_line(expanded.cursor)))
 
 
 def _items(items: Sequence[ExpandedItem], gap: MessageSpan | None) -> str:
@@ -217,17 +217,17 @@ def _items(items: Sequence[ExpandedItem], gap: MessageSpan | None) -> str:
     for place, item in enumerate(items, start=1):
         if gap is not None and place == len(items):
             shown.append(f"... {span(gap)} ...")
-        if (of_item := minute(item.created_at)[:10]) != day:
-            day = of_item
+        if (item_day := minute(item.created_at)[:10]) != day:
+            day = item_day
             shown.append(day)
         shown.append(_expanded(item))
     return lines(shown)
 
 
 def _expanded(item: ExpandedItem) -> str:
-    of_past = item if isinstance(item, HistoryItem) else None
-    place = f"{of_past.conversation_id}: " if of_past is not None and of_past.conversation_id is not None else ""
-    kind = of_past.history_kind if of_past is not None and of_past.history_kind is not None else None
+    history = item if isinstance(item, HistoryItem) else None
+    place = f"{history.conversation_id}: " if history is not None and history.conversation_id is not None else ""
+    kind = history.history_kind if history is not None and history.history_kind is not None else None
     source = kind or item.role or f"{item.summary_kind} summary"
     speaker = f"{source} {item.author}" if item.author else source
     is_short = item.kind is ItemKind.MESSAGE and item.complete and item.tokens < SHORT_TOKENS
@@ -283,11 +283,11 @@ def _(message: MessageRecord) -> str:
     speaker = f"{message.role} {message.author}" if message.author else message.role
     place = f"[{message.conversation_id}: {message.seq}]"
     head = f"{message.id} {place} {speaker} {minute(message.created_at)}, {counted(message.token_count, 'token')}"
-    more = as_fields(message, without=_OF_A_MESSAGE)
+    more = as_fields(message, without=_LEFT_OUT_OF_MESSAGES)
     return lines((head, more, _parts_of(message), withheld(message) or message.content))
 
 
-_OF_A_MESSAGE = frozenset({
+_LEFT_OUT_OF_MESSAGES = frozenset({
     "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at", "author",
     "parts", "erased_by_id", "quarantined",
 })  # fmt: skip

@@ -102,7 +102,7 @@ class OperationSchema(CompletedSchema):
 
     def get_description(self, *_: str) -> str:
         description = self.operation.description
-        if not self.operation.of_the_site:
+        if not self.operation.operator_only:
             return description
         return f"{description}\n\nThis belongs to the whole site: every API key gets 403. {_INSTEAD}"
 
@@ -207,7 +207,7 @@ def _phrase(status: str) -> str:
     return HTTPStatus(int(status)).phrase.replace(" ", "").replace("-", "")
 
 
-def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+def complete_document(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Complete drf-spectacular's document with schemas, examples and links."""
     from lcmsite.catalogue.operations import CATALOGUE
 

@@ -34,7 +34,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     return problem_response(error, context["request"])
 
 
-def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request_response(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: requests that reach no view, such as for an unknown host."""
     if request.path.startswith(API):
         return problem_response(exception)
@@ -44,7 +44,7 @@ def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
     return defaults.bad_request(request, exception)
 
 
-def failed(request: HttpRequest) -> HttpResponse:
+def server_error_response(request: HttpRequest) -> HttpResponse:
     """Django's handler500: errors outside of any view."""
     if request.path.startswith(API):
         return problem_response(sys.exc_info()[1] or RuntimeError())

@@ -56,7 +56,7 @@ def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
 def download_response(request: HttpRequest | Request, caller: Caller, file_id: str) -> HttpResponseBase:
     """The response with a file's bytes, for the API and the pages."""
     caller.require(KeyScope.READ)
-    wanted = _wanted(request)
+    wanted = _requested_range(request)
     offset, length = wanted or (0, None)
     found = LargeFileService.from_settings(caller.scope).stream(file_id=file_id, offset=offset, length=length)
     if wanted and offset >= found.file_size:
@@ -68,7 +68,7 @@ def download_response(request: HttpRequest | Request, caller: Caller, file_id: s
     response["Content-Length"] = str(found.length)
     response["Accept-Ranges"] = "bytes"
     # Browsers must save the file, never show it as a page of this site.
-    response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(_name(found), safe='')}"
+    response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(_download_name(found), safe='')}"
     response["X-Content-Type-Options"] = "nosniff"
     if found.record.content_hash:
         response["ETag"] = f'"{found.record.content_hash}"'
@@ -77,7 +77,7 @@ def download_response(request: HttpRequest | Request, caller: Caller, file_id: s
     return response
 
 
-def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
+def _requested_range(request: HttpRequest | Request) -> tuple[int, int | None] | None:
     """First byte and length of the Range header; None without a usable one."""
     found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if found is None:
@@ -88,14 +88,14 @@ def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
     return first, None if last is None else last - first + 1
 
 
-def _name(found: FileBytes) -> str:
+def _download_name(found: FileBytes) -> str:
     """The last part of the file's name, as a browser saves it."""
     name = (found.record.file_name or "").replace("\\", "/").rpartition("/")[2].strip(". ")
     return "".join(each for each in name if each.isprintable()) or found.record.file_id
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldStream:
     """Lines with resources (`held`) that are released when the lines are closed.
 
     A generator's own `finally` would not run if it is closed before its first line.
@@ -139,6 +139,6 @@ def ledger_response(caller: Caller, conversation_id: int) -> StreamingHttpRespon
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
     held = ExitStack()
     held.enter_context(gate().entered(caller.scope.actor, heavy=True))
-    response = StreamingHttpResponse(Held(lines, held), content_type=JSON_LINES)
+    response = StreamingHttpResponse(HeldStream(lines, held), content_type=JSON_LINES)
     response["X-Content-Type-Options"] = "nosniff"
     return response

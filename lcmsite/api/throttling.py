@@ -23,7 +23,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from conversations.errors import LcmError
-from lcmsite.access.keys import Caller, caller_by
+from lcmsite.access.keys import Caller, caller_of_header
 
 WINDOW_SECONDS = 60
 # The share of the limit that a process reserves at once.
@@ -71,26 +71,26 @@ class Window:
     """The requests of one key in one minute, as far as this process knows."""
 
     limit: int
-    # `taken`: reserved by this process and not made yet; `untaken`: reserved by no process.
-    taken: int = 0
-    untaken: int = 1
+    # `reserved`: reserved by this process and not made yet; `unreserved`: reserved by no process.
+    reserved: int = 0
+    unreserved: int = 1
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, name: str) -> bool:
         """Count one request; False if the limit is reached."""
         with self.lock:
-            if not self.taken and self.untaken:
-                self._take(name)
-            if not self.taken:
+            if not self.reserved and self.unreserved:
+                self._reserve(name)
+            if not self.reserved:
                 return False
-            self.taken -= 1
+            self.reserved -= 1
             return True
 
-    def _take(self, name: str) -> None:
+    def _reserve(self, name: str) -> None:
         block = max(1, int(self.limit * BLOCK))
         before = _add(name, block)
-        self.taken = min(block, max(0, self.limit - before))
-        self.untaken = max(0, self.limit - before - block)
+        self.reserved = min(block, max(0, self.limit - before))
+        self.unreserved = max(0, self.limit - before - block)
 
 
 class KeyThrottle(BaseThrottle):
@@ -118,7 +118,7 @@ def spend_one(api_key_id: int) -> Allowance | None:
         _windows.clear()
     window = _windows.setdefault((api_key_id, minute, limit), Window(limit))
     is_allowed = window.spend(f"requests:{api_key_id}:{minute}")
-    allowance = Allowance(limit, window.taken + window.untaken if is_allowed else 0, reset)
+    allowance = Allowance(limit, window.reserved + window.unreserved if is_allowed else 0, reset)
     if not is_allowed:
         RATE_LIMITED.inc()
         raise TooManyRequests(allowance)
@@ -127,7 +127,7 @@ def spend_one(api_key_id: int) -> Allowance | None:
 
 def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
     """Authenticate and count one request; return the caller and rate limit headers."""
-    caller = caller_by(authorization)
+    caller = caller_of_header(authorization)
     assert caller.api_key_id is not None
     allowance = spend_one(caller.api_key_id)
     return caller, allowance.headers if allowance is not None else {}

@@ -121,7 +121,7 @@ class CapabilityList(Scoped, ABC):
                 setting.name.removeprefix("LCM_").lower(): setting.value
                 for group in settings_in_force()
                 for setting in group.settings
-                if not (group.of_the_site or setting.is_secret)
+                if not (group.operator_only or setting.is_secret)
             },
         )
 
@@ -135,7 +135,7 @@ class CapabilityList(Scoped, ABC):
                     path=PREFIX + operation.path,
                     everywhere=PREFIX + operation.everywhere if operation.everywhere else None,
                     tool=operation.agent_tool or None,
-                    needs="operator" if operation.of_the_site else operation.scope.value,
+                    needs="operator" if operation.operator_only else operation.scope.value,
                     sentence=operation.summary,
                     params=operation.params.__name__,
                     params_schema=_schema(operation) if full else None,

@@ -91,19 +91,19 @@ def fields_of(params: type[Params]) -> Mapping[str, Schema]:
     """The schema of each param by name, with references resolved and null left out."""
     whole = _of_model(params)
     named = whole.get("$defs", {})
-    return {name: _complete(schema, named) for name, schema in whole.get("properties", {}).items()}
+    return {name: _resolve_references(schema, named) for name, schema in whole.get("properties", {}).items()}
 
 
-def _complete(schema: Schema, named: Mapping[str, Schema]) -> Schema:
+def _resolve_references(schema: Schema, named: Mapping[str, Schema]) -> Schema:
     if "$ref" in schema:
         rest = {name: value for name, value in schema.items() if name != "$ref"}
         return {**named[schema["$ref"].removeprefix(COMPONENTS)], **rest}
     if "items" in schema:
-        return {**schema, "items": _complete(schema["items"], named)}
+        return {**schema, "items": _resolve_references(schema["items"], named)}
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if len(choices) == 1:
         rest = {name: value for name, value in schema.items() if name != "anyOf"}
-        return _complete({**choices[0], **rest}, named)
+        return _resolve_references({**choices[0], **rest}, named)
     return {**schema, "anyOf": choices} if choices else schema
 
 

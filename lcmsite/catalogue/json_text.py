@@ -48,7 +48,7 @@ class _NotJson(ValueError):
     """Text that Python's decoder accepts, although it is not valid JSON."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -68,7 +68,7 @@ def _finite(digits: str) -> float:
     return number
 
 
-_STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)
+_STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_unique_keys)
 
 
 def as_bytes(result: Any) -> bytes:
@@ -76,13 +76,13 @@ def as_bytes(result: Any) -> bytes:
 
     A page of more than MOST_PAGE_BYTES is cut, and continued by its cursor.
     """
-    written = _written(_as_object(result))
+    written = _encode(_as_object(result))
     if isinstance(result, Page) and len(written) > MOST_PAGE_BYTES and len(result) > 1:
-        return _written(_as_object(_beginning(result)))
+        return _encode(_as_object(_beginning(result)))
     return written
 
 
-def _written(answer: Any) -> bytes:
+def _encode(answer: Any) -> bytes:
     try:
         return orjson.dumps(answer, _plain, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_UTC_Z)
     except TypeError:
@@ -94,13 +94,13 @@ def _beginning(result: Page[Any]) -> Page[Any]:
     """The first items of a page that fit into MOST_PAGE_BYTES; at least one."""
     room = MOST_PAGE_BYTES
     for place, each in enumerate(result):
-        room -= len(_written(each)) + 1
+        room -= len(_encode(each)) + 1
         if room < 0:
             return result.first(max(1, place))
     return result
 
 
-def as_json(result: Any) -> str:
+def as_ascii_json(result: Any) -> str:
     """Serialize a result as `as_bytes` does, but in ASCII and uncut, for terminals."""
     return _ASCII.encode(_as_object(result))
 

@@ -21,8 +21,8 @@ PREFIX = "/api/v1/"
 # First words of two-word commands, such as `map status`.
 _FAMILIES = frozenset({"map"})
 _PLACEHOLDER = re.compile(r"{(\w+)}")
-_OF_ONE = "conversations/{conversation_id}/"
-_WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
+_ONE_CONVERSATION = "conversations/{conversation_id}/"
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 class Answer(NamedTuple):
@@ -38,7 +38,7 @@ class Operation:
 
     - `path`: names its params in braces; `everywhere` is a second path, for the whole workspace
     - `background`: the method called instead if the param `background` is true; it returns a job, with status 202
-    - `of_the_site`: only for the site's operator
+    - `operator_only`: only for the site's operator
     - `for_agents`: offered to agents over MCP, named like `tool`, or as given here
     - `heavy`: few of these run at once, and a GET is cancelled if its client disconnects (`api/concurrency.py`);
       `heavy_with` names a param that makes the operation heavy if given
@@ -56,7 +56,7 @@ class Operation:
     status: int = 200
     everywhere: str = ""
     background: str = ""
-    of_the_site: bool = False
+    operator_only: bool = False
     for_agents: bool | str = False
     heavy: bool = False
     heavy_with: str = ""
@@ -82,7 +82,7 @@ class Operation:
     @property
     def chapter(self) -> str:
         """Its heading in documents: "Compaction engine" for CompactionEngine."""
-        return _WITHIN.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
+        return _INNER_CAPITAL.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -118,12 +118,12 @@ class Operation:
 
     def may(self, caller: Caller) -> bool:
         """Whether this caller may call it."""
-        return caller.may(self.scope) and (caller.is_operator or not self.of_the_site)
+        return caller.may(self.scope) and (caller.is_operator or not self.operator_only)
 
     def require(self, caller: Caller) -> None:
         """Raise Forbidden unless this caller may call it."""
         caller.require(self.scope)
-        if self.of_the_site:
+        if self.operator_only:
             caller.require_operator()
 
     def perform(self, caller: Caller, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> Answer:
@@ -162,7 +162,7 @@ def metric_name(operation: Operation, path: str) -> str:
 
 def operation_id(operation: Operation, path: str) -> str:
     """The operation's name in OpenAPI, such as `messages_append`."""
-    static = [each for each in path.removeprefix(_OF_ONE).split("/") if each and not each.startswith("{")]
+    static = [each for each in path.removeprefix(_ONE_CONVERSATION).split("/") if each and not each.startswith("{")]
     resource = (static[-1] if operation.method.startswith("list_") else static[0]) if static else "conversations"
     verb, *rest = operation.method.split("_")
     if verb == "list" or (operation.paging is not None and not operation.paging.is_of_record and verb == "get"):

@@ -142,9 +142,9 @@ CATALOGUE: tuple[Operation, ...] = (
         heavy=True, for_agents=True),
     # Language models.
     Operation(ModelEndpoints, "list_endpoints", compaction.ListEndpointsParams, "GET", "models/", "lcm_models",
-        scope=ADMIN, of_the_site=True),
+        scope=ADMIN, operator_only=True),
     Operation(ModelEndpoints, "reset_endpoint", compaction.ResetEndpointParams, "POST", "models/{name}/reset/",
-        "lcm_reset_model", scope=ADMIN, of_the_site=True),
+        "lcm_reset_model", scope=ADMIN, operator_only=True),
     # Files.
     Operation(LargeFileService, "store", conversations.StoreFileParams, "POST", ONE + "files/", "lcm_store_file",
         scope=WRITE, status=201),

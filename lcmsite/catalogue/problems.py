@@ -185,7 +185,7 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
         case LcmError():
             return error
         case Error() | psycopg.Error():
-            return _of_database(error)
+            return _database_error(error)
         case Http404() | rest.NotFound():
             return NotFound("There is nothing at this path.")
         case rest.MethodNotAllowed():
@@ -204,7 +204,7 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
             return None
 
 
-def _of_read_only() -> LcmError:
+def _read_only_error() -> LcmError:
     if settings.EMBEDDED_DATABASE:
         return Unavailable(
             "The disk is nearly full (LCM_MIN_FREE_BYTES): writes are refused until there is room; nothing was"
@@ -214,7 +214,7 @@ def _of_read_only() -> LcmError:
     return Unavailable("The database takes no writes at the moment: it is a standby, or was made read-only.")
 
 
-def _of_database(error: BaseException) -> LcmError | None:
+def _database_error(error: BaseException) -> LcmError | None:
     # Django's error wraps the driver's, whose class gives PostgreSQL's error code.
     match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
@@ -224,7 +224,7 @@ def _of_database(error: BaseException) -> LcmError | None:
         case psycopg.errors.DiskFull():
             return Unavailable("The database's disk is full; nothing was changed.", code="disk_full")
         case psycopg.errors.ReadOnlySqlTransaction():
-            return _of_read_only()
+            return _read_only_error()
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
             return Unavailable(
                 "The database is not set up for this version of LCM; run `lcm migrate`, "

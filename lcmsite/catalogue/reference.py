@@ -79,7 +79,7 @@ def _operation(operation: Operation) -> Iterator[str]:
     if operation.background:
         statuses.append("202, at once, when `background` is true")
     facts = [f"scope `{operation.scope}`", f"answers {', or '.join(statuses)}"]
-    if operation.of_the_site:
+    if operation.operator_only:
         facts = ["for the site's operator at the command line and superusers alone; every API key gets 403"]
     facts += [f"tool `{operation.agent_tool}`"] if operation.for_agents else []
     yield f"- {'; '.join(facts)}"

@@ -28,7 +28,7 @@ def create_workspace(session: Session, arguments: Namespace) -> Any:
 
 @verb("workspace list", for_operator=True)
 def list_workspaces(session: Session, arguments: Namespace) -> Any:
-    return workspaces.everywhere()
+    return workspaces.list_all()
 
 
 @verb(
@@ -43,7 +43,7 @@ def list_workspaces(session: Session, arguments: Namespace) -> Any:
     argument("--days", metavar="N", help="The key expires after this many days. Default: never."),
 )
 def create_key(session: Session, arguments: Namespace) -> Any:
-    caller = session.caller_with(KeyScope.ADMIN, founding=True)
+    caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     return keys.issue(
         workspace_id=caller.scope.narrow(Workspace.objects.all()).get().pk,
         name=arguments.name,
@@ -75,13 +75,13 @@ def revoke_key(session: Session, arguments: Namespace) -> Any:
     argument("--role", choices=ROLES, default=Role.READER, help=f"{ROLE_HELP} Default: reader."),
 )
 def create_user(session: Session, arguments: Namespace) -> Any:
-    caller = session.caller_with(KeyScope.ADMIN, founding=True)
+    caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     return users.add(caller.scope, username=arguments.username, role=Role(arguments.role))
 
 
 @verb("user list")
 def list_users(session: Session, arguments: Namespace) -> Any:
-    return users.members(session.caller_with(KeyScope.ADMIN).scope)
+    return users.list_members(session.caller_with(KeyScope.ADMIN).scope)
 
 
 # No default role: a forgotten option must not turn an admin into a reader.
@@ -95,7 +95,7 @@ def set_role(session: Session, arguments: Namespace) -> Any:
 def remove_user(session: Session, arguments: Namespace) -> Any:
     scope = session.caller_with(KeyScope.ADMIN).scope
     users.remove(scope, username=arguments.username)
-    return users.members(scope)
+    return users.list_members(scope)
 
 
 @verb("user password", USERNAME, for_operator=True)

@@ -35,12 +35,12 @@ def from_operation(operation: Operation) -> Verb:
 
     def run(session: Session, arguments: Namespace) -> Any:
         fields = fields_of(operation.params)
-        given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
+        given = {name: _parse_value(fields[name], value, session) for name, value in vars(arguments).items()}
         if fields.keys() >= {"file_name", "content"} and arguments.content != STDIO:
             given.setdefault("file_name", Path(arguments.content).name)
         # People begin with discovering and opening, and operations of the site need no workspace: none need exist yet.
-        is_founding = operation.tool in ("lcm_schema", "lcm_open") or operation.of_the_site
-        caller = session.founding_caller if is_founding else session.caller
+        creates_default = operation.tool in ("lcm_schema", "lcm_open") or operation.operator_only
+        caller = session.default_creating_caller if creates_default else session.caller
         with waiting(f"{operation.command} ..."):
             result = operation.perform(caller, given, in_text=given).result
         if isinstance(result, OpenedConversation) and result.left_as_it_was:
@@ -93,35 +93,35 @@ def _metavar(name: str) -> str:
     return "ID" if name == "id" or name.endswith("_id") and name != "session_id" else name.upper()
 
 
-def _value(field: Schema, given: Any, session: Session) -> Any:
+def _parse_value(field: Schema, given: Any, session: Session) -> Any:
     if _is_json(field):
-        return json_text.parse(text_of(given))
+        return json_text.parse(read_argument(given))
     if field.get("type") == "array":
         is_named = is_conversation(field["items"])
         # A session may be called @FILE.
-        values = _several(given if is_named else text_of(given))
+        values = _parse_list(given if is_named else read_argument(given))
         return [session.conversation_id(str(each)) for each in values] if is_named else values
     if is_bytes(field):
-        return base64.b64encode(_bytes_of(given)).decode("ascii")
+        return base64.b64encode(_read_bytes(given)).decode("ascii")
     if is_conversation(field):
         return session.conversation_id(given)
     return given
 
 
-def _several(given: str | bytes) -> list[Any]:
+def _parse_list(given: str | bytes) -> list[Any]:
     """The values of a list, given in JSON or separated by commas."""
     text = given if isinstance(given, str) else given.decode("utf-8", "replace")
     return json_text.parse(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
 
 
-def text_of(given: str) -> str | bytes:
+def read_argument(given: str) -> str | bytes:
     """The text itself; for @FILE or -, the contents of the file or standard input."""
     if given == STDIO:
-        return _bytes_of(given)
-    return _bytes_of(given[1:]) if given.startswith("@") else given
+        return _read_bytes(given)
+    return _read_bytes(given[1:]) if given.startswith("@") else given
 
 
-def _bytes_of(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     if path == STDIO:
         return sys.stdin.buffer.read()
     with opened(path) as file:

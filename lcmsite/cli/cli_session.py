@@ -11,11 +11,11 @@ from conversations.models import Workspace
 from conversations.scope import Scope
 from lcmsite.access.keys import Caller, caller_of
 from lcmsite.access.workspaces import checked_workspace
-from lcmsite.catalogue.naming import conversation_named
+from lcmsite.catalogue.conversation_names import conversation_named
 from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
-MOST_NAMED = 20
+MOST_LISTED = 20
 # The operator at the machine, in all workspaces.
 OPERATOR = Scope(actor="operator")
 
@@ -41,7 +41,7 @@ class Session:
         return _operator(row)
 
     @cached_property
-    def founding_caller(self) -> Caller:
+    def default_creating_caller(self) -> Caller:
         """The caller; the default workspace is created if it does not exist yet.
 
         Any other workspace must exist: a name on the command line may be mistyped.
@@ -50,9 +50,9 @@ class Session:
             return _operator(default_workspace())
         return self.caller
 
-    def caller_with(self, scope: KeyScope, *, founding: bool = False) -> Caller:
+    def caller_with(self, scope: KeyScope, *, creates_default: bool = False) -> Caller:
         """The caller; Forbidden if its key lacks the scope."""
-        caller = self.founding_caller if founding else self.caller
+        caller = self.default_creating_caller if creates_default else self.caller
         caller.require(scope)
         return caller
 
@@ -70,9 +70,9 @@ class Session:
         return checked_workspace(self.workspace or DEFAULT_WORKSPACE)
 
     def _unknown(self) -> NotFound:
-        known = list(Workspace.objects.order_by("workspace_id").values_list("name", flat=True)[: MOST_NAMED + 1])
-        more = ", and more" if len(known) > MOST_NAMED else ""
-        those = f"Existing workspaces: {', '.join(known[:MOST_NAMED])}{more}." if known else "There is none yet."
+        known = list(Workspace.objects.order_by("workspace_id").values_list("name", flat=True)[: MOST_LISTED + 1])
+        more = ", and more" if len(known) > MOST_LISTED else ""
+        those = f"Existing workspaces: {', '.join(known[:MOST_LISTED])}{more}." if known else "There is none yet."
         return NotFound(f"There is no workspace {self._name!r}. {those} `lcm workspace create NAME` creates one.")
 
 

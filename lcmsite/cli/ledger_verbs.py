@@ -48,7 +48,7 @@ def export_ledger(session: Session, arguments: Namespace) -> Any:
         raise Invalid("--resume continues a file; name it with -o.", code="usage")
     ledgers = Ledgers.from_settings(session.caller_with(KeyScope.READ).scope)
     chosen: dict[str, Any] = {
-        "conversation_id": _conversation(session, arguments.conversation),
+        "conversation_id": _conversation_id(session, arguments.conversation),
         "with_files": not arguments.without_files,
     }
     if arguments.output == STDIO:
@@ -81,11 +81,11 @@ def verify_ledger(session: Session, arguments: Namespace) -> Any:
     A history that was changed and whose hashes were all recomputed passes this check. --anchor and --expect detect
     that, because they compare with a hash kept elsewhere.
     """
-    expected = _expected(arguments)
+    expected = _read_expected(arguments)
     if arguments.live:
         ledgers = Ledgers.from_settings(session.caller_with(KeyScope.READ).scope)
         with waiting("Verifying ..."):
-            conversation_id = _conversation(session, arguments.what)
+            conversation_id = _conversation_id(session, arguments.what)
             return ledgers.verify_live(conversation_id=conversation_id, expected=expected)
     if not arguments.what:
         raise Invalid("Name a file, or give --live.", code="usage")
@@ -96,7 +96,7 @@ def verify_ledger(session: Session, arguments: Namespace) -> Any:
         return Ledgers.from_settings().verify_file(file, name=name, expected=expected)
 
 
-def _expected(arguments: Namespace) -> Expected:
+def _read_expected(arguments: Namespace) -> Expected:
     anchor = None
     if arguments.anchor:
         with opened(arguments.anchor) as file:
@@ -115,7 +115,7 @@ def import_ledger(session: Session, arguments: Namespace) -> Any:
 
     A ledger that does not verify is refused, and so is a session that exists already.
     """
-    caller = session.caller_with(KeyScope.ADMIN, founding=True)
+    caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     path = Path(arguments.file)
     with opened(path), waiting(f"Importing {path.name} ..."):
         return Ledgers.from_settings(caller.scope).import_file(
@@ -123,7 +123,7 @@ def import_ledger(session: Session, arguments: Namespace) -> Any:
         )
 
 
-def _conversation(session: Session, given: str | None) -> int | None:
+def _conversation_id(session: Session, given: str | None) -> int | None:
     return int(session.conversation_id(given)) if given else None
 
 

@@ -16,7 +16,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.types import LargeFileRecord
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.operations import OPERATIONS
-from lcmsite.cli.catalogue_verbs import JSON_HELP, text_of
+from lcmsite.cli.catalogue_verbs import JSON_HELP, read_argument
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import STDIO, AddArguments, argument, opened, verb
 from lcmsite.types import KeyScope
@@ -29,7 +29,7 @@ from retrieval.map.submission import NO_RETENTION
 from retrieval.map.types import MapKind, MapRunRecord, MapState
 
 # The interval at which --wait reads the run's state.
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_READS = 1.0
 
 _COMMON = (
     argument("prompt", metavar="PROMPT", help="The instructions for each item; {{item}} is replaced by its JSON."),
@@ -63,7 +63,7 @@ class WaitedRun(MapRunRecord):
         return self.state is MapState.COMPLETED and not self.failed
 
 
-def _read_only(parser: ArgumentParser) -> None:
+def _add_may_change(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--may-change",
         dest="read_only",
@@ -78,7 +78,7 @@ _TERMS: tuple[AddArguments, ...] = (
     argument("--delegated-scope", metavar="TEXT", help="The work handed over to agents. Required with --grant-id."),
     argument("--kept-work", metavar="TEXT", help="The work that you still do yourself. Required with --grant-id."),
     argument("--grant-id", metavar="ID", help="The grant that lets agents read more than their items."),
-    _read_only,
+    _add_may_change,
 )
 
 
@@ -95,7 +95,7 @@ def map_llm(session: Session, arguments: Namespace) -> Any:
     Each answer is one JSON value that matches the schema. The run goes on in the background; `lcm map status` shows
     its progress. With --wait, Ctrl-C ends the waiting, not the run.
     """
-    return _submitted(session, arguments, MapKind.LLM)
+    return _submit(session, arguments, MapKind.LLM)
 
 
 @verb("map agentic", *_COMMON, *_TERMS)
@@ -105,25 +105,25 @@ def map_agentic(session: Session, arguments: Namespace) -> Any:
     Agents claim items, extend their leases by heartbeats and complete them (docs/map.md). --retain names the
     responsibility that you keep; a delegation without it is refused.
     """
-    return _submitted(session, arguments, MapKind.AGENTIC)
+    return _submit(session, arguments, MapKind.AGENTIC)
 
 
-def _submitted(session: Session, arguments: Namespace, kind: MapKind) -> MapRunRecord:
+def _submit(session: Session, arguments: Namespace, kind: MapKind) -> MapRunRecord:
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     wait, source, conversation = given.pop("wait"), given.pop("input"), given.pop("conversation", None)
     file_id = given.pop("file_id", None)
-    given |= {"kind": kind.value, "output_schema": json_text.parse(text_of(given.pop("schema")))}
+    given |= {"kind": kind.value, "output_schema": json_text.parse(read_argument(given.pop("schema")))}
     if conversation is not None:
         given["conversation_id"] = session.conversation_id(conversation)
     if file_id is None:
         if conversation is None:
             raise Invalid("Name the conversation that keeps the input and the output, with --in.", code="usage")
         _require_possible(kind, given)
-        file_id = _stored(session, int(given["conversation_id"]), source).file_id
+        file_id = _store_input(session, int(given["conversation_id"]), source).file_id
     operation = OPERATIONS["lcm_map_submit"]
     texts = given.keys() - {"read_only", "output_schema"}
     run: MapRunRecord = operation.perform(session.caller, given | {"input_file_id": file_id}, in_text=texts).result
-    return _awaited(session, run) if wait else run
+    return _wait_for_end(session, run) if wait else run
 
 
 def _require_possible(kind: MapKind, given: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ def _require_possible(kind: MapKind, given: dict[str, Any]) -> None:
     checked_schema(given["output_schema"])
 
 
-def _stored(session: Session, conversation_id: int, source: str) -> LargeFileRecord:
+def _store_input(session: Session, conversation_id: int, source: str) -> LargeFileRecord:
     """Store the input as a file of the conversation."""
     service = LargeFileService.from_settings(session.caller_with(KeyScope.WRITE).scope)
     if source == STDIO:
@@ -144,7 +144,7 @@ def _stored(session: Session, conversation_id: int, source: str) -> LargeFileRec
     return service.store(conversation_id=conversation_id, content=content, file_name=name)
 
 
-def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
+def _wait_for_end(session: Session, run: MapRunRecord) -> MapRunRecord:
     """Wait until the run has ended or paused, and return it; show its progress."""
     operator = MapOperator.from_settings(session.caller.scope)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[failed]}"))
@@ -152,7 +152,7 @@ def _awaited(session: Session, run: MapRunRecord) -> MapRunRecord:
         task = progress.add_task(run.run_id, total=run.total, failed="")
         try:
             while run.state in OPEN_STATES:
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+                time.sleep(SECONDS_BETWEEN_READS)
                 run = operator.get_run(run_id=run.run_id)
                 failed = f"{run.failed:,} failed" if run.failed else ""
                 progress.update(task, completed=run.done + run.failed, failed=failed)

@@ -15,9 +15,9 @@ from django.db import connections
 from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb, waiting
-from lcmsite.clock import read_clock
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
 from lcmsite.ops.backup.backups import back_up, restore
+from lcmsite.periodic_tasks import read_schedule
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 from retrieval.semantic.embedders import Embedders
@@ -41,7 +41,7 @@ def show_clock(session: Session, arguments: Namespace) -> Any:
 
     Times are in UTC. Workers run these tasks; a queued task only tells a worker to process the pending rows.
     """
-    return read_clock()
+    return read_schedule()
 
 
 @verb(
@@ -73,7 +73,7 @@ def serve_agents(session: Session, arguments: Namespace) -> None:
     For a host that starts its servers itself; ends with the input. LCM_API_KEY decides the workspace and the scopes.
     """
     try:
-        _ = session.founding_caller
+        _ = session.default_creating_caller
     except Exception as refusal:
         # A retryable problem is reported to the agent with each call, any other one here.
         if not problem_of(refusal).retryable:

@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError, connections
 
 from conversations.errors import Invalid, LcmError
 from integrity.types import PlanState
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, FINDINGS_EXIT_CODE, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli import (
@@ -45,13 +45,13 @@ SHELLS = ("bash", "zsh", "fish")
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status; problems go to stderr."""
     given = list(sys.argv[1:] if argv is None else argv)
-    _show_any_text()
+    _escape_unencodable()
     # Looked up without parsing, because errors of the parser need it, too.
     wants_json = "--json" in given
     try:
         result = _perform(given)
         if wants_json and result is not None:
-            sys.stdout.write(as_json(result) + "\n")
+            sys.stdout.write(as_ascii_json(result) + "\n")
         elif result is not None:
             show_results.show(result, sys.stdout)
         sys.stdout.flush()
@@ -97,7 +97,7 @@ def _perform(given: list[str]) -> Any:
         return None
     if settings.CONFIGURATION_PROBLEMS:
         raise _misconfigured(f"{each.msg} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
-    found, rest = _found(words)
+    found, rest = _split_verb(words)
     arguments = parser_of(found).parse_intermixed_args(rest)
     for name in ("json", "workspace", "api_key"):
         if name in arguments:
@@ -130,7 +130,7 @@ def _misconfigured(sentences: Iterable[str]) -> Invalid:
     return Invalid(" ".join(sentences), code="misconfigured")
 
 
-def _found(words: list[str]) -> tuple[Verb, list[str]]:
+def _split_verb(words: list[str]) -> tuple[Verb, list[str]]:
     """Split words into a verb and its arguments; raises Invalid for an unknown verb."""
     known = verbs()
     for length in (2, 1):
@@ -187,7 +187,7 @@ def _management_verbs() -> Iterable[Verb]:
         yield Verb(name, lambda session, arguments: None, cast("AddArguments", command.add_arguments))
 
 
-def _show_any_text() -> None:
+def _escape_unencodable() -> None:
     """Print characters that the terminal cannot encode as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -195,16 +195,16 @@ def _show_any_text() -> None:
 
 
 def _report(error: Exception, *, wants_json: bool) -> int:
-    problem = problem_of(_explained(error))
+    problem = problem_of(_name_unavailable_server(error))
     if problem is INTERNAL:
         logger.error("The command failed.", exc_info=error)
     in_json = wants_json or settings.LOGS_ONLY_JSON
-    line = as_json(problem.as_json()) if in_json else f"lcm: {problem.detail} [{problem.code}]"
+    line = as_ascii_json(problem.as_json()) if in_json else f"lcm: {problem.detail} [{problem.code}]"
     sys.stderr.write(" ".join(line.splitlines()) + "\n")
     return problem.exit_code
 
 
-def _explained(error: Exception) -> Exception:
+def _name_unavailable_server(error: Exception) -> Exception:
     """Replace the error of an unavailable database by one that names the database."""
     if isinstance(error, OperationalError | InterfaceError):
         try:

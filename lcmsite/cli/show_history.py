@@ -58,7 +58,7 @@ def _(found: SessionAgo, screen: Screen) -> None:
 @show_one.register
 def _(expanded: SessionExpansion, screen: Screen) -> None:
     for item in expanded.items:
-        title = f"{'  ' * (item.level - 1)}{_place(item)}"
+        title = f"{'  ' * (item.level - 1)}{_source(item)}"
         screen.heading(title, item.id, counted(item.tokens, "token"))
         screen.body(withheld(item) or item.content or item.parts_json)
     screen.note(f"{counted(expanded.tokens, 'token')}.")
@@ -71,7 +71,7 @@ def _(expanded: SessionExpansion, screen: Screen) -> None:
         screen.line(f"There is more: {again}")
 
 
-def _place(item: HistoryItem) -> str:
+def _source(item: HistoryItem) -> str:
     if item.history_kind is not None:
         of = f" of conversation {item.conversation_id}" if item.conversation_id is not None else ""
         return f"{item.history_kind}{of}"

@@ -16,11 +16,11 @@ from conversations.types import MessageRecord
 from lcmsite.answers.answer_text import span
 from lcmsite.answers.found_texts import withheld
 from lcmsite.catalogue.capabilities import CapabilitySummary
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.cli import show_history, show_reading, show_trust
 from lcmsite.cli.terminal_layout import Screen, cell, show_one
-from lcmsite.clock import Clock
 from lcmsite.effective_settings import EffectiveSettings, Source
+from lcmsite.periodic_tasks import Schedule
 from lcmsite.types import IssuedKey
 from retrieval.delegation.types import GrantRecord
 from retrieval.history.types import TimelineEntry
@@ -90,15 +90,15 @@ def _(model: EndpointRecord, screen: Screen) -> None:
     temperature = "; called without a temperature, which it refuses" if model.refuses_temperature else ""
     for line in (
         f"{state}; {counted(model.consecutive_failures, 'failure')} in a row{failed}{temperature}",
-        f"in this window: {_of(model.window_calls, model.window_calls_limit)} calls, "
-        f"{_of(model.window_tokens, model.window_tokens_limit)} tokens{ends}",
+        f"in this window: {_spent_of_limit(model.window_calls, model.window_calls_limit)} calls, "
+        f"{_spent_of_limit(model.window_tokens, model.window_tokens_limit)} tokens{ends}",
         f"in all: {counted(model.calls, 'call')} ({model.failures:,} failed), {model.tokens_in:,} tokens read, "
         f"{model.tokens_out:,} written{cost}",
     ):
         screen.line(f"  {line}")
 
 
-def _of(spent: int, limit: int | None) -> str:
+def _spent_of_limit(spent: int, limit: int | None) -> str:
     return f"{spent:,}" if limit is None else f"{spent:,} of {limit:,}"
 
 
@@ -113,12 +113,12 @@ def _(in_force: EffectiveSettings, screen: Screen) -> None:
 
 
 @show_one.register
-def _(clock: Clock, screen: Screen) -> None:
-    for task in clock.tasks:
+def _(schedule: Schedule, screen: Screen) -> None:
+    for task in schedule.tasks:
         screen.line((f"{task.schedule:26}", "bold"), f"  {task.does}")
         following = f", next at {cell(task.next_at)}" if task.next_at else ""
         screen.note(f"{'':26}  {task.name} of {task.room}{following}")
-    for queue in clock.queues:
+    for queue in schedule.queues:
         screen.line(f"queue {queue.name}: {queue.waiting:,} waiting, {queue.scheduled:,} for later")
         for name, count in Counter(queue.tasks).items():
             screen.note(f"  {name}: {count:,}")
@@ -191,4 +191,4 @@ def _(coverage: Coverage, screen: Screen) -> None:
 @show_one.register
 def _(capabilities: CapabilitySummary, screen: Screen) -> None:
     # Programs read it, so it is JSON with or without --json.
-    screen.body(json.dumps(json.loads(as_json(capabilities)), indent=2))
+    screen.body(json.dumps(json.loads(as_ascii_json(capabilities)), indent=2))

@@ -62,7 +62,7 @@ def _show_step(step: StepRecord, screen: Screen) -> None:
         f"{where}: {step.state}{approved}; risk {step.risk}{lasting}",
     )
     screen.note(f"      {step.why}")
-    screen.note(f"      {cell(step.before)} -> {cell(step.after)}")
+    screen.note(f"      {cell(step.before, longest=None)} -> {cell(step.after, longest=None)}")
 
 
 @show_one.register

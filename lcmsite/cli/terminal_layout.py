@@ -53,7 +53,7 @@ class Screen:
         """Show the non-empty fields of a record: values first, then nested records."""
         values = {each.name: getattr(record, each.name) for each in fields(record)}
         filled = {name: value for name, value in values.items() if value not in (None, (), [], {})}
-        nested = {name: value for name, value in filled.items() if is_dataclass(value) or _is_many(value)}
+        nested = {name: value for name, value in filled.items() if is_dataclass(value) or _is_table(value)}
         for name, value in filled.items():
             if name not in nested:
                 self.line((f"{indent + _words(name):<20} ", "dim"), cell(value, longest=None))
@@ -71,7 +71,7 @@ def show_one(record: Any, screen: Screen) -> None:
     screen.fields(record)
 
 
-def _is_many(value: Any) -> bool:
+def _is_table(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
 
 
@@ -81,7 +81,7 @@ def table(rows: Sequence[Any]) -> Table:
     A nested record becomes columns of its own: its ids and names, or all of its fields if it has none.
     """
     flat = [_flat(row) for row in rows]
-    names = [name for name in dict.fromkeys(chain(*flat)) if any(_fits(row.get(name)) for row in flat)]
+    names = [name for name in dict.fromkeys(chain(*flat)) if any(_fits_a_cell(row.get(name)) for row in flat)]
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         grid.add_column(_words(name), overflow="fold")
@@ -97,21 +97,21 @@ def _flat(record: Any) -> dict[str, Any]:
         value = getattr(record, each.name)
         if is_dataclass(value):
             # The row's own values win.
-            values |= {name: part for name, part in _naming(value).items() if not hasattr(record, name)}
+            values |= {name: part for name, part in _ids_and_names(value).items() if not hasattr(record, name)}
         else:
             values[each.name] = value
     return values
 
 
-def _naming(record: Any) -> dict[str, Any]:
+def _ids_and_names(record: Any) -> dict[str, Any]:
     """The ids and names of a record by field; all fields if it has neither."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     naming = {name: value for name, value in values.items() if name in _NAMES or name.endswith("_id")}
     return naming or values
 
 
-def _fits(value: Any) -> bool:
-    return not (value is None or value == () or is_dataclass(value) or isinstance(value, Mapping) or _is_many(value))
+def _fits_a_cell(value: Any) -> bool:
+    return not (value is None or value == () or is_dataclass(value) or isinstance(value, Mapping) or _is_table(value))
 
 
 def _words(name: str) -> str:
@@ -119,7 +119,7 @@ def _words(name: str) -> str:
 
 
 def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
-    """A value as text; a string becomes one line of at most `longest` characters."""
+    """A value as text on one line of at most `longest` characters; None: in full."""
     match value:
         case None:
             return "-"
@@ -128,19 +128,20 @@ def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         case Mapping():
-            return _joined(value)
+            text = _join_fields(value)
         case list() | tuple():
-            return ", ".join(cell(each) for each in value) or "-"
-    if is_dataclass(value):
-        return _joined({_words(each.name): getattr(value, each.name) for each in fields(value)})
-    text = safe(str(value))
+            text = ", ".join(cell(each) for each in value) or "-"
+        case _ if is_dataclass(value):
+            text = _join_fields({_words(each.name): getattr(value, each.name) for each in fields(value)})
+        case _:
+            text = safe(str(value))
     if longest is None:
         return text
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def _joined(values: Mapping[str, Any]) -> str:
+def _join_fields(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{safe(str(name))} {cell(each)}" for name, each in values.items()) or "-"
 
 

@@ -37,7 +37,7 @@ from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.importing.sweeping import Sweep
 from lcmsite.types import KeyScope
 
-SECONDS_TO_WAIT_FOR_A_COMPACTION = 120
+LONGEST_COMPACTION_WAIT_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
         if not arguments.discover or arguments.file or arguments.session or arguments.format or arguments.compact:
             raise Invalid("Give a file, or --discover without a file, --session, --format and --compact.")
         return discover(session, arguments)
-    scope = session.caller_with(KeyScope.WRITE, founding=True).scope
+    scope = session.caller_with(KeyScope.WRITE, creates_default=True).scope
     with ExitStack() as stack:
         path = stack.enter_context(_standard_input()) if arguments.file == STDIO else Path(arguments.file)
         history = History(path=path, session=arguments.session or "", format=arguments.format or "")
@@ -123,9 +123,9 @@ def _standard_input() -> Iterator[Path]:
 def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult:
     """Compact, waiting for a worker that is compacting the same conversation.
 
-    Raises ConversationBusy if that takes more than SECONDS_TO_WAIT_FOR_A_COMPACTION.
+    Raises ConversationBusy if that takes more than LONGEST_COMPACTION_WAIT_SECONDS.
     """
-    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_A_COMPACTION
+    deadline = time.monotonic() + LONGEST_COMPACTION_WAIT_SECONDS
     while True:
         try:
             return engine.compact(conversation_id=conversation_id)
@@ -268,10 +268,10 @@ def download_file(session: Session, arguments: Namespace) -> DownloadedFile | No
         for piece in found.pieces():
             sys.stdout.buffer.write(piece)
         return None
-    return _saved(found.record, found.pieces(), Path(target))
+    return _save(found.record, found.pieces(), Path(target))
 
 
-def _saved(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> DownloadedFile:
+def _save(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> DownloadedFile:
     """Save the file completely or not at all; never overwrite an existing file."""
     digest, size = hashlib.sha256(), 0
     unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")

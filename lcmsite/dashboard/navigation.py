@@ -59,7 +59,7 @@ def _links(visit: Visit, pages: Mapping[str, str], **path: Any) -> list[Link]:
     for name, title in pages.items():
         url = reverse(name, kwargs={"workspace": visit.workspace.name, **path})
         view: Any = resolve(url).func
-        if visit.caller.may(view.scope) and (visit.caller.is_operator or not view.of_the_site):
+        if visit.caller.may(view.scope) and (visit.caller.is_operator or not view.operator_only):
             is_below = name not in ROOTS and here.startswith(url)
             links.append(Link(title, url, is_here=here == url or is_below or name == belongs_to))
     return links

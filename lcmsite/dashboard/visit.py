@@ -62,7 +62,7 @@ class Visit:
         """Whether htmx requests only a part of the page."""
         return _is_part(self.request)
 
-    def ask(self, tool: str, *, in_text: Mapping[str, Any] | None = None, **params: Any) -> Any:
+    def call(self, tool: str, *, in_text: Mapping[str, Any] | None = None, **params: Any) -> Any:
         """Call an operation and return its result; params that are None are left out.
 
         `in_text` are values of a form, whose numbers and flags are parsed from text.
@@ -75,12 +75,12 @@ class Visit:
             given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
         return operation.perform(self.caller, given, in_text=texts).result
 
-    def ask_all(self, tool: str, **params: Any) -> list[Any]:
+    def call_all(self, tool: str, **params: Any) -> list[Any]:
         """All rows of a paged list."""
-        page = self.ask(tool, limit=MOST_ROWS, **params)
+        page = self.call(tool, limit=MOST_ROWS, **params)
         found = list(page)
         while page.next_cursor is not None:
-            page = self.ask(tool, limit=MOST_ROWS, cursor=page.next_cursor, **params)
+            page = self.call(tool, limit=MOST_ROWS, cursor=page.next_cursor, **params)
             found += page
         return found
 
@@ -102,7 +102,7 @@ class Visit:
         `fitting` returns how many of the rows to show; the next page begins after them.
         """
         cursor = self.request.GET.get("cursor") or None
-        found = self.ask(tool, cursor=cursor, limit=limit, **params)
+        found = self.call(tool, cursor=cursor, limit=limit, **params)
         rows = found.first(fitting(found))
         kept = {name: value for name, value in (filters or {}).items() if value not in (None, "")}
         return ListPage(
@@ -133,12 +133,12 @@ def page(
     scope: KeyScope = KeyScope.READ,
     methods: tuple[str, ...] = ("GET", "HEAD"),
     *,
-    of_the_site: bool = False,
+    operator_only: bool = False,
     on_refusal: View | None = None,
 ) -> Callable[[View], View]:
     """Decorate a function of a Visit as a view, for members with this scope.
 
-    A page `of_the_site` is for superusers. An LcmError is rendered by `on_refusal`, which gets the Visit and the
+    A page `operator_only` is for superusers. An LcmError is rendered by `on_refusal`, which gets the Visit and the
     Problem, such as a form; without one, as a page, or as a part if a part was requested.
     """
 
@@ -152,7 +152,7 @@ def page(
             try:
                 visit = context["visit"] = _visit(request, workspace)
                 visit.caller.require(scope)
-                if of_the_site:
+                if operator_only:
                     visit.caller.require_operator()
                 try:
                     return view(visit, **path)
@@ -166,7 +166,7 @@ def page(
                 return render(request, template, {**context, "problem": problem}, status=problem.status)
 
         # The menu reads these to show only pages that the user may open.
-        vars(visited).update(scope=scope, of_the_site=of_the_site)
+        vars(visited).update(scope=scope, operator_only=operator_only)
         return visited
 
     return decorate

@@ -46,7 +46,7 @@ class Account:
         test = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)]
         return subprocess.run(test, cwd="/", check=False, **self.process_arguments()).returncode == 0
 
-    def own(self, path: Path) -> None:
+    def take_ownership(self, path: Path) -> None:
         """Make this user the owner of a directory and all in it."""
         if self.is_another:
             for directory, _, files in os.walk(path):

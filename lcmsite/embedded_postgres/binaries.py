@@ -41,7 +41,7 @@ class Binaries:
 
 def choose(*, major: int | None = None) -> Binaries:
     """Choose the wheel's programs, else the system's newest, of `major` if given."""
-    for binaries in chain(_of_wheel(), _of_machine()):
+    for binaries in chain(_wheel_binaries(), _system_binaries()):
         if binaries.major >= OLDEST and major in (None, binaries.major):
             return binaries
     if major is not None:
@@ -55,7 +55,7 @@ def choose(*, major: int | None = None) -> Binaries:
     )
 
 
-def reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries:
+def make_reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries:
     """Return programs that the account can run, copied below `beside` if necessary."""
     if account.can_enter(binaries.directory / "postgres"):
         return binaries
@@ -74,14 +74,14 @@ def reachable(binaries: Binaries, *, account: Account, beside: Path) -> Binaries
     return Binaries(directory=target / binaries.directory.relative_to(package.parent), major=binaries.major)
 
 
-def _of_wheel() -> Iterator[Binaries]:
+def _wheel_binaries() -> Iterator[Binaries]:
     # Located without importing it: the import runs code of its own.
     spec = importlib.util.find_spec(WHEEL)
     for place in (spec.submodule_search_locations or []) if spec else []:
         yield from _newest_first(Path(place).glob("pginstall*/bin"))
 
 
-def _of_machine() -> Iterator[Binaries]:
+def _system_binaries() -> Iterator[Binaries]:
     on_path = (Path(entry) for entry in os.get_exec_path() if entry)
     usual = (directory for pattern in PLACES for directory in Path("/").glob(pattern.lstrip("/")))
     yield from _newest_first({*on_path, *usual})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lcmsite.embedded_postgres.account import Account
-from lcmsite.embedded_postgres.binaries import Binaries, choose, reachable
+from lcmsite.embedded_postgres.binaries import Binaries, choose, make_reachable
 from lcmsite.embedded_postgres.location import (
     DATABASE,
     PORT,
@@ -72,14 +72,14 @@ class Cluster:
         cluster = cls(
             location=location,
             account=account,
-            binaries=reachable(binaries, account=account, beside=location.server.resolve()),
+            binaries=make_reachable(binaries, account=account, beside=location.server.resolve()),
             durable=durable,
         )
         if not version.exists():
             cluster._create()
         elif account.is_another and location.cluster.stat().st_uid != account.uid:
-            account.own(location.cluster)
-        cluster._admit()
+            account.take_ownership(location.cluster)
+        cluster._write_access_files()
         cluster._make_socket_directory()
         return cluster
 
@@ -108,7 +108,7 @@ class Cluster:
             **self.account.process_arguments(),
         )
 
-    def tidy(self) -> None:
+    def remove_socket_directory(self) -> None:
         """Remove the socket directory outside the data directory, if there is one."""
         if self.location.socket_dir.parent != self.location.server:
             shutil.rmtree(self.location.socket_dir, ignore_errors=True)
@@ -118,7 +118,7 @@ class Cluster:
         fresh = self.location.server.resolve() / "cluster.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
-        self.account.own(fresh)
+        self.account.take_ownership(fresh)
         if self.binaries.major >= 17:
             locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
         else:
@@ -143,7 +143,7 @@ class Cluster:
         if done.returncode != 0:
             raise EmbeddedPostgresError(f"{program} failed:\n{done.stdout.strip()}")
 
-    def _admit(self) -> None:
+    def _write_access_files(self) -> None:
         """Allow connections by root and LCM's user, with peer authentication.
 
         If root runs LCM, the unprivileged user of the server is not allowed: other services may run as that user.
@@ -163,7 +163,7 @@ class Cluster:
         directory = self.location.socket_dir
         try:
             directory.mkdir(mode=0o700)
-            self.account.own(directory)
+            self.account.take_ownership(directory)
         except FileExistsError:
             # In a shared place such as /tmp, another user may have created it, to intercept connections.
             found = directory.lstat()

@@ -21,7 +21,7 @@ from lcmsite.embedded_postgres.location import EmbeddedPostgresError, Location, 
 from lcmsite.embedded_postgres.space import Space
 
 # How long to wait for processes of a killed server: longer than a statement may run, after which each one ends.
-SECONDS_FOR_REMAINS = 120
+SECONDS_FOR_OLD_PROCESSES = 120
 
 # A server that ends within this time after its start, BAD_STARTS times in a row, is given up.
 SECONDS_OF_A_GOOD_START = 10
@@ -87,7 +87,7 @@ class Keeper:
     def _start(self) -> "subprocess.Popen[bytes]":
         lock = open_lock_file(self.cluster.location.server_lock)
         try:
-            if not try_lock(lock, fcntl.LOCK_EX, within=SECONDS_FOR_REMAINS):
+            if not try_lock(lock, fcntl.LOCK_EX, within=SECONDS_FOR_OLD_PROCESSES):
                 raise EmbeddedPostgresError("Processes of an earlier server are still at work: end them.")
             self.space.prepare(owner=(self.cluster.account.uid, self.cluster.account.gid))
             return self.cluster.start(lock=lock)
@@ -102,7 +102,7 @@ def _last_reason(log: Path) -> str:
     return f" ({reasons[-1]})" if reasons else ""
 
 
-def keep(location: Location, cluster: Cluster, *, min_free: int) -> None:
+def run_while_leased(location: Location, cluster: Cluster, *, min_free: int) -> None:
     """Run the server until its last lease ends or SIGTERM arrives."""
     keeper = Keeper(cluster=cluster, space=Space(location.cluster.resolve(), min_free))
     lease = open_lock_file(location.lease)
@@ -115,7 +115,7 @@ def keep(location: Location, cluster: Cluster, *, min_free: int) -> None:
     threading.Thread(target=stop_when_all_have_left, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=keeper.stop).start())
     keeper.run()
-    cluster.tidy()
+    cluster.remove_socket_directory()
 
 
 def main(data_dir: str, refuge: str, min_free: str, durability: str) -> None:
@@ -131,7 +131,7 @@ def main(data_dir: str, refuge: str, min_free: str, durability: str) -> None:
     os.ftruncate(sys.stderr.fileno(), 0)
     try:
         cluster = Cluster.prepare(location, durable=durability == "durable", refuge=Path(refuge))
-        keep(location, cluster, min_free=int(min_free))
+        run_while_leased(location, cluster, min_free=int(min_free))
     except EmbeddedPostgresError as refusal:
         sys.exit(str(refusal))
 

@@ -39,7 +39,7 @@ _holding = threading.Lock()
 # Keepers started here, with their data directories: polling them reaps those that have ended.
 _keepers: "list[tuple[Path, subprocess.Popen[bytes]]]" = []
 
-ALL_TAKEN = ("too many clients already", "remaining connection slots are reserved")
+CONNECTIONS_EXHAUSTED = ("too many clients already", "remaining connection slots are reserved")
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class EmbeddedPostgres:
         with _holding:
             if self.data_dir in LEASES:
                 return
-            descriptor = self._take()
+            descriptor = self._take_lock()
             try:
                 self.ensure_running()
             except BaseException:
                 os.close(descriptor)
                 # Wait until the server that was being started has stopped again.
-                self._see_it_stop()
+                self._wait_for_stop()
                 raise
             LEASES[self.data_dir] = descriptor
 
@@ -85,7 +85,7 @@ class EmbeddedPostgres:
         with _holding:
             if self.data_dir in LEASES:
                 os.close(LEASES.pop(self.data_dir))
-                self._see_it_stop()
+                self._wait_for_stop()
 
     def is_running(self) -> bool:
         """Whether the server accepts connections, or all of them are in use."""
@@ -95,7 +95,7 @@ class EmbeddedPostgres:
             ).close()
         except psycopg.OperationalError as refusal:
             # psycopg has no error code for a refused connection; our server's messages are always in English.
-            return any(each in str(refusal) for each in ALL_TAKEN)
+            return any(each in str(refusal) for each in CONNECTIONS_EXHAUSTED)
         return True
 
     def has_keeper(self) -> bool:
@@ -120,7 +120,7 @@ class EmbeddedPostgres:
                 keeper = self._start_keeper()
             time.sleep(0.02)
 
-    def _take(self) -> int:
+    def _take_lock(self) -> int:
         make_directory(self.location.home)
         descriptor = open_lock_file(self.location.lease)
         # Blocks while a keeper stops the server after the last lease before this one.
@@ -153,7 +153,7 @@ class EmbeddedPostgres:
             or "The embedded PostgreSQL did not start."
         )
 
-    def _see_it_stop(self) -> None:
+    def _wait_for_stop(self) -> None:
         """Wait until the server is down; return at once if another process has a lease."""
         deadline = time.monotonic() + SECONDS_TO_STOP
         while time.monotonic() < deadline:

@@ -17,7 +17,7 @@ from django.conf import settings
 from conversations.errors import NotFound, Unauthenticated, Unavailable
 from lcmsite.access.keys import LONGEST_KEY, PREFIX, Caller, caller_of_hash, hash_of_key
 from lcmsite.catalogue.problems import INTERNAL, problem_of
-from lcmsite.connections import without_connections
+from lcmsite.connections import closing_connections
 from lcmsite.gateway.forwarding import Header, build_client
 from lcmsite.gateway.own_errors import refusal
 from lcmsite.gateway.passing_request import SLOW_SECONDS, PassingRequest
@@ -140,7 +140,7 @@ class Gateway:
             return None
         try:
             async with asyncio.timeout(UNKNOWN_KEY_SECONDS if cached is None else SLOW_SECONDS):
-                look_up = partial(without_connections, partial(caller_of_hash, key_hash))
+                look_up = partial(closing_connections, partial(caller_of_hash, key_hash))
                 caller = await asyncio.get_running_loop().run_in_executor(self.threads, look_up)
         except TimeoutError:
             return self._pause_lookups(cached)

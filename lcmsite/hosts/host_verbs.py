@@ -92,7 +92,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     question = f"Connect {host.title} to LCM at {connection['api_url']}?"
     if not _agreed(changes, arguments, secret=recorded_key, question=question):
         return _report(host, changes, made=False)
-    caller = session.caller_with(KeyScope.ADMIN, founding=True)
+    caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     if not key:
         issued = keys.issue(
             workspace_id=caller.scope.narrow(Workspace.objects.all()).get().pk,

@@ -103,7 +103,7 @@ def _place_of(error: Exception) -> str:
 def _scope_of(host: str) -> Scope:
     """Return the scope of the host's key; without one, that of the command line."""
     key = host_state.read(host, "connection.json").get("api_key", "")
-    return Session(api_key=key).caller_with(KeyScope.WRITE, founding=True).scope
+    return Session(api_key=key).caller_with(KeyScope.WRITE, creates_default=True).scope
 
 
 def _do(entry: dict[str, Any], scope: Scope) -> int:

@@ -46,7 +46,7 @@ class FoundReport:
 
 def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
     """Find all sessions, list them, ask for confirmation, and import them."""
-    scope = session.caller_with(KeyScope.WRITE, founding=True).scope
+    scope = session.caller_with(KeyScope.WRITE, creates_default=True).scope
     places = _places(arguments)
     files = find_files(places)
     found = counted(files, places)
@@ -80,7 +80,7 @@ def watch(session: Session, arguments: Namespace) -> Sweep:
     """
     if not 0 < arguments.seconds <= threading.TIMEOUT_MAX:
         raise Invalid("--seconds must be a positive number.")
-    sweeper = _sweeper(session.caller_with(KeyScope.WRITE, founding=True).scope)
+    sweeper = _sweeper(session.caller_with(KeyScope.WRITE, creates_default=True).scope)
     total = Sweep()
     with _stopped_by_signals() as stop:
         while not stop.is_set():

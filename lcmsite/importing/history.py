@@ -36,7 +36,7 @@ KEYS_BEGIN = "import:"
 _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SUFFIXES = {".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj"}
 UNFINISHED = "unfinished last line"
-_KNOWN = (
+KNOWN_FORMATS = (
     f"LCM reads messages as JSON ({', '.join(READERS)}), transcripts of Claude Code, Codex and pi, and files of "
     f"{', '.join(each.name for each in DOCUMENTS)} and aider."
 )
@@ -307,7 +307,7 @@ class History:
         return name.name
 
     def _malformed(self, where: str, sentence: str) -> Invalid:
-        known = "" if self._is_known else f" {_KNOWN}"
+        known = "" if self._is_known else f" {KNOWN_FORMATS}"
         return Invalid(f"{self.path.name}{', ' if where else ''}{where}: {sentence}{known}", code="malformed_history")
 
 

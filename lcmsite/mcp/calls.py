@@ -20,12 +20,12 @@ from lcmsite.access.keys import Caller
 from lcmsite.answers import found_texts
 from lcmsite.answers.answer_text import text_of
 from lcmsite.api.concurrency import CLIENT, Disconnected, gate
+from lcmsite.catalogue.conversation_names import conversation_named
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.json_text import as_bytes
-from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
-from lcmsite.connections import without_connections
+from lcmsite.connections import closing_connections
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
@@ -74,7 +74,7 @@ class CallRunner:
         token = CLIENT.set(client)
         self.running.add(call)
         try:
-            return await sync_to_async(without_connections, thread_sensitive=False, executor=self.threads)(work)
+            return await sync_to_async(closing_connections, thread_sensitive=False, executor=self.threads)(work)
         except asyncio.CancelledError:
             # The client disconnected or cancelled the call: signal it; the thread goes on until it notices.
             client.set()

@@ -24,7 +24,7 @@ CLOCK = re.compile(r"(?<=<!-- clock -->\n).*?(?=\n<!-- /clock -->)", re.S)
 COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
 
 
-def written() -> dict[Path, str]:
+def generated_documents() -> dict[Path, str]:
     """The text that each of these documents should have, by path."""
     # Imported here: it needs the apps to be set up.
     from lcmsite.catalogue import reference
@@ -41,12 +41,12 @@ def written() -> dict[Path, str]:
 
 def settings_table() -> str:
     """README's tables of settings, one for each group."""
-    from lcmsite.environment import TITLES, declared
+    from lcmsite.environment import TITLES, declared_settings
 
     lines = []
     for owner, title in TITLES.items():
         lines += [f"**{title}**", "", "| name | default | what it is |", "|---|---|---|"]
-        for variable in declared():
+        for variable in declared_settings():
             if variable.owner is owner:
                 lines.append(_setting_row(variable))
         lines.append("")
@@ -64,10 +64,10 @@ def _setting_row(variable: Variable) -> str:
 
 def clock_table() -> str:
     """The table of periodic tasks in docs/deployment.md."""
-    from lcmsite.clock import clock_tasks
+    from lcmsite.periodic_tasks import periodic_tasks
 
     lines = ["| when (UTC) | what | task |", "|---|---|---|"]
-    lines += [f"| {each.schedule} | {each.does} | `{each.room}`: `{each.name}` |" for each in clock_tasks()]
+    lines += [f"| {each.schedule} | {each.does} | `{each.room}`: `{each.name}` |" for each in periodic_tasks()]
     return "\n".join(lines)
 
 
@@ -100,7 +100,7 @@ def main() -> None:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     django.setup()
-    for path, text in written().items():
+    for path, text in generated_documents().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

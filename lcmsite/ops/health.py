@@ -18,9 +18,9 @@ from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
 # Short, so that a probe gets an answer even if a firewall drops every packet.
-SECONDS_FOR_AN_ANSWER = 2
+CONNECT_TIMEOUT_SECONDS = 2
 # A due job that waits longer lacks a worker: a lost wake-up is made up for within a minute.
-SECONDS_OF_PATIENCE = 300
+LONGEST_JOB_WAIT_SECONDS = 300
 
 _WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
 
@@ -43,7 +43,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     """
     missing = not_ready()
     answer: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
-    if not missing and (warnings := _of_workers()):
+    if not missing and (warnings := _worker_warnings()):
         answer["warnings"] = warnings
     return JsonResponse(answer, status=503 if missing else 200)
 
@@ -56,7 +56,7 @@ def not_ready() -> list[str]:
 def _database_problems() -> list[str]:
     # Not from the pool, which waits for a free connection as long as for a request.
     try:
-        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+        with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
             version = connection.info.server_version // 10_000
             if version < OLDEST:
                 return [f"the database is PostgreSQL {version}: LCM needs {OLDEST} or newer"]
@@ -68,24 +68,24 @@ def _database_problems() -> list[str]:
     return [f"migration {app}.{name} is not applied" for app, name in sorted(_migrations() - applied)]
 
 
-def _of_workers() -> list[str]:
+def _worker_warnings() -> list[str]:
     """A warning for each queue whose due jobs have waited too long for a worker."""
     try:
-        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+        with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
             waiting = connection.execute(_WAITING_JOBS).fetchall()
     except (psycopg.Error, EmbeddedPostgresError, OSError):
         return []
     return [
         f"a job of {queue} has been waiting for {seconds / 60:.0f} minutes: is there a worker?"
         for queue, seconds in waiting
-        if seconds > SECONDS_OF_PATIENCE
+        if seconds > LONGEST_JOB_WAIT_SECONDS
     ]
 
 
 def _queue_problems() -> list[str]:
     if not settings.DEPLOYMENT.redis_url:
         return []
-    limits = {"socket_connect_timeout": SECONDS_FOR_AN_ANSWER, "socket_timeout": SECONDS_FOR_AN_ANSWER}
+    limits = {"socket_connect_timeout": CONNECT_TIMEOUT_SECONDS, "socket_timeout": CONNECT_TIMEOUT_SECONDS}
     try:
         with redis.Redis.from_url(settings.DEPLOYMENT.redis_url, **limits) as queues:
             queues.ping()

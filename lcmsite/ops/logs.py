@@ -28,13 +28,13 @@ SHOWN_LINES = 60
 
 def _discreet(exc_info: ExcInfo) -> str:
     """Traceback, type and first line of an exception; the rest may quote data."""
-    return "".join(_lines(exc_info[1]))
+    return "".join(_describe_exception(exc_info[1]))
 
 
-def _lines(error: BaseException) -> Iterator[str]:
+def _describe_exception(error: BaseException) -> Iterator[str]:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:
-        yield from _lines(cause)
+        yield from _describe_exception(cause)
         yield "which led to:\n"
     yield from traceback.format_tb(error.__traceback__)
     first_line = next(iter(str(error).splitlines()), "")[:LONGEST_EXCEPTION_TEXT]

@@ -17,7 +17,7 @@ from django.db import Error
 
 logger = structlog.get_logger(__name__)
 
-SECONDS_BETWEEN_QUESTIONS = 0.5
+SECONDS_BETWEEN_TRIES = 0.5
 _DISK_FULL = "53100"
 
 
@@ -39,10 +39,10 @@ class OncePerOutage(logging.Filter):
             is_news, self._is_out = not self._is_out, True
         if is_news:
             logger.error("queue_unavailable", error=type(error).__name__)
-            threading.Thread(target=self._wait, daemon=True).start()
+            threading.Thread(target=self._wait_for_recovery, daemon=True).start()
         return False
 
-    def _wait(self) -> None:
+    def _wait_for_recovery(self) -> None:
         # Imported here: these modules need the settings, which set up logging.
         from conversations.errors import LcmError
         from lcmsite.connections import require_servers
@@ -50,7 +50,7 @@ class OncePerOutage(logging.Filter):
         # Threads notice their broken connections one by one, the last when waiting for the pool times out.
         seconds_of_quiet = settings.DEPLOYMENT.pool_timeout_seconds + 1.0
         while True:
-            time.sleep(SECONDS_BETWEEN_QUESTIONS)
+            time.sleep(SECONDS_BETWEEN_TRIES)
             try:
                 require_servers(with_our_own=True)
             except LcmError:

@@ -37,7 +37,7 @@ class Process:
     output: IO[str] | None = None
     running: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
-    start_at: float = 0.0
+    next_start_at: float = 0.0
     bad_starts: int = 0
 
     def start(self) -> None:
@@ -57,10 +57,10 @@ class Process:
             start_new_session=True,
         )
 
-    def look_after(self) -> None:
+    def poll(self) -> None:
         """Start the process if that is due; if it has died, schedule the next start."""
         if self.running is None:
-            if time.monotonic() >= self.start_at:
+            if time.monotonic() >= self.next_start_at:
                 self.start()
         elif (status := self.running.poll()) is not None:
             self._sweep_up()
@@ -70,7 +70,7 @@ class Process:
             logger.error("process_ended", process=self.name, exit_status=status)
             if self.bad_starts >= BAD_STARTS:
                 raise ProcessKeepsDying(f"{self.name} ended {self.bad_starts} times in a row with status {status}.")
-            self.start_at = time.monotonic() + FIRST_PAUSE * 2**self.bad_starts
+            self.next_start_at = time.monotonic() + FIRST_PAUSE * 2**self.bad_starts
 
     def ask_to_stop(self) -> None:
         if self.listener is not None:
@@ -107,10 +107,10 @@ class Supervisor:
     seconds_to_stop: float = 40.0
     stopping: bool = field(default=False, init=False)
 
-    def look_after(self) -> None:
+    def poll(self) -> None:
         """Start what is due; raises ProcessKeepsDying if a process keeps ending."""
         for process in self.processes:
-            process.look_after()
+            process.poll()
 
     def stop(self) -> None:
         """Stop all processes together; kill those that take too long."""

@@ -29,7 +29,7 @@ SESSION_ID = USERNAME = "sample"
 TITLE = "An agent reads the code of LCM"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 # A setting that the user in the sample asks the agent to remember, early on.
-WISH = "context_threshold"
+WANTED_SETTING = "context_threshold"
 # A worker may be compacting the sample already.
 SECONDS_TO_WAIT = 60
 
@@ -45,7 +45,7 @@ def load_sample(*, url: str) -> list[str]:
         # One append, so all or nothing; idempotency keys let two processes load it at once.
         store.append_messages(conversation_id=conversation.conversation_id, messages=sample_messages())
     _compact_once(store, engine, conversation.conversation_id)
-    key, password = _key(scope, workspace.pk), _password(scope)
+    key, password = _stored_or_new_key(scope, workspace.pk), _stored_or_new_password(scope)
     counters = store.get_conversation(conversation_id=conversation.conversation_id).counters
     same_database = " (with the same LCM_DATABASE_URL)" if settings.DEPLOYMENT.database_url else ""
     return [
@@ -56,8 +56,8 @@ def load_sample(*, url: str) -> list[str]:
         f"The conversation {SESSION_ID!r} has {counted(counters.message_count, 'message')} of "
         f"{counted(counters.total_tokens, 'token')}; its active context has {counters.active_tokens:,}. "
         "What the context has forgotten is found:",
-        f"Try: which {WISH} does the user want on the staging machine?{same_database}",
-        f'  {lcm()} grep {SESSION_ID} "staging machine {WISH}" --roles user --limit 3',
+        f"Try: which {WANTED_SETTING} does the user want on the staging machine?{same_database}",
+        f'  {lcm()} grep {SESSION_ID} "staging machine {WANTED_SETTING}" --roles user --limit 3',
     ]
 
 
@@ -82,22 +82,22 @@ def _compact_once(store: ConversationStore, engine: CompactionEngine, conversati
             time.sleep(0.2)
 
 
-def _key(scope: Scope, workspace_id: int) -> str:
+def _stored_or_new_key(scope: Scope, workspace_id: int) -> str:
     """Return the key that earlier starts printed, or a new one if it is invalid."""
     kept = _secret_file("key")
     with suppress(FileNotFoundError, UnicodeDecodeError, Unauthenticated):
         key = kept.read_text("ascii").strip()
         if caller_of(key).scope == scope:
             return key
-    return _kept(kept, issue(workspace_id=workspace_id, name=SESSION_ID, scopes=[KeyScope.WRITE]).key)
+    return _store_secret(kept, issue(workspace_id=workspace_id, name=SESSION_ID, scopes=[KeyScope.WRITE]).key)
 
 
-def _password(scope: Scope) -> str:
+def _stored_or_new_password(scope: Scope) -> str:
     """Return the password that earlier starts printed, unless the user changed it."""
     kept = _secret_file("password")
     user = get_user_model().objects.filter(username=USERNAME).first()
     if user is None:
-        return _kept(kept, users.add(scope, username=USERNAME, role=Role.ADMIN).password)
+        return _store_secret(kept, users.add(scope, username=USERNAME, role=Role.ADMIN).password)
     with suppress(FileNotFoundError, UnicodeDecodeError):
         password = kept.read_text("ascii").strip()
         if user.check_password(password):
@@ -109,7 +109,7 @@ def _secret_file(name: str) -> Path:
     return Path(settings.DATA_DIR) / f"sample.{name}"
 
 
-def _kept(path: Path, secret: str) -> str:
+def _store_secret(path: Path, secret: str) -> str:
     """Write a secret to a file atomically, readable by its owner only; return it."""
     make_directory(path.parent)
     with NamedTemporaryFile("w", dir=path.parent, delete=False) as file:

@@ -11,7 +11,7 @@ import pytest
 
 from conversations.errors import Invalid
 from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
-from lcmsite.ops.documents import PROJECT, README, written
+from lcmsite.ops.documents import PROJECT, README, generated_documents
 from tests.frozen.error_codes import refusals
 
 DOCUMENTS = sorted([README, *PROJECT.glob("[a-z]*/README.md"), *PROJECT.glob("docs/*.md")])
@@ -102,7 +102,7 @@ def is_known(words: list[str]) -> bool:
 def test_what_is_made_from_the_code_is_what_would_be_made_now(document: str):
     path = PROJECT / document
 
-    assert path.read_text() == written()[path], "`make docs` writes it."
+    assert path.read_text() == generated_documents()[path], "`make docs` writes it."
 
 
 def test_every_operation_is_in_the_reference_once():

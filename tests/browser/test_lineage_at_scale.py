@@ -14,7 +14,7 @@ from compaction.engine import CompactionEngine
 from conversations.models import Summary
 from conversations.scope import Scope
 from lcmsite.access import users
-from lcmsite.dashboard.parts.lineage_layout import TELLABLE
+from lcmsite.dashboard.parts.lineage_layout import NARROWEST_BAR
 from lcmsite.types import Role
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.measure import blocks
@@ -88,5 +88,5 @@ def test_a_window_asks_few_questions_and_draws_what_can_be_told_apart(history: t
         context.close()
 
     assert max(asked) <= MOST_QUESTIONS, asked
-    assert 0 < max(drawn) <= WIDTH / TELLABLE, drawn
+    assert 0 < max(drawn) <= WIDTH / NARROWEST_BAR, drawn
     assert window.troubles == []

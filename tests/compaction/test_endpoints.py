@@ -18,7 +18,7 @@ from compaction.llm.guards import Guard, guarded_client
 from compaction.llm.types import BreakerOpen, BreakerState, CallOutcome, ModelFailed, Prompt, Usage
 from compaction.models import ModelEndpoint
 from conversations.errors import NotFound
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from tests.compaction.model_settings import KEY, Clock, models
 from tests.compaction.vendor import Asked, Vendor
 from tests.lcmsite.callers import lcm
@@ -153,7 +153,7 @@ def test_a_key_is_in_no_row_record_error_or_log_even_if_the_vendor_repeats_it(se
         [(row,)] = cursor.fetchall()
     told = [
         row,
-        as_json(service.list_endpoints()),
+        as_ascii_json(service.list_endpoints()),
         repr(service),
         repr(client),
         caplog.text,

@@ -30,7 +30,7 @@ def sent(key, role, content, *parts):
 
 
 def recorded(session, *messages):
-    store = ConversationStore.from_settings(Session().caller_with(KeyScope.WRITE, founding=True).scope)
+    store = ConversationStore.from_settings(Session().caller_with(KeyScope.WRITE, creates_default=True).scope)
     conversation_id = store.open_conversation(session_id=session).conversation_id
     return store.append_messages(conversation_id=conversation_id, messages=messages)
 

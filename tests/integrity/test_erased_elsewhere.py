@@ -16,7 +16,7 @@ from conversations.files.uploads import UploadService
 from conversations.models import Conversation, Quarantine
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.ops.documents import PROJECT
 from retrieval.delegation.expand_query import Delegation
 from retrieval.models import Grant
@@ -73,7 +73,7 @@ def test_with_all_of_a_conversation_every_word_that_it_brought_along_goes(erasur
     assert set(Grant.objects.values_list("question", flat=True)) == {""}
     stays = {what for what, is_erased in told(preview).items() if not is_erased}
     assert stays == {"unfinished upload", "host_reference of a boundary", "session_id of the conversation"}
-    assert SECRET not in as_json(preview)
+    assert SECRET not in as_ascii_json(preview)
 
 
 def test_with_a_few_messages_what_was_said_of_them_goes_and_the_rest_is_named(erasures):  # noqa: F811

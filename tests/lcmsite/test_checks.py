@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.checks import run_checks
 
-from lcmsite.environment import kept_secret_key
+from lcmsite.environment import load_secret_key
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -71,16 +71,16 @@ def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path):
 def test_the_secret_key_is_made_once_and_kept_private(tmp_path):
     data_dir = tmp_path / "var"
 
-    first = kept_secret_key(data_dir)
+    first = load_secret_key(data_dir)
 
-    assert kept_secret_key(data_dir) == first
+    assert load_secret_key(data_dir) == first
     assert len(first) >= 50
     assert (data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.thorough
 def test_processes_that_start_at_once_come_to_the_same_secret_key(tmp_path):
-    script = "import sys; from pathlib import Path; from lcmsite.environment import kept_secret_key as k; "
+    script = "import sys; from pathlib import Path; from lcmsite.environment import load_secret_key as k; "
     script += "input(); print(k(Path(sys.argv[1])))"
     racers = [
         subprocess.Popen(

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from conversations.models import Message, Workspace
 from lcmsite.cli.program import run
-from lcmsite.cli.terminal_layout import table
+from lcmsite.cli.terminal_layout import LONGEST_CELL, cell, table
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
@@ -317,6 +317,12 @@ def test_a_record_within_a_record_becomes_the_columns_that_name_it_or_all_of_its
     assert set(columns_of(rows)) == {"boat id", "name", "wind", "waves", "miles"}
     assert all(each in shown.get() for each in ("7", "Ann", "12", "0.4", "40"))
     assert "9.5" not in shown.get()
+
+
+@pytest.mark.parametrize("value", ["boat " * 40, ["boat"] * 40, {f"boat {n}": n for n in range(40)}])
+def test_a_cell_is_one_short_line_whatever_it_holds(value):
+    assert len(cell(value)) == LONGEST_CELL and cell(value).endswith("…")
+    assert len(cell(value, longest=None)) > LONGEST_CELL
 
 
 def test_what_names_a_record_within_stands_first():

@@ -14,7 +14,7 @@ import pytest
 
 from lcmsite.embedded_postgres import binaries as binaries_module
 from lcmsite.embedded_postgres.account import Account
-from lcmsite.embedded_postgres.binaries import Binaries, choose, reachable
+from lcmsite.embedded_postgres.binaries import Binaries, choose, make_reachable
 from lcmsite.embedded_postgres.cluster import shared_buffers, usable_memory
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, could_lock
@@ -396,7 +396,7 @@ def test_programs_that_nobody_can_reach_are_copied(data_dir):
     programs = copy_programs(closed)
     account = Account.of_server(Path("/nowhere"))
 
-    copied = reachable(Binaries(directory=programs, major=18), account=account, beside=data_dir)
+    copied = make_reachable(Binaries(directory=programs, major=18), account=account, beside=data_dir)
 
     version = subprocess.run(
         [copied.program("initdb"), "--version"],

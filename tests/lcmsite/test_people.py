@@ -99,8 +99,8 @@ def test_a_person_is_put_out_of_one_workspace_alone(scope):
 
     users.remove(scope, username="ann")
 
-    assert users.members(scope) == []
-    assert [member.username for member in users.members(theirs)] == ["ann"]
+    assert users.list_members(scope) == []
+    assert [member.username for member in users.list_members(theirs)] == ["ann"]
     with pytest.raises(NotFound):
         users.remove(scope, username="ann")
     with pytest.raises(NotFound):
@@ -135,7 +135,7 @@ def test_the_only_admin_neither_leaves_nor_steps_down(scope):
             leave()
         assert refusal.value.code == "last_admin"
 
-    assert {member.username: member.role for member in users.members(scope)} == {
+    assert {member.username: member.role for member in users.list_members(scope)} == {
         "ann": Role.ADMIN,
         "bob": Role.OPERATOR,
     }
@@ -149,7 +149,7 @@ def test_an_admin_leaves_when_there_is_another_and_is_put_out_by_others(scope):
     # Whoever is at the machine can let somebody in again.
     users.remove(scope, username="bob")
 
-    assert [(member.username, member.role) for member in users.members(scope)] == [("ann", Role.READER)]
+    assert [(member.username, member.role) for member in users.list_members(scope)] == [("ann", Role.READER)]
 
 
 def test_sessions_that_have_ended_are_forgotten_and_nobody_else_is_put_out():

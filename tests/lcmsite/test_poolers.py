@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from lcmsite.embedded_postgres.account import Account
-from lcmsite.embedded_postgres.binaries import choose, reachable
+from lcmsite.embedded_postgres.binaries import choose, make_reachable
 from tests.guardian import a_directory
 from tests.lcmsite.operating import eventually, free_port, run_lcm
 
@@ -41,10 +41,10 @@ def server() -> Iterator[Path]:
     """The directory of a PostgreSQL's socket, at which anybody may come in."""
     directory, account = a_directory(), Account.of_server(Path("/nowhere"))
     directory.chmod(0o755)
-    programs = reachable(choose(), account=account, beside=directory)
+    programs = make_reachable(choose(), account=account, beside=directory)
     data = directory / "data"
     data.mkdir(mode=0o700)
-    account.own(directory)
+    account.take_ownership(directory)
     as_account = account.process_arguments()
     initdb = [programs.program("initdb"), "-D", data, "--username=lcm", "--auth=trust", "--no-sync"]
     subprocess.run(initdb, cwd="/", check=True, stdout=subprocess.DEVNULL, **as_account)

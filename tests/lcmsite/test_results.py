@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversations.types import Role
-from lcmsite.catalogue.json_text import as_bytes, as_json
+from lcmsite.catalogue.json_text import as_ascii_json, as_bytes
 
 TEXTS = st.text(st.characters(codec=None))
 VALUES = st.recursive(
@@ -28,7 +28,7 @@ VALUES = st.recursive(
 @example(2**64)
 @example(-(2**63) - 1)
 def test_whatever_json_can_say_comes_back_from_either_form(value):
-    over_http, on_a_terminal = as_bytes({"said": value}), as_json({"said": value})
+    over_http, on_a_terminal = as_bytes({"said": value}), as_ascii_json({"said": value})
 
     assert json.loads(over_http) == json.loads(on_a_terminal) == {"said": value}
     assert on_a_terminal.isascii()
@@ -56,9 +56,9 @@ def test_a_record_says_each_of_its_values_in_one_form():
 
     said = as_bytes([found])
 
-    assert said.decode() == as_json([found])
+    assert said.decode() == as_ascii_json([found])
     assert list(json.loads(said)["items"][0].items()) == list(expected.items())
 
 
 def test_bytes_are_content_in_base64():
-    assert as_bytes(b"\x00\xff") == as_json(b"\x00\xff").encode() == b'{"content":"AP8="}'
+    assert as_bytes(b"\x00\xff") == as_ascii_json(b"\x00\xff").encode() == b'{"content":"AP8="}'

@@ -24,7 +24,7 @@ def test_a_process_that_ends_whenever_it_is_started_is_given_up():
 
     with pytest.raises(ProcessKeepsDying, match="nonsense ended 5 times in a row with status 1"):
         while True:
-            supervisor.look_after()
+            supervisor.poll()
             time.sleep(0.01)
 
 
@@ -32,7 +32,7 @@ def test_a_process_that_does_not_stop_is_killed_when_its_time_is_up():
     # It reads settings for a while before it listens to anybody, and is stopped dead in that.
     process = Process("stubborn", ("worker", "compaction"))
     supervisor = Supervisor([process], seconds_to_stop=0.5)
-    supervisor.look_after()
+    supervisor.poll()
     child = psutil.Process(process.running.pid)
     child.suspend()
 
@@ -44,7 +44,7 @@ def test_a_process_that_does_not_stop_is_killed_when_its_time_is_up():
 def test_processes_run_in_groups_of_their_own_where_ctrl_c_does_not_reach_them():
     process = Process("worker", ("worker", "compaction"))
     supervisor = Supervisor([process])
-    supervisor.look_after()
+    supervisor.poll()
 
     group = os.getpgid(process.running.pid)
     supervisor.stop()

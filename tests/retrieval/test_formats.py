@@ -16,7 +16,7 @@ from conversations.formats.pairing import MISSING, ORPHAN
 from conversations.formats.rendered import MessageFormat, RepairKind
 from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from retrieval.assembler import ContextAssembler
 from tests.conversations.interchange.forms import of_blocks
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -431,7 +431,7 @@ def test_until_the_next_compaction_all_that_was_shown_stays_byte_for_byte(format
         messages = [*EXCHANGE, assistant(f"It is short, {n}.")]
         a_store().append_messages(conversation_id=conversation_id, messages=messages)
         context = assembler.assemble(conversation_id=conversation_id, format=format)
-        now_shown = [as_json(message) for message in context.messages]
+        now_shown = [as_ascii_json(message) for message in context.messages]
 
         assert now_shown[: len(shown_before)] == shown_before
         assert len(now_shown) > len(shown_before)

@@ -12,7 +12,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.query import compiled_query
@@ -159,7 +159,7 @@ def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk
     cursor = None
     while True:
         page = engine().grep(**asked, limit=200, max_tokens=1500, cursor=cursor)
-        assert count(json.dumps(json.loads(as_json(page))["items"], ensure_ascii=False)) <= 1500
+        assert count(json.dumps(json.loads(as_ascii_json(page))["items"], ensure_ascii=False)) <= 1500
         seen += ids(page)
         cursor = page.cursor
         if cursor is None:

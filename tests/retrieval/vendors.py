@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from retrieval.assembly.types import AssembledContext
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -34,7 +34,7 @@ def _adapter(vendor: str) -> TypeAdapter[Any]:
 
 def _sent(value: Any) -> Any:
     """What arrives: JSON that is valid UTF-8."""
-    return json.loads(as_json({"sent": value}).encode())["sent"]
+    return json.loads(as_ascii_json({"sent": value}).encode())["sent"]
 
 
 def check_openai(context: AssembledContext) -> None:

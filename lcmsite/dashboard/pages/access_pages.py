@@ -30,11 +30,11 @@ SCOPE_MEANINGS = {
 LIVES = (("", "no expiry"), ("1", "1 day"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "1 year"))
 
 
-def _members(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:
+def _show_members(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:
     return visit.show(
         "members.html",
         status,
-        members=users.members(visit.caller.scope),
+        members=users.list_members(visit.caller.scope),
         roles=list(ROLE_MEANINGS.items()),
         me=visit.request.user.get_username(),
         refusal=problem,
@@ -42,37 +42,37 @@ def _members(visit: Visit, problem: Problem | None = None, status: int = 200, **
     )
 
 
-def _not_added(visit: Visit, problem: Problem) -> HttpResponse:
-    return _members(visit, problem, username=text_in(visit.request.POST, "username"))
+def _show_not_added(visit: Visit, problem: Problem) -> HttpResponse:
+    return _show_members(visit, problem, username=text_in(visit.request.POST, "username"))
 
 
 @page(KeyScope.ADMIN)
 def members(visit: Visit) -> HttpResponse:
     """The members and their roles."""
-    return _members(visit)
+    return _show_members(visit)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_not_added)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_not_added)
 def add_member(visit: Visit) -> HttpResponse:
     """Add an existing user, or a new one, whose password only this response shows."""
     username = text_in(visit.request.POST, "username")
-    role = _role(visit)
+    role = _role_in(visit)
     if visit.request.POST.get("known"):
         users.set_role(visit.caller.scope, username=username, role=role)
         return visit.redirect("members", done=f"{username} is now {role}.")
-    return _members(visit, status=201, added=users.add(visit.caller.scope, username=username, role=role))
+    return _show_members(visit, status=201, added=users.add(visit.caller.scope, username=username, role=role))
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_members)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_members)
 def set_role(visit: Visit) -> HttpResponse:
     """Change the role of a member."""
     username = visit.request.POST.get("username", "")
     users.require_member(visit.caller.scope, username=username)
-    record = users.set_role(visit.caller.scope, username=username, role=_role(visit))
+    record = users.set_role(visit.caller.scope, username=username, role=_role_in(visit))
     return visit.redirect("members", done=f"{record.username} is now {record.role}.")
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_members)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_members)
 def remove_member(visit: Visit) -> HttpResponse:
     """Remove a member from this workspace; they stay in others."""
     username = visit.request.POST.get("username", "")
@@ -81,14 +81,14 @@ def remove_member(visit: Visit) -> HttpResponse:
     return redirect("home") if username == visit.request.user.get_username() else answer
 
 
-def _role(visit: Visit) -> Role:
+def _role_in(visit: Visit) -> Role:
     given = visit.request.POST.get("role", "")
     if given not in list(Role):
         raise Invalid(f"role: choose one of {', '.join(Role)}.")
     return Role(given)
 
 
-def _workspaces(visit: Visit, problem: Problem | None = None) -> HttpResponse:
+def _show_workspaces(visit: Visit, problem: Problem | None = None) -> HttpResponse:
     return visit.show(
         "workspaces.html",
         refusal=problem,
@@ -100,10 +100,10 @@ def _workspaces(visit: Visit, problem: Problem | None = None) -> HttpResponse:
 @page()
 def all_workspaces(visit: Visit) -> HttpResponse:
     """The user's workspaces; a superuser sees all and may create more."""
-    return _workspaces(visit)
+    return _show_workspaces(visit)
 
 
-@page(methods=POST, on_refusal=_workspaces)
+@page(methods=POST, on_refusal=_show_workspaces)
 def create_workspace(visit: Visit) -> HttpResponse:
     """Create a workspace, as a superuser."""
     if not visit.caller.is_operator:
@@ -112,7 +112,7 @@ def create_workspace(visit: Visit) -> HttpResponse:
     return visit.redirect("workspaces", done=f"The workspace “{made.name}” was created.")
 
 
-def _keys(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:
+def _show_keys(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:
     return visit.show(
         "keys.html",
         status,
@@ -128,10 +128,10 @@ def _keys(visit: Visit, problem: Problem | None = None, status: int = 200, **con
 @page(KeyScope.ADMIN)
 def keys(visit: Visit) -> HttpResponse:
     """All API keys of the workspace, revoked ones included."""
-    return _keys(visit)
+    return _show_keys(visit)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_keys)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_keys)
 def create_key(visit: Visit) -> HttpResponse:
     """Create a key. Only this response shows it, so there is no redirect."""
     given = visit.request.POST
@@ -139,10 +139,10 @@ def create_key(visit: Visit) -> HttpResponse:
         workspace_id=visit.workspace.pk,
         name=text_in(given, "name"),
         scopes=[given.get("scope", "")],
-        expires_at=_end(given.get("days", "")),
+        expires_at=_expiry(given.get("days", "")),
         by=visit.caller.scope,
     )
-    return _keys(visit, status=201, issued=issued)
+    return _show_keys(visit, status=201, issued=issued)
 
 
 @page(KeyScope.ADMIN, POST)
@@ -152,7 +152,7 @@ def revoke_key(visit: Visit, api_key_id: int) -> HttpResponse:
     return visit.redirect("keys", done=f"The key “{record.name}” was revoked.")
 
 
-def _end(days: str) -> datetime | None:
+def _expiry(days: str) -> datetime | None:
     """The expiry of a key; raises Invalid for days that the form does not offer."""
     if days not in dict(LIVES):
         raise Invalid("days: choose one of the offered values.")
@@ -168,5 +168,5 @@ def grants(visit: Visit) -> HttpResponse:
 @page(KeyScope.WRITE, POST)
 def revoke_grant(visit: Visit, grant_id: str) -> HttpResponse:
     """Revoke a grant."""
-    grant = visit.ask("lcm_revoke_grant", grant_id=grant_id)
+    grant = visit.call("lcm_revoke_grant", grant_id=grant_id)
     return visit.redirect("grants", done=f"{grant.grant_id} was revoked.")

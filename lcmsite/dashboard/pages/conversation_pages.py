@@ -16,7 +16,7 @@ from conversations.humanize import counted
 from conversations.store.conversations import ConversationStore
 from lcmsite.dashboard.parts.transcript_parts import turns
 from lcmsite.dashboard.visit import POST, Visit, number_in, page
-from lcmsite.importing.history import History
+from lcmsite.importing.history import KNOWN_FORMATS, History
 from lcmsite.importing.importer import Importer
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
@@ -32,7 +32,7 @@ def conversations(visit: Visit) -> HttpResponse:
     """The conversations, page by page; a search replaces only the list."""
     given = visit.request.GET
     sort = given.get("sort", BrowseSort.UPDATED)
-    found = visit.ask(
+    found = visit.call(
         "lcm_browse",
         query=given.get("q", "").strip() or None,
         sort=sort if sort in list(BrowseSort) else None,
@@ -57,7 +57,7 @@ def transcript(visit: Visit, conversation_id: int) -> HttpResponse:
 
 
 @page()
-def more(visit: Visit, conversation_id: int) -> HttpResponse:
+def more_messages(visit: Visit, conversation_id: int) -> HttpResponse:
     """The next or the previous messages of the transcript."""
     given = visit.request.GET
     before = number_in(given, "before")
@@ -73,14 +73,14 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
 def message(visit: Visit, message_id: str) -> HttpResponse:
     """One message in full, with texts restored from files that may be read."""
     try:
-        record = visit.ask("lcm_message", message_id=message_id, whole=True)
+        record = visit.call("lcm_message", message_id=message_id, whole=True)
     except Conflict as refused:
         if refused.code != "quarantined":
             raise
         # One of its files is quarantined, but not the message.
-        record = visit.ask("lcm_message", message_id=message_id)
+        record = visit.call("lcm_message", message_id=message_id)
     if record.quarantined and visit.request.GET.get("quarantined") == "shown":
-        record = replace(visit.ask("lcm_read_quarantined", id=record.id).message, quarantined=True)
+        record = replace(visit.call("lcm_read_quarantined", id=record.id).message, quarantined=True)
     shown = [{"turn": turn} for turn in turns([record], most=None)]
     return visit.show("message.html", message=record, turns=shown, is_whole=True)
 
@@ -88,7 +88,7 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
 @page(KeyScope.WRITE, POST)
 def compact(visit: Visit, conversation_id: int) -> HttpResponse:
     """Queue a compaction; the page `job` shows its progress."""
-    job = visit.ask("lcm_compact", conversation_id=conversation_id, background=True)
+    job = visit.call("lcm_compact", conversation_id=conversation_id, background=True)
     if visit.is_part:
         return visit.show("_job.html", job=job, conversation_id=conversation_id)
     done = f"Compaction was requested as job {job.job_id}."
@@ -98,18 +98,18 @@ def compact(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
     """The progress of a job."""
-    return visit.show("_job.html", job=visit.ask("lcm_job", job_id=job_id), conversation_id=conversation_id)
+    return visit.show("_job.html", job=visit.call("lcm_job", job_id=job_id), conversation_id=conversation_id)
 
 
 def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
     """The context of `_messages.html`: messages from `first` on, or the newest."""
     # At this resolution the window holds the active context and little else.
-    window = visit.ask("lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
+    window = visit.call("lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count
     first = max(1, count - ON_A_PAGE + 1) if first is None else first
     last = min(count, first + ON_A_PAGE - 1 if last is None else last)
     records = (
-        visit.ask("lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=last - first + 1)
+        visit.call("lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=last - first + 1)
         if first <= last
         else []
     )
@@ -118,7 +118,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     if is_cut:
         last = records[-1].seq
     active = [each for each in window.summaries if each.active]
-    branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
+    branches = visit.call_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
     # If rows are missing, the list may reach beyond this page; the gaps are shown.
@@ -148,10 +148,10 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
 
 
 @page(KeyScope.WRITE, methods=("GET", "HEAD", "POST"))
-def imported(visit: Visit) -> HttpResponse:
+def import_history(visit: Visit) -> HttpResponse:
     """Import a history from an uploaded file; a second attempt continues the first."""
     if visit.request.method != "POST":
-        return visit.show("import.html")
+        return visit.show("import.html", known_formats=KNOWN_FORMATS)
     file = visit.request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")

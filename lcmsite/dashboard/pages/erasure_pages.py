@@ -15,7 +15,7 @@ from lcmsite.dashboard.visit import POST, Visit, page
 from lcmsite.types import KeyScope
 
 # After these errors nothing was erased, and the preview is shown again.
-_PREVIEWED_ANEW = frozenset({"not_confirmed", "invalid_params", "erasure_outdated", "erasure_expired"})
+_SHOWN_AGAIN_AFTER = frozenset({"not_confirmed", "invalid_params", "erasure_outdated", "erasure_expired"})
 
 _IDS = re.compile(r"[^\s,;]+")
 
@@ -26,10 +26,10 @@ def erasures(visit: Visit) -> HttpResponse:
     return visit.show("trust/erasures.html", paged=visit.list_page("lcm_audit", act=Act.ERASE))
 
 
-def _form(visit: Visit, problem: Problem | None = None, *, conversation_id: int) -> HttpResponse:
+def _show_form(visit: Visit, problem: Problem | None = None, *, conversation_id: int) -> HttpResponse:
     return visit.show(
         "trust/choose_erasure.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         given=visit.request.GET if problem is None else visit.request.POST,
         refusal=problem,
     )
@@ -38,13 +38,13 @@ def _form(visit: Visit, problem: Problem | None = None, *, conversation_id: int)
 @page(KeyScope.ADMIN)
 def choose(visit: Visit, conversation_id: int) -> HttpResponse:
     """The form to choose what to erase."""
-    return _form(visit, conversation_id=conversation_id)
+    return _show_form(visit, conversation_id=conversation_id)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_form)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_form)
 def preview(visit: Visit, conversation_id: int) -> HttpResponse:
     """Preview everything that would be erased; nothing is changed."""
-    return _previewed(visit, conversation_id)
+    return _show_preview(visit, conversation_id)
 
 
 @page(KeyScope.ADMIN, POST)
@@ -53,12 +53,12 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
     given = visit.request.POST
     try:
         confirmation = given.get("confirmation", "")
-        done = visit.ask("lcm_erase", erasure_id=given.get("erasure_id", ""), confirmation=confirmation)
+        done = visit.call("lcm_erase", erasure_id=given.get("erasure_id", ""), confirmation=confirmation)
     except LcmError as refusal:
-        if refusal.code not in _PREVIEWED_ANEW:
+        if refusal.code not in _SHOWN_AGAIN_AFTER:
             raise
-        return _previewed(visit, conversation_id, problem_of(refusal))
-    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
+        return _show_preview(visit, conversation_id, problem_of(refusal))
+    conversation = visit.call("lcm_show", conversation_id=conversation_id)
     return visit.show("trust/erased.html", done=done, conversation=conversation)
 
 
@@ -78,13 +78,13 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
     return named
 
 
-def _previewed(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:
+def _show_preview(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:
     """The preview page; with the problem, if an erasure was refused."""
     chosen = _chosen(visit.request.POST)
-    found: ErasurePreview = visit.ask("lcm_preview_erasure", in_text=chosen, conversation_id=conversation_id)
+    found: ErasurePreview = visit.call("lcm_preview_erasure", in_text=chosen, conversation_id=conversation_id)
     return visit.show(
         "trust/preview_erasure.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         preview=found,
         given=visit.request.POST,
         unlisted=found.summary_count - len(found.summaries),

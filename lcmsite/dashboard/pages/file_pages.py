@@ -29,7 +29,7 @@ def conversation_files(visit: Visit, conversation_id: int) -> HttpResponse:
     """The files of one conversation, newest first."""
     return visit.show(
         "conversation_files.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         paged=visit.list_page("lcm_files", conversation_id=conversation_id),
     )
 
@@ -37,7 +37,7 @@ def conversation_files(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def file(visit: Visit, file_id: str) -> HttpResponse:
     """The details of a file and its first lines."""
-    described = visit.ask("lcm_describe", id=file_id)
+    described = visit.call("lcm_describe", id=file_id)
     if described.kind is not ItemKind.FILE:
         raise NotFound(f"There is no file {file_id[:80]!r} that you may see.")
     lines = {} if described.erased or described.quarantined else _lines(visit, file_id)
@@ -60,7 +60,7 @@ def _lines(visit: Visit, file_id: str) -> dict[str, Any]:
     """The requested lines of the file, or the problem if its bytes are unavailable."""
     first = max(1, number_in(visit.request.GET, "line") or 1)
     try:
-        lines = visit.ask("lcm_read_lines", file_id=file_id, first_line=first, line_count=LINES)
+        lines = visit.call("lcm_read_lines", file_id=file_id, first_line=first, line_count=LINES)
     except Unavailable as refusal:
         return {"problem": problem_of(refusal)}
     # Text has no NUL, and almost all of it is UTF-8.

@@ -33,11 +33,11 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
             conversation_id=conversation_id,
             fields=fields,
             address=urlencode(fields),
-            **_explained(visit, conversation_id, fields),
+            **_assemble_explained(visit, conversation_id, fields),
         )
     return visit.show(
         "inspector.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         fields=fields,
         address=urlencode(fields),
         formats=list(MessageFormat),
@@ -49,16 +49,16 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def text(visit: Visit, conversation_id: int) -> HttpResponse:
     """The exact context that the model receives."""
-    context = _assembled(visit, conversation_id, _fields(visit.request.GET))
+    context = _assemble(visit, conversation_id, _fields(visit.request.GET))
     body = {"system": context.system, "messages": context.messages} if context.system else context.messages
     return visit.show("_context_text.html", context=context, body=body, conversation_id=conversation_id)
 
 
 @page(methods=POST)
-def keep(visit: Visit, conversation_id: int) -> HttpResponse:
+def keep_receipt(visit: Visit, conversation_id: int) -> HttpResponse:
     """Assemble the context and store its receipt."""
     fields = _fields(visit.request.POST)
-    context = _assembled(visit, conversation_id, fields, keep_receipt=True)
+    context = _assemble(visit, conversation_id, fields, keep_receipt=True)
     gone = f" {counted(len(context.receipts_gone), 'older receipt')} removed." if context.receipts_gone else ""
     messages.success(visit.request, f"The receipt is kept as {context.receipt_id}.{gone}")
     page = reverse("inspector", kwargs={"workspace": visit.workspace.name, "conversation_id": conversation_id})
@@ -69,7 +69,7 @@ def keep(visit: Visit, conversation_id: int) -> HttpResponse:
 def compare(visit: Visit, conversation_id: int) -> HttpResponse:
     """The differences between two stored receipts."""
     given = visit.request.GET
-    found = visit.ask("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
+    found = visit.call("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
     return visit.show("_receipt_difference.html", difference=found, conversation_id=conversation_id)
 
 
@@ -77,16 +77,16 @@ def _fields(given: QueryDict) -> dict[str, str]:
     return {name: text_in(given, name) for name in FIELDS if text_in(given, name)}
 
 
-def _assembled(visit: Visit, conversation_id: int, fields: dict[str, str], **options: Any) -> AssembledContext:
-    context: AssembledContext = visit.ask("lcm_assemble", in_text=fields, conversation_id=conversation_id, **options)
+def _assemble(visit: Visit, conversation_id: int, fields: dict[str, str], **options: Any) -> AssembledContext:
+    context: AssembledContext = visit.call("lcm_assemble", in_text=fields, conversation_id=conversation_id, **options)
     return context
 
 
-def _explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
+def _assemble_explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
     """The context with the decisions of its receipt; the problem for an invalid form."""
     try:
         # The decisions are the same in every format; the exact text is loaded on request.
-        context = _assembled(visit, conversation_id, fields)
+        context = _assemble(visit, conversation_id, fields)
     except LcmError as refusal:
         return {"context": None, "problem": problem_of(refusal)}
     included = [line for line in context.receipt if line.included]

@@ -84,7 +84,7 @@ def branch(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
 
 def _beside(visit: Visit, conversation_id: int, summary_id: str) -> dict[str, Any]:
     described = _summary(visit, conversation_id, summary_id)
-    expansion = visit.ask(
+    expansion = visit.call(
         "lcm_expand",
         summary_id=summary_id,
         include_messages=True,
@@ -103,7 +103,7 @@ def _beside(visit: Visit, conversation_id: int, summary_id: str) -> dict[str, An
 
 
 def _summary(visit: Visit, conversation_id: int, summary_id: str) -> Description:
-    described: Description = visit.ask("lcm_describe", id=summary_id)
+    described: Description = visit.call("lcm_describe", id=summary_id)
     if described.kind is not ItemKind.SUMMARY or described.conversation_id != conversation_id:
         raise NotFound(f"There is no summary {summary_id[:80]!r} in this conversation.")
     return described
@@ -112,7 +112,7 @@ def _summary(visit: Visit, conversation_id: int, summary_id: str) -> Description
 def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
     given = visit.request.GET
     width = min(MOST_WIDTH, max(LEAST_WIDTH, number_in(given, "width") or USUAL_WIDTH))
-    window = visit.ask(
+    window = visit.call(
         "lcm_lineage_window",
         conversation_id=conversation_id,
         from_seq=number_in(given, "from"),
@@ -122,7 +122,7 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
     )
     # Branches are drawn for the present only: the head's earlier places are not.
     is_branched = window.conversation.moves and window.as_of_run is None
-    branches = visit.ask_all("lcm_branches", conversation_id=conversation_id) if is_branched else []
+    branches = visit.call_all("lcm_branches", conversation_id=conversation_id) if is_branched else []
     drawn = picture(window, width=width, branches=branches)
     page = {"workspace": visit.workspace.name, "conversation_id": conversation_id}
     runs = [run.run_id for run in window.runs]
@@ -144,5 +144,5 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
 def impact(visit: Visit, item_id: str) -> HttpResponse:
     """What depends on a message, a summary or a file, or what it was made from."""
     filters = {name: given for name in FILTERS if (given := text_in(visit.request.GET, name))}
-    found = visit.ask("lcm_impact", in_text=filters, id=item_id)
+    found = visit.call("lcm_impact", in_text=filters, id=item_id)
     return visit.show("impact.html", found=found, filters=filters, directions=list(Direction))

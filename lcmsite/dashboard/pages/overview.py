@@ -34,14 +34,14 @@ def shelf(visit: Visit) -> HttpResponse:
     """Storage by tier, and the latest acts."""
     return visit.show(
         "_shelf.html",
-        storage=visit.ask("lcm_storage"),
-        acts=visit.ask("lcm_audit", limit=RECENT_ACTS) if visit.may("lcm_audit") else None,
+        storage=visit.call("lcm_storage"),
+        acts=visit.call("lcm_audit", limit=RECENT_ACTS) if visit.may("lcm_audit") else None,
     )
 
 
 def _pulse(visit: Visit) -> tuple[SafeString, str]:
     """The polled part of the page, and its hash."""
-    activity = visit.ask("lcm_activity", hours=HOURS)
+    activity = visit.call("lcm_activity", hours=HOURS)
     content = render_to_string(
         "dashboard/_pulse.html",
         {
@@ -49,8 +49,8 @@ def _pulse(visit: Visit) -> tuple[SafeString, str]:
             "activity": activity,
             "chart": chart_of(activity.runs, since=activity.since, hours=HOURS),
             "layers": LAYERS,
-            "integrity": visit.ask("lcm_integrity"),
-            "models": visit.ask("lcm_models") if visit.may("lcm_models") else None,
+            "integrity": visit.call("lcm_integrity"),
+            "models": visit.call("lcm_models") if visit.may("lcm_models") else None,
         },
         visit.request,
     )

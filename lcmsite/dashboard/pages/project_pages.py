@@ -35,31 +35,31 @@ def project(visit: Visit) -> HttpResponse:
     given = visit.request.GET
     filters: dict[str, Any] = {"project": text_in(given, "project") or None, **choices_in(given, kind=HistoryKind)}
     if query := text_in(given, "query"):
-        found = _found(visit, {name: value for name, value in filters.items() if value} | {"query": query})
+        found = _find_matches(visit, {name: value for name, value in filters.items() if value} | {"query": query})
         return visit.show(
             "history/timeline.html", filters={**filters, "query": query}, kinds=list(HistoryKind), **found
         )
-    paged = visit.list_page("lcm_timeline", limit=ENTRIES, filters=filters, fitting=_with_texts, **filters)
+    paged = visit.list_page("lcm_timeline", limit=ENTRIES, filters=filters, fitting=_count_with_texts, **filters)
     return visit.show("history/timeline.html", filters=filters, kinds=list(HistoryKind), paged=paged)
 
 
 @page()
 def session_summary(visit: Visit, summary_id: str) -> HttpResponse:
     """A session, arc or epoch summary with its place among the others."""
-    return visit.show("history/summary.html", described=visit.ask("lcm_describe", id=summary_id))
+    return visit.show("history/summary.html", described=visit.call("lcm_describe", id=summary_id))
 
 
 @page(KeyScope.WRITE, POST)
 def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
     """Queue a degraded or damaged summary to be made again."""
-    visit.ask("lcm_redo_session", summary_id=summary_id, background=True)
+    visit.call("lcm_redo_session", summary_id=summary_id, background=True)
     return visit.redirect("history-jobs", done="Requested.")
 
 
 @page()
 def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
     """The sources of a session, arc or epoch summary, one level down; page or part."""
-    expansion = visit.ask(
+    expansion = visit.call(
         "lcm_expand_session",
         summary_id=summary_id,
         token_cap=TOKENS_BELOW,
@@ -68,11 +68,11 @@ def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
     return visit.show("history/_rests_on.html" if visit.is_part else "history/rests_on.html", expansion=expansion)
 
 
-def _found(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
+def _find_matches(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
     """A page of matches; for an invalid query, the problem to show with the form."""
     cursor = visit.request.GET.get("cursor") or None
     try:
-        found: SessionMatches = visit.ask("lcm_grep_sessions", in_text=filters, limit=ENTRIES, cursor=cursor)
+        found: SessionMatches = visit.call("lcm_grep_sessions", in_text=filters, limit=ENTRIES, cursor=cursor)
     except Invalid as refusal:
         return {"problem": problem_of(refusal)}
     older = urlencode({**filters, "cursor": found.next_cursor}) if found.next_cursor else None
@@ -80,7 +80,7 @@ def _found(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
     return {"found": found, "paged": ListPage(rows=found.matches, newest=newest, older=older)}
 
 
-def _with_texts(entries: Sequence[TimelineEntry]) -> int:
+def _count_with_texts(entries: Sequence[TimelineEntry]) -> int:
     """How many entries fit with their texts; at least one."""
     has_no_room = (each.id and each.content is None and not each.erased and not each.quarantined for each in entries)
     return max(1, next((place for place, is_bare in enumerate(has_no_room) if is_bare), len(entries)))

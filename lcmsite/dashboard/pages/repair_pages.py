@@ -21,10 +21,10 @@ MOST_ACTS = 500
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 
 
-def _shown(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> HttpResponse:
+def _show_plan(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> HttpResponse:
     """The plan, with the problem if there is one."""
-    plan: RepairPlanRecord = visit.ask("lcm_repairs", repair_id=repair_id)
-    approved = _in(plan, StepState.APPROVED)
+    plan: RepairPlanRecord = visit.call("lcm_repairs", repair_id=repair_id)
+    approved = _steps_in(plan, StepState.APPROVED)
     return visit.show(
         "trust/repairs.html",
         plan=plan,
@@ -33,9 +33,9 @@ def _shown(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> H
         is_open=plan.state in _OPEN,
         approved=approved,
         words=_confirmation_for(plan),
-        lasting=[step for step in _in(plan, StepState.APPLIED) if not step.reversible],
-        stale=_in(plan, StepState.STALE),
-        unsaid=len(plan.steps) - len(approved) - len(_in(plan, StepState.REFUSED)),
+        lasting=[step for step in _steps_in(plan, StepState.APPLIED) if not step.reversible],
+        stale=_steps_in(plan, StepState.STALE),
+        unsaid=len(plan.steps) - len(approved) - len(_steps_in(plan, StepState.REFUSED)),
         conversations=sorted({step.conversation_id for step in plan.steps if step.conversation_id is not None}),
     )
 
@@ -44,7 +44,7 @@ def _shown(visit: Visit, problem: Problem | None = None, *, repair_id: str) -> H
 def plan(visit: Visit, report_id: str) -> HttpResponse:
     """Make a plan for a report; nothing is changed."""
     ledger = visit.request.POST.get("ledger_file_id", "").strip() or None
-    made = visit.ask("lcm_plan_repairs", report_id=report_id, ledger_file_id=ledger)
+    made = visit.call("lcm_plan_repairs", report_id=report_id, ledger_file_id=ledger)
     return visit.redirect("repairs", repair_id=made.repair_id)
 
 
@@ -63,21 +63,21 @@ def plans(visit: Visit) -> HttpResponse:
 @page()
 def repairs(visit: Visit, repair_id: str) -> HttpResponse:
     """A plan with its steps, their before and after, and their state."""
-    return _shown(visit, repair_id=repair_id)
+    return _show_plan(visit, repair_id=repair_id)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_plan)
 def approve(visit: Visit, repair_id: str) -> HttpResponse:
     """Approve or refuse steps; nothing is changed yet."""
     given = visit.request.POST
     ordinals = [int(each) for each in given.getlist("ordinals") if each.isascii() and each.isdigit()]
     if given.get("do") == "all":
-        steps = visit.ask("lcm_repairs", repair_id=repair_id).steps
+        steps = visit.call("lcm_repairs", repair_id=repair_id).steps
         ordinals = [step.ordinal for step in steps if step.state is not StepState.REFUSED]
     if not ordinals:
         raise Invalid("Choose at least one step.", code="nothing_chosen")
     is_no = given.get("do") == "refuse"
-    visit.ask(
+    visit.call(
         "lcm_approve_repairs",
         repair_id=repair_id,
         ordinals=[] if is_no else ordinals,
@@ -87,21 +87,21 @@ def approve(visit: Visit, repair_id: str) -> HttpResponse:
     return visit.redirect("repairs", done=f"{decided} Nothing has been changed yet.", repair_id=repair_id)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_plan)
 def apply(visit: Visit, repair_id: str) -> HttpResponse:
     """Apply the approved steps; risky ones need a typed confirmation."""
-    words = _confirmation_for(visit.ask("lcm_repairs", repair_id=repair_id))
+    words = _confirmation_for(visit.call("lcm_repairs", repair_id=repair_id))
     if words and text_in(visit.request.POST, "confirmation") != words:
         raise Invalid(f"Nothing was changed: to confirm, type “{words}”.", code="not_confirmed")
-    plan: RepairPlanRecord = visit.ask("lcm_apply_repairs", repair_id=repair_id)
+    plan: RepairPlanRecord = visit.call("lcm_apply_repairs", repair_id=repair_id)
     done = "The approved steps were applied." if plan.state is PlanState.APPLIED else ""
     return visit.redirect("repairs", done=done, repair_id=repair_id)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_plan)
 def undo(visit: Visit, repair_id: str) -> HttpResponse:
     """Undo the plan and restore the previous state exactly, or change nothing."""
-    visit.ask("lcm_undo_repairs", repair_id=repair_id)
+    visit.call("lcm_undo_repairs", repair_id=repair_id)
     done = "The plan was undone: the previous state is restored."
     return visit.redirect("repairs", done=done, repair_id=repair_id)
 
@@ -109,15 +109,15 @@ def undo(visit: Visit, repair_id: str) -> HttpResponse:
 @page(KeyScope.ADMIN)
 def history(visit: Visit, repair_id: str) -> HttpResponse:
     """The acts on a plan, from the audit log."""
-    return visit.show("trust/_acts.html", acts=visit.ask("lcm_audit", target=repair_id, limit=MOST_ACTS))
+    return visit.show("trust/_acts.html", acts=visit.call("lcm_audit", target=repair_id, limit=MOST_ACTS))
 
 
 def _confirmation_for(plan: RepairPlanRecord) -> str:
     """The confirmation to type; empty if every approved step is harmless."""
-    approved = _in(plan, StepState.APPROVED)
+    approved = _steps_in(plan, StepState.APPROVED)
     is_grave = any(step.risk is Risk.HIGH or not step.reversible for step in approved)
     return f"apply {counted(len(approved), 'step')}" if is_grave else ""
 
 
-def _in(plan: RepairPlanRecord, state: StepState) -> Sequence[StepRecord]:
+def _steps_in(plan: RepairPlanRecord, state: StepState) -> Sequence[StepRecord]:
     return [step for step in plan.steps if step.state is state]

@@ -24,7 +24,7 @@ def reports(visit: Visit) -> HttpResponse:
     """The reports of the workspace, newest first, and the form for a new check."""
     return visit.show(
         "trust/reports.html",
-        integrity=visit.ask("lcm_integrity"),
+        integrity=visit.call("lcm_integrity"),
         paged=visit.list_page("lcm_reports", limit=ON_A_PAGE),
         extents=list(ScanMode),
     )
@@ -35,7 +35,7 @@ def report(visit: Visit, report_id: str) -> HttpResponse:
     """One report, most severe findings first; or all findings of one invariant."""
     code = visit.request.GET.get("code") or None
     after = number_in(visit.request.GET, "after") or 0
-    found: ReportPage = visit.ask(
+    found: ReportPage = visit.call(
         "lcm_report", report_id=report_id, code=code, after_id=after, limit=FINDINGS if code else 1
     )
     if code:
@@ -66,7 +66,7 @@ def begin_scan(visit: Visit) -> HttpResponse:
     given = visit.request.POST
     conversation_id = number_in(given, "conversation_id")
     wants_plan = bool(given.get("with_plan")) and visit.may("lcm_plan_repairs")
-    begun: ScanRecord = visit.ask(
+    begun: ScanRecord = visit.call(
         "lcm_check",
         conversation_id=conversation_id,
         extent=given.get("extent") or None,
@@ -82,17 +82,17 @@ def begin_scan(visit: Visit) -> HttpResponse:
 def scan(visit: Visit, scan_id: int) -> HttpResponse:
     """The progress of a check in the background."""
     template = "trust/_scan.html" if visit.is_part else "trust/scan.html"
-    return visit.show(template, **_progress(visit, visit.ask("lcm_scan", scan_id=scan_id)))
+    return visit.show(template, **_progress(visit, visit.call("lcm_scan", scan_id=scan_id)))
 
 
 @page()
-def place(visit: Visit) -> HttpResponse:
+def redirect_to_message(visit: Visit) -> HttpResponse:
     """Redirect from the id of a message to its place in the transcript."""
     id = visit.request.GET.get("id", "")
     message_id = message_in(id)
     if message_id is None:
         raise NotFound(f"There is no page for {id[:80]!r}.")
-    message = visit.ask("lcm_message", message_id=message_id)
+    message = visit.call("lcm_message", message_id=message_id)
     here = {"workspace": visit.workspace.name, "conversation_id": message.conversation_id}
     answer = redirect("transcript", **here)
     answer["Location"] += f"?seq={message.seq}"
@@ -103,5 +103,5 @@ def _progress(visit: Visit, scan: ScanRecord) -> dict[str, Any]:
     """The scan, its report so far, and the total of conversations where it is known."""
     is_of_all = scan.conversation_id is None and scan.extent is ScanMode.FULL
     is_at_it = scan.report is not None and scan.finished_at is None
-    total = visit.ask("lcm_browse", limit=1).total if is_of_all and is_at_it else None
+    total = visit.call("lcm_browse", limit=1).total if is_of_all and is_at_it else None
     return {"scan": scan, "report": scan.report, "total": total}

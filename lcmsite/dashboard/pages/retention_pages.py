@@ -20,11 +20,11 @@ ON_A_PAGE = 10
 HELD = 50
 
 
-def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
+def _show_rule(visit: Visit, problem: Problem | None = None) -> HttpResponse:
     return visit.show(
         "trust/retention.html",
         refusal=problem,
-        retention=visit.ask("lcm_retention"),
+        retention=visit.call("lcm_retention"),
         never=MOST_DAYS,
     )
 
@@ -32,20 +32,20 @@ def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
 @page()
 def retention(visit: Visit) -> HttpResponse:
     """The retention rule of the workspace, and the form to change it."""
-    return _shown(visit)
+    return _show_rule(visit)
 
 
-@page(KeyScope.ADMIN, POST, on_refusal=_shown)
+@page(KeyScope.ADMIN, POST, on_refusal=_show_rule)
 def set_retention(visit: Visit) -> HttpResponse:
     """Change the rule: after a number of days, never, or the site's default."""
-    visit.ask("lcm_set_retention", cold_after_days=_days(visit))
+    visit.call("lcm_set_retention", cold_after_days=_days(visit))
     return visit.redirect("retention", done="The rule was changed. Cold conversations stay cold until they are thawed.")
 
 
 @page()
 def storage(visit: Visit) -> HttpResponse:
     """Storage by tier, loaded after the page because counting may take seconds."""
-    return visit.show("trust/_storage.html", storage=visit.ask("lcm_storage"))
+    return visit.show("trust/_storage.html", storage=visit.call("lcm_storage"))
 
 
 @page()
@@ -53,9 +53,9 @@ def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
     """The trust page of a conversation: tier, quarantines, ledger and checks."""
     return visit.show(
         "trust/conversation.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         paged=visit.list_page("lcm_reports", limit=ON_A_PAGE, conversation_id=conversation_id),
-        held=visit.ask("lcm_quarantines", conversation_id=conversation_id, limit=HELD),
+        held=visit.call("lcm_quarantines", conversation_id=conversation_id, limit=HELD),
         extents=list(ScanMode),
     )
 
@@ -63,27 +63,27 @@ def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
 @page(KeyScope.ADMIN, POST)
 def archive(visit: Visit, conversation_id: int) -> HttpResponse:
     """Move messages to the cold tier, as many as one request can."""
-    return _moved(visit, conversation_id, "lcm_archive")
+    return _move(visit, conversation_id, "lcm_archive")
 
 
 @page(KeyScope.ADMIN, POST)
 def thaw(visit: Visit, conversation_id: int) -> HttpResponse:
     """Move messages back to the hot tier, as many as one request can."""
-    return _moved(visit, conversation_id, "lcm_thaw")
+    return _move(visit, conversation_id, "lcm_thaw")
 
 
-def _moved(visit: Visit, conversation_id: int, tool: str) -> HttpResponse:
+def _move(visit: Visit, conversation_id: int, tool: str) -> HttpResponse:
     """Move messages between the tiers, and show the result or the problem."""
     moved: TierMove | None = None
     problem: Problem | None = None
     try:
-        moved = visit.ask(tool, conversation_id=conversation_id)
+        moved = visit.call(tool, conversation_id=conversation_id)
     except ConversationBusy as refusal:
         problem = problem_of(refusal)
     if visit.is_part:
         return visit.show(
             "trust/_tier.html",
-            conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+            conversation=visit.call("lcm_show", conversation_id=conversation_id),
             moved=moved,
             refusal=problem,
             # The page repeats the request until everything is moved.

@@ -37,7 +37,7 @@ def runs(visit: Visit) -> HttpResponse:
 @page(KeyScope.WRITE, POST)
 def backfill(visit: Visit) -> HttpResponse:
     """Queue the compactions that were skipped as not worth a summary."""
-    requested = visit.ask("lcm_backfill")
+    requested = visit.call("lcm_backfill")
     return visit.redirect("jobs", done=f"{counted(len(requested), 'compaction')} requested.")
 
 
@@ -46,11 +46,11 @@ def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
     """The boundaries where a host cut its context; as a part, the coverage up to one."""
     reference = visit.request.GET.get("host_reference") or None
     if visit.is_part:
-        coverage = visit.ask("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
+        coverage = visit.call("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
         return visit.show("_coverage.html", coverage=coverage)
     return visit.show(
         "boundaries.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         paged=visit.list_page("lcm_boundaries", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
         reference=reference,
     )
@@ -83,16 +83,16 @@ def history_jobs(visit: Visit) -> HttpResponse:
 @page()
 def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The latest jobs of one conversation."""
-    latest = visit.ask("lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
+    latest = visit.call("lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
     return visit.show("_jobs.html", conversation=conversation_id, paged=ListPage(latest))
 
 
 @page()
-def of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
+def runs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The runs of one conversation; its jobs are loaded afterwards."""
     return visit.show(
         "conversation_runs.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         paged=visit.list_page("lcm_runs", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
     )
 
@@ -102,7 +102,7 @@ def plans(visit: Visit, conversation_id: int) -> HttpResponse:
     """The plans of a conversation, newest first."""
     return visit.show(
         "plan.html",
-        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        conversation=visit.call("lcm_show", conversation_id=conversation_id),
         paged=visit.list_page("lcm_plans", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
     )
 
@@ -110,22 +110,22 @@ def plans(visit: Visit, conversation_id: int) -> HttpResponse:
 @page(KeyScope.WRITE, POST)
 def make_plan(visit: Visit, conversation_id: int) -> HttpResponse:
     """Make a compaction plan and redirect to it."""
-    plan = visit.ask("lcm_plan", conversation_id=conversation_id)
+    plan = visit.call("lcm_plan", conversation_id=conversation_id)
     return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan.plan_id)
 
 
 @page()
 def plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
     """One plan with its steps and progress."""
-    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
+    conversation = visit.call("lcm_show", conversation_id=conversation_id)
     return visit.show("plan.html", conversation=conversation, **_progress(visit, conversation_id, plan_id))
 
 
 @page(KeyScope.WRITE, POST)
 def execute_plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
     """Queue the execution of a plan; `plan_progress` shows its progress."""
-    _of(visit, conversation_id, plan_id)
-    visit.ask("lcm_execute_plan", plan_id=plan_id, background=True)
+    _plan_of(visit, conversation_id, plan_id)
+    visit.call("lcm_execute_plan", plan_id=plan_id, background=True)
     if visit.is_part:
         return visit.show("_plan_progress.html", **_progress(visit, conversation_id, plan_id))
     return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan_id)
@@ -137,16 +137,16 @@ def plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> HttpRespo
     return visit.show("_plan_progress.html", **_progress(visit, conversation_id, plan_id))
 
 
-def _of(visit: Visit, conversation_id: int, plan_id: str) -> PlanRecord:
-    plan: PlanRecord = visit.ask("lcm_show_plan", plan_id=plan_id)
+def _plan_of(visit: Visit, conversation_id: int, plan_id: str) -> PlanRecord:
+    plan: PlanRecord = visit.call("lcm_show_plan", plan_id=plan_id)
     if plan.conversation_id != conversation_id:
         raise NotFound(f"There is no plan {plan_id[:80]!r} of this conversation.")
     return plan
 
 
 def _progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any]:
-    plan = _of(visit, conversation_id, plan_id)
-    run: RunRecord | None = visit.ask("lcm_run", run_id=plan.run_id) if plan.run_id else None
+    plan = _plan_of(visit, conversation_id, plan_id)
+    run: RunRecord | None = visit.call("lcm_run", run_id=plan.run_id) if plan.run_id else None
     return {
         "plan": plan,
         "run": run,
@@ -173,12 +173,12 @@ def map_runs(visit: Visit) -> HttpResponse:
 def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
     """One map run: its progress, its items by state, and the beginning of its record."""
     filters = choices_in(visit.request.GET, state=WorkState)
-    run = visit.ask("lcm_map_status", run_id=map_run_id)
+    run = visit.call("lcm_map_status", run_id=map_run_id)
     return visit.show(
         "_map_items.html" if visit.is_part else "map_run.html",
         run=run,
         paged=visit.list_page("lcm_map_items", filters=filters, run_id=map_run_id, **filters),
-        events=() if visit.is_part else visit.ask("lcm_map_record", run_id=map_run_id, limit=MOST_EVENTS),
+        events=() if visit.is_part else visit.call("lcm_map_record", run_id=map_run_id, limit=MOST_EVENTS),
         filters=filters,
         states=list(WorkState),
     )
@@ -187,7 +187,7 @@ def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
 @page()
 def map_progress(visit: Visit, map_run_id: str) -> HttpResponse:
     """The progress of a map run; the page reloads when its state changes."""
-    run = visit.ask("lcm_map_status", run_id=map_run_id)
+    run = visit.call("lcm_map_status", run_id=map_run_id)
     answer = visit.show("_map_progress.html", run=run)
     if run.state != visit.request.GET.get("state"):
         answer["HX-Refresh"] = "true"
@@ -199,5 +199,5 @@ def steer_map_run(visit: Visit, map_run_id: str, act: str) -> HttpResponse:
     """Pause, resume or cancel a map run, or retry its failed items."""
     if act not in ACTS:
         raise NotFound(f"Map runs have no action {act[:80]!r}.")
-    visit.ask(f"lcm_map_{act.replace('-', '_')}", run_id=map_run_id)
+    visit.call(f"lcm_map_{act.replace('-', '_')}", run_id=map_run_id)
     return visit.redirect("map-run", done=ACTS[act], map_run_id=map_run_id)

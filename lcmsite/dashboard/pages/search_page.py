@@ -42,12 +42,12 @@ VISIBLE = {"query", "mode", "scope", "conversation_id", "sort"}
 def search(visit: Visit) -> HttpResponse:
     """The form; matches are loaded afterwards, page by page."""
     given = visit.request.GET
-    filters = _filters(given)
+    filters = _filters_in(given)
     if visit.is_part:
-        return visit.show("_matches.html", filters=filters, **_found(visit, filters, given.get("cursor")))
+        return visit.show("_matches.html", filters=filters, **_find_matches(visit, filters, given.get("cursor")))
     return visit.show(
         "search.html",
-        **_conversations(visit, text_in(given, "conversation_id")),
+        **_conversation_choices(visit, text_in(given, "conversation_id")),
         is_open=bool(filters.keys() - VISIBLE),
         modes=MODES.items(),
         scopes=SCOPES.items(),
@@ -59,28 +59,28 @@ def search(visit: Visit) -> HttpResponse:
     )
 
 
-def _form(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer | None = None) -> HttpResponse:
+def _show_form(visit: Visit, problem: Problem | None = None, *, answer: QueryAnswer | None = None) -> HttpResponse:
     """The form of a question, with the answer or the problem if there is one."""
     excerpts = answer.excerpts if answer else ()
     conversation_of = {each.id: each.conversation_id for each in excerpts}
     return visit.show(
         "ask.html",
         given=visit.request.POST,
-        **_conversations(visit, text_in(visit.request.POST, "conversation_id")),
+        **_conversation_choices(visit, text_in(visit.request.POST, "conversation_id")),
         answer=answer,
         cited=[(conversation_of.get(id), id) for id in answer.cited_ids] if answer else [],
         refusal=problem,
     )
 
 
-@page(methods=("GET", "HEAD", "POST"), on_refusal=_form)
+@page(methods=("GET", "HEAD", "POST"), on_refusal=_show_form)
 def ask(visit: Visit) -> HttpResponse:
     """The form of a question; after a POST, with the answer and the ids it cites."""
     given = visit.request.POST
     if visit.request.method != "POST":
-        return _form(visit)
+        return _show_form(visit)
     chosen = {"conversation_id": given["conversation_id"]} if given.get("conversation_id") else {}
-    return _form(visit, answer=visit.ask("lcm_expand_query", in_text=chosen, question=text_in(given, "question")))
+    return _show_form(visit, answer=visit.call("lcm_expand_query", in_text=chosen, question=text_in(given, "question")))
 
 
 @page()
@@ -88,20 +88,20 @@ def about(visit: Visit) -> HttpResponse:
     """The form for a name; as a part, everything found about it."""
     filters = {name: text for name in ABOUT if (text := text_in(visit.request.GET, name))}
     if visit.is_part and "entity" in filters:
-        return visit.show("_about.html", found=visit.ask("lcm_about", in_text=filters))
-    chosen = _conversations(visit, filters.get("conversation_id", ""))
+        return visit.show("_about.html", found=visit.call("lcm_about", in_text=filters))
+    chosen = _conversation_choices(visit, filters.get("conversation_id", ""))
     return visit.show("about.html", filters=filters, address=urlencode(filters), **chosen)
 
 
-def _conversations(visit: Visit, chosen: str) -> dict[str, Any]:
+def _conversation_choices(visit: Visit, chosen: str) -> dict[str, Any]:
     """The conversations used last, for the form's list, and the chosen one."""
-    recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
+    recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}
     return {"conversations": conversations, "chosen": chosen, "unlisted": "" if is_listed else chosen}
 
 
-def _filters(given: QueryDict) -> dict[str, Any]:
+def _filters_in(given: QueryDict) -> dict[str, Any]:
     """The fields of the form as params of grep, without empty ones."""
     filters: dict[str, Any] = {name: text_in(given, name) for name in SINGLE if text_in(given, name)}
     # Not stripped: whitespace around a regular expression matters.
@@ -117,12 +117,12 @@ def _filters(given: QueryDict) -> dict[str, Any]:
     return filters
 
 
-def _found(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[str, Any]:
+def _find_matches(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[str, Any]:
     """A page of matches; for invalid filters, the problem to show with the form."""
     if "query" not in filters:
         return {}
     try:
-        result: GrepResult = visit.ask("lcm_grep", in_text=filters, limit=MATCHES, cursor=cursor or None)
+        result: GrepResult = visit.call("lcm_grep", in_text=filters, limit=MATCHES, cursor=cursor or None)
     except LcmError as refusal:
         return {"problem": problem_of(refusal)}
     return {

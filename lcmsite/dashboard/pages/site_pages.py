@@ -7,9 +7,9 @@ from typing import Any
 from django.http import HttpResponse
 
 from conversations.audit import Act
-from lcmsite.clock import read_clock
 from lcmsite.dashboard.visit import POST, Visit, choices_in, number_in, page
 from lcmsite.effective_settings import Source, settings_in_force
+from lcmsite.periodic_tasks import read_schedule
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
 
@@ -20,13 +20,13 @@ CHOICES = 100
 def configuration(visit: Visit) -> HttpResponse:
     """The settings of the site or of one conversation, with their sources."""
     conversation_id = number_in(visit.request.GET, "conversation_id")
-    chosen = None if conversation_id is None else visit.ask("lcm_show", conversation_id=conversation_id)
-    recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES).conversations
+    chosen = None if conversation_id is None else visit.call("lcm_show", conversation_id=conversation_id)
+    recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES).conversations
     conversations = [each.conversation for each in recent]
     if chosen is not None and chosen.conversation_id not in {each.conversation_id for each in conversations}:
         conversations.insert(0, chosen)
     in_force = settings_in_force(chosen.overrides if chosen is not None else None)
-    rooms = [each for each in in_force if visit.caller.is_operator or not each.of_the_site]
+    rooms = [each for each in in_force if visit.caller.is_operator or not each.operator_only]
     return visit.show(
         "settings.html",
         rooms=rooms,
@@ -36,22 +36,22 @@ def configuration(visit: Visit) -> HttpResponse:
     )
 
 
-@page(KeyScope.ADMIN, of_the_site=True)
+@page(KeyScope.ADMIN, operator_only=True)
 def clock(visit: Visit) -> HttpResponse:
     """The periodic tasks, and the contents of the queues."""
-    return visit.show("clock.html", clock=read_clock())
+    return visit.show("clock.html", clock=read_schedule())
 
 
-@page(KeyScope.ADMIN, of_the_site=True)
+@page(KeyScope.ADMIN, operator_only=True)
 def models(visit: Visit) -> HttpResponse:
     """The language models of the site."""
-    return visit.show("models.html", models=visit.ask("lcm_models"))
+    return visit.show("models.html", models=visit.call("lcm_models"))
 
 
-@page(KeyScope.ADMIN, POST, of_the_site=True)
+@page(KeyScope.ADMIN, POST, operator_only=True)
 def reset_model(visit: Visit, name: str) -> HttpResponse:
     """Resume a paused model at once and reset its spending window."""
-    visit.ask("lcm_reset_model", name=name)
+    visit.call("lcm_reset_model", name=name)
     return visit.redirect("models", done=f"{name} was resumed.")
 
 

@@ -26,11 +26,11 @@ class Difference(NamedTuple):
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
     """The changes of a step as diff lines."""
-    lines = list(_of_rows(before, after) if _TONES.keys() & after.keys() else _of_values(before, after))
+    lines = list(_row_lines(before, after) if _TONES.keys() & after.keys() else _value_lines(before, after))
     return Difference(lines[:MOST_LINES], max(0, len(lines) - MOST_LINES))
 
 
-def _of_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
+def _row_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
     """The lines of a step whose `after` lists only added and removed rows."""
     for name, value in before.items():
         yield _line("", f"{_words(name)}: {_text(value)}")
@@ -42,7 +42,7 @@ def _of_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Li
             yield _line("heading", f"… and {more:,} more {_words(name)}")
 
 
-def _of_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
+def _value_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
     for name in [*before, *(name for name in after if name not in before)]:
         was, will_be = before.get(name), after.get(name)
         if name in before and name in after and was == will_be:

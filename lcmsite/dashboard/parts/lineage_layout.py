@@ -19,15 +19,15 @@ from lcmsite.dashboard.parts.lineage_shapes import BAND, Bar, Box, Bundle, Mark,
 from retrieval.describing.window import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
 
-ROW = 46
-BAR_LEAST, BAR_MOST = 12, 38
-MESSAGES = 64
-AXIS = 26
+ROW_HEIGHT = 46
+LEAST_BAR_HEIGHT, MOST_BAR_HEIGHT = 12, 38
+MESSAGES_HEIGHT = 64
+AXIS_HEIGHT = 26
 LEFT = 74
 RIGHT = 12
 TOP = 10
 # Bars narrower than this, in pixels, are bundled: a pointer could not hit them.
-TELLABLE = 3.0
+NARROWEST_BAR = 3.0
 MOST_TICKS = 9
 # A bundle is no wider than this, so that a click on it zooms in.
 WIDEST_BUNDLE = 24.0
@@ -38,7 +38,7 @@ Step = tuple[int, int, float]
 
 def resolution(width: int) -> int:
     """How many parts of a window a picture of this width can show."""
-    return max(1, int((width - LEFT - RIGHT) / TELLABLE))
+    return max(1, int((width - LEFT - RIGHT) / NARROWEST_BAR))
 
 
 def picture(window: LineageWindow, *, width: int, branches: Iterable[Branch] = ()) -> Picture:
@@ -48,7 +48,7 @@ def picture(window: LineageWindow, *, width: int, branches: Iterable[Branch] = (
     depths = range(canvas.deepest, -1, -1)
     return Picture(
         width=width,
-        height=canvas.bottom + AXIS,
+        height=canvas.bottom + AXIS_HEIGHT,
         left=LEFT,
         right=width - RIGHT,
         bottom=canvas.bottom,
@@ -119,7 +119,7 @@ class _Canvas:
 
     @property
     def bottom(self) -> int:
-        return TOP + (self.deepest + 1) * ROW + MESSAGES
+        return TOP + (self.deepest + 1) * ROW_HEIGHT + MESSAGES_HEIGHT
 
     def x(self, edge: float) -> float:
         """The position of an edge between messages: message n lies between n - 1 and n."""
@@ -134,21 +134,21 @@ class _Canvas:
 
     def floor(self, depth: int) -> int:
         """The base line of a depth."""
-        return TOP + (self.deepest - depth + 1) * ROW
+        return TOP + (self.deepest - depth + 1) * ROW_HEIGHT
 
     def bar_height(self, tokens: int) -> float:
-        return _height(tokens, self.most_tokens, BAR_LEAST, BAR_MOST)
+        return _height(tokens, self.most_tokens, LEAST_BAR_HEIGHT, MOST_BAR_HEIGHT)
 
     def bars(self) -> tuple[list[Bar], list[Bundle]]:
         """The summaries as bars; those too narrow to point at as bundles."""
         bars: list[Bar] = []
         bundles: list[Bundle] = []
-        for _, of_depth in groupby(sorted(self.window.summaries, key=_place), key=lambda each: each.depth):
+        for _, of_depth in groupby(sorted(self.window.summaries, key=_drawing_order), key=lambda each: each.depth):
             narrow: list[Bar] = []
             for bar in map(self.bar, of_depth):
-                is_narrow = bar.width < TELLABLE
+                is_narrow = bar.width < NARROWEST_BAR
                 if narrow and not (
-                    is_narrow and bar.x - narrow[-1].right <= TELLABLE and bar.right - narrow[0].x <= WIDEST_BUNDLE
+                    is_narrow and bar.x - narrow[-1].right <= NARROWEST_BAR and bar.right - narrow[0].x <= WIDEST_BUNDLE
                 ):
                     bundles.append(_bundle(narrow))
                     narrow = []
@@ -230,7 +230,7 @@ class _Canvas:
         for each in self.window.boundaries:
             if self.window.first_seq <= each.last_seq <= self.window.last_seq:
                 mark = Mark(self.x(each.last_seq), each.last_seq, each.host_reference)
-                if not marks or mark.x - marks[-1].x >= TELLABLE:
+                if not marks or mark.x - marks[-1].x >= NARROWEST_BAR:
                     marks.append(mark)
         return tuple(marks)
 
@@ -258,7 +258,7 @@ def _height(value: float, most: float, low: int, high: int) -> float:
     return round(low + (high - low) * math.log1p(value) / math.log1p(max(1, most)), 1)
 
 
-def _place(summary: WindowSummary) -> tuple[int, int, int, str]:
+def _drawing_order(summary: WindowSummary) -> tuple[int, int, int, str]:
     return summary.depth, summary.first_seq, summary.last_seq, summary.summary_id
 
 

@@ -88,18 +88,18 @@ def _block(message: MessageRecord, part: PartRecord, most: int | None) -> Block:
         case PartType.TEXT:
             return _text(message, text, most)
         case PartType.REASONING:
-            return Block("reasoning", text=text[:most], whole_in=_cut(message, text, most))
+            return Block("reasoning", text=text[:most], whole_in=_id_if_cut(message, text, most))
         case PartType.PATCH:
             return Block("diff", title=", ".join(part.patch_files or ()) or "patch", lines=tuple(diff_lines(text)))
         case PartType.FILE:
             return _file(part)
         case _:
             text, title = _note(part), part.part_type.replace("_", " ")
-            return Block("note", title=title, text=text[:most], whole_in=_cut(message, text, most))
+            return Block("note", title=title, text=text[:most], whole_in=_id_if_cut(message, text, most))
 
 
 def _text(message: MessageRecord, text: str, most: int | None) -> Block:
-    shown, whole_in = text[:most], _cut(message, text, most)
+    shown, whole_in = text[:most], _id_if_cut(message, text, most)
     if _DIFF.search(text[:2_000]):
         return Block("diff", title="patch", lines=tuple(diff_lines(shown)), whole_in=whole_in)
     return Block("text", text=shown, whole_in=whole_in)
@@ -120,11 +120,11 @@ def _call(
         status=result.tool_status or call.tool_status or "",
         result_seq=None if result is call else there.seq,
         lines=tuple(diff_lines(shown)) if _DIFF.search(shown[:2_000]) else (),
-        whole_in=(*_cut(message, given, most), *_cut(there, output, most)),
+        whole_in=(*_id_if_cut(message, given, most), *_id_if_cut(there, output, most)),
     )
 
 
-def _cut(message: MessageRecord, text: str, most: int | None) -> tuple[str, ...]:
+def _id_if_cut(message: MessageRecord, text: str, most: int | None) -> tuple[str, ...]:
     """The id of the message if this text is cut; empty otherwise."""
     return (message.id,) if most is not None and len(text) > most else ()
 

@@ -23,7 +23,7 @@ import structlog
 
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.connections import without_connections
+from lcmsite.connections import closing_connections
 from lcmsite.gateway.recording.exchange import Exchange, parse_exchange
 from lcmsite.gateway.recording.exchange_spool import Spool, lane_in
 from lcmsite.gateway.recording.recorder import Recorder
@@ -145,7 +145,7 @@ class Backlog:
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
         """Run the work in a thread, and close the thread's database connection after it."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, without_connections, work)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, closing_connections, work)
 
     def _done(self, lane: str, *, is_recorded: bool) -> None:
         self.recorded_count += is_recorded

@@ -21,7 +21,7 @@ from compaction.rendering import render_summary
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
-from lcmsite.connections import without_connections
+from lcmsite.connections import closing_connections
 from lcmsite.gateway.recording.exchange_journal import LOOKUPS
 from lcmsite.gateway.recording.recorder import bounded_transaction
 from lcmsite.gateway.window.types import Cut, ShownSummary, StoredCut
@@ -103,7 +103,7 @@ class StoredMemory:
     def compact(self) -> None:
         """Compact in a thread, and wait for it no longer than COMPACTION_SECONDS."""
         work = threading.Thread(
-            target=without_connections, args=(self._compact,), name="gateway-compaction", daemon=True
+            target=closing_connections, args=(self._compact,), name="gateway-compaction", daemon=True
         )
         work.start()
         work.join(COMPACTION_SECONDS)

@@ -17,7 +17,7 @@ from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from conversations.store.injected import wrapped
 from lcmsite.access.keys import caller_of_hash
-from lcmsite.connections import without_connections
+from lcmsite.connections import closing_connections
 from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
@@ -134,7 +134,7 @@ async def _run_in_thread(assemble: Callable[[Scope], Assembled | None], exchange
 
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            return await asyncio.get_running_loop().run_in_executor(_THREADS, without_connections, work)
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, closing_connections, work)
     except Exception as error:
         logger.warning("gateway_not_assembled", exchange=exchange.exchange_key, exc_info=error)
         return None

@@ -22,11 +22,11 @@ from django.db.migrations.executor import MigrationExecutor
 
 from conversations.errors import Unavailable
 from lcmsite.cli.cli_session import default_workspace
-from lcmsite.connections import own_database, require_servers
+from lcmsite.connections import embedded_database, require_servers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 from lcmsite.ops.logs import log_file, rotate, tail
-from lcmsite.ops.metrics.directory import held
+from lcmsite.ops.metrics.directory import shared_metrics
 from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
@@ -36,7 +36,7 @@ logger = structlog.get_logger(__name__)
 
 SECONDS_TO_GET_READY = 60
 SECONDS_TO_STOP_A_START = 2
-ROUND = 0.2
+SECONDS_BETWEEN_POLLS = 0.2
 RULE = "-" * 80
 
 
@@ -80,7 +80,7 @@ class Command(BaseCommand):
         # have background processes ignore it.
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
-        database = own_database() if settings.EMBEDDED_DATABASE else None
+        database = embedded_database() if settings.EMBEDDED_DATABASE else None
         processes = []
         if not given.no_web:
             listener = bind_port(host, port, "--port", "LCM_PORT")
@@ -105,7 +105,7 @@ class Command(BaseCommand):
             for process in processes:
                 process.output = self.log
             try:
-                with database.lease() if database else nullcontext(), held(settings.DATA_DIR):
+                with database.lease() if database else nullcontext(), shared_metrics(settings.DATA_DIR):
                     try:
                         self._migrate()
                         self._run(Supervisor(processes), database, url, for_agents, gateway, sample=given.sample)
@@ -114,7 +114,7 @@ class Command(BaseCommand):
             except KeyboardInterrupt:
                 if not self.is_ready:
                     raise
-                self._tell("LCM has stopped.", event="stopped")
+                self._announce("LCM has stopped.", event="stopped")
             except (EmbeddedPostgresError, ProcessKeepsDying, OSError, Unavailable) as failure:
                 if self.log is not None:
                     sys.stderr.write(tail(self.log, since=began_at))
@@ -122,10 +122,10 @@ class Command(BaseCommand):
 
     def _migrate(self) -> None:
         """Migrate the database, and create the default workspace."""
-        with _alone("lcm.migrations"):
+        with _exclusive("lcm.migrations"):
             executor = MigrationExecutor(connection)
             if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
-                self._tell_person("Making the tables of a new database ..." if len(plan) > 1 else "Migrating ...")
+                self._print_line("Making the tables of a new database ..." if len(plan) > 1 else "Migrating ...")
                 verbosity = 0 if settings.LOGS_ONLY_JSON else 1
                 call_command("migrate", interactive=False, verbosity=verbosity, stdout=self.log or self.stdout)
                 logger.info("migrated", migrations=len(plan))
@@ -145,28 +145,28 @@ class Command(BaseCommand):
             if url is not None:
                 self._wait_until_ready(supervisor.processes[0], url)
             # The others start after the web server, so that it is ready sooner.
-            supervisor.look_after()
+            supervisor.poll()
             self.is_ready = True
             introduction = self._sample(url) if sample and url is not None else []
             agents = f", for agents (MCP) at {for_agents}" if for_agents else ""
             agents += f", as a gateway to models at {gateway}" if gateway else ""
             ready = f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it."
-            self._tell_person(RULE)
-            self._tell(ready, event="ready", url=url, mcp_url=for_agents, gateway_url=gateway)
+            self._print_line(RULE)
+            self._announce(ready, event="ready", url=url, mcp_url=for_agents, gateway_url=gateway)
             if url is not None:
-                self._tell_person(f"  Admin    {url}/admin/  ({who_may_enter()})")
+                self._print_line(f"  Admin    {url}/admin/  ({who_may_enter()})")
             if self.log is not None:
-                self._tell_person(f"  Log      {self.log.name}  (--verbose shows it here)")
+                self._print_line(f"  Log      {self.log.name}  (--verbose shows it here)")
             for line in introduction:
-                self._tell(line, event="sample", text=line.strip())
-            self._tell_person(RULE)
+                self._announce(line, event="sample", text=line.strip())
+            self._print_line(RULE)
             while True:
-                supervisor.look_after()
+                supervisor.poll()
                 if self.log is not None:
                     rotate(self.log)
                 if database is not None and not database.has_keeper():
                     database.ensure_running()
-                time.sleep(ROUND)
+                time.sleep(SECONDS_BETWEEN_POLLS)
         finally:
             if not self.is_ready:
                 # There is no work to finish, and a web server that is still starting may ignore SIGTERM.
@@ -178,33 +178,33 @@ class Command(BaseCommand):
         # Imported here: only --sample needs it.
         from lcmsite.sample.loading import load_sample
 
-        self._tell_person("Loading the sample conversation ...")
-        with _alone("lcm.sample"):
+        self._print_line("Loading the sample conversation ...")
+        with _exclusive("lcm.sample"):
             return load_sample(url=url)
 
-    def _tell_person(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         if not settings.LOGS_ONLY_JSON:
             self.stdout.write(line)
             self.stdout.flush()
 
-    def _tell(self, sentence: str, *, event: str, **facts: Any) -> None:
+    def _announce(self, sentence: str, *, event: str, **facts: Any) -> None:
         """Write a sentence for people; if only JSON is logged, log the event instead."""
         if settings.LOGS_ONLY_JSON:
             logger.info(event, **facts)
-        self._tell_person(sentence)
+        self._print_line(sentence)
 
     def _wait_until_ready(self, web: Process, url: str) -> None:
-        web.look_after()
+        web.poll()
         deadline = time.monotonic() + SECONDS_TO_GET_READY
         while (answer := _readiness(url)) is not None:
             if time.monotonic() > deadline:
                 raise Unavailable(f"LCM did not get ready: {answer}")
-            web.look_after()
+            web.poll()
             time.sleep(0.05)
 
 
 @contextmanager
-def _alone(name: str) -> Iterator[None]:
+def _exclusive(name: str) -> Iterator[None]:
     """Hold an advisory lock during the block; other starts of LCM wait for it."""
     # Polled: a session that waits inside PostgreSQL would block CREATE INDEX CONCURRENTLY.
     while True:

@@ -43,7 +43,7 @@ def unfinished(directory: Path) -> Iterator[Path]:
     lock = os.open(working, os.O_RDONLY)
     try:
         # A failure is ignored: on a file system without directory locks, the sweep cannot lock it either.
-        _is_locked(lock)
+        _try_lock(lock)
         yield working
     finally:
         os.close(lock)
@@ -63,13 +63,13 @@ def sweep_directories(parent: Path) -> None:
             # Renamed or removed meanwhile, or another user's.
             continue
         try:
-            if _is_locked(lock):
+            if _try_lock(lock):
                 shutil.rmtree(directory, ignore_errors=True)
         finally:
             os.close(lock)
 
 
-def _is_locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -31,19 +31,19 @@ from lcmsite.ops.backup.manifest import (
     Holdings,
     Manifest,
     Piece,
-    holdings,
-    make_private,
+    count_holdings,
+    create_private,
     piece_of,
     stored_files,
 )
 from lcmsite.ops.backup.programs import Database
 
 SECONDS_TO_CHECK = 6 * 3600
-_OTHERS = """
+_OTHER_CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
 """
-_EMPTY = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+_REMOVE_TABLES = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
     restore fails, and Invalid without pg_dump and pg_restore of a fitting version.
     """
     directory = directory.absolute()
-    _require_free(directory)
+    _require_empty(directory)
     try:
         sweep_directories(directory.parent)
         with unfinished(directory) as working:
             manifest = _write(working)
             if verify:
-                _prove(working, manifest)
+                _verify(working, manifest)
             with transaction.atomic():
                 AuditLog(scope).record(Act.BACKUP, target=str(directory), detail={"digest": manifest.holdings.digest})
             if directory.exists():
@@ -86,7 +86,7 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
     return BackupReport.of(directory, manifest, is_verified=verify)
 
 
-def _require_free(directory: Path) -> None:
+def _require_empty(directory: Path) -> None:
     try:
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             raise Conflict(f"{directory} is not empty: a backup needs a directory of its own.")
@@ -100,12 +100,12 @@ def _write(directory: Path) -> Manifest:
         seen = cast("psycopg.Connection[Any]", connection.connection)
         database = Database.of(seen)
         (name,) = cast("tuple[str]", seen.execute("SELECT pg_export_snapshot()").fetchone())
-        held, files = holdings(seen), stored_files(seen)
-        make_private(directory / DUMP)
+        held, files = count_holdings(seen), stored_files(seen)
+        create_private(directory / DUMP)
         database.dump(directory / DUMP, snapshot=name)
     pieces, damaged = [piece_of(directory / DUMP, name=DUMP)], []
     for uri, sha256 in files:
-        piece = _copied(uri, directory)
+        piece = _copy(uri, directory)
         if piece is None or piece.sha256 != sha256:
             damaged.append(uri)
         if piece is not None:
@@ -121,10 +121,10 @@ def _write(directory: Path) -> Manifest:
     return manifest
 
 
-def _copied(uri: str, directory: Path) -> Piece | None:
+def _copy(uri: str, directory: Path) -> Piece | None:
     """Copy a stored file into the backup; None if the storage does not have it."""
     target = directory / FILES / uri
-    make_private(target)
+    create_private(target)
     try:
         with default_storage.open(uri) as source, target.open("wb") as copy:
             shutil.copyfileobj(source, copy)
@@ -133,7 +133,7 @@ def _copied(uri: str, directory: Path) -> Piece | None:
     return piece_of(target, name=f"{FILES}/{uri}")
 
 
-def _prove(directory: Path, manifest: Manifest) -> None:
+def _verify(directory: Path, manifest: Manifest) -> None:
     """Restore the backup into a trial database, and check that database."""
     manifest.require_whole(directory)
     database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
@@ -141,7 +141,7 @@ def _prove(directory: Path, manifest: Manifest) -> None:
     with trial_database(database) as scratch:
         scratch.load(directory / DUMP)
         with scratch.connect() as restored:
-            if holdings(restored) != manifest.holdings:
+            if count_holdings(restored) != manifest.holdings:
                 raise Unavailable("The backup does not restore to what was dumped; it was not kept.")
         _check(scratch, directory)
 
@@ -191,11 +191,11 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
     manifest.require_whole(directory)
     connection.ensure_connection()
     database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
-    _make_room(database)
+    _empty_database(database)
     database.load(directory / DUMP)
     _restore_files(directory, manifest)
     with database.connect() as restored:
-        found = holdings(restored)
+        found = count_holdings(restored)
     if found != manifest.holdings:
         raise Unavailable("What was restored is not what was backed up.")
     try:
@@ -207,7 +207,7 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
     return BackupReport.of(directory, manifest, is_verified=True)
 
 
-def _make_room(database: Database) -> None:
+def _empty_database(database: Database) -> None:
     """Empty the database; raises Conflict if it has conversations or is in use."""
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]
@@ -215,9 +215,9 @@ def _make_room(database: Database) -> None:
         has_tables = target.execute("SELECT to_regclass('conversations') IS NOT NULL").fetchone() == (True,)
         if has_tables and target.execute("SELECT EXISTS (SELECT FROM conversations)").fetchone() == (True,):
             raise Conflict("This database holds conversations: a backup can only be restored into an empty one.")
-        if target.execute(_OTHERS).fetchone() != (0,):
+        if target.execute(_OTHER_CONNECTIONS).fetchone() != (0,):
             raise Conflict("Somebody else uses this database: stop LCM (`lcm up`) first, then restore.")
-        target.execute(_EMPTY)
+        target.execute(_REMOVE_TABLES)
 
 
 def _restore_files(directory: Path, manifest: Manifest) -> None:

@@ -79,7 +79,7 @@ class Manifest:
         values: dict[str, Any] = asdict(self)
         values["created_at"] = self.created_at.astimezone(UTC).isoformat()
         text = json.dumps({"format": FORMAT, "version": VERSION, **values}, indent=1)
-        make_private(directory / NAME)
+        create_private(directory / NAME)
         (directory / NAME).write_text(text + "\n", encoding="utf-8")
 
     def require_whole(self, directory: Path) -> None:
@@ -101,7 +101,7 @@ def piece_of(path: Path, *, name: str) -> Piece:
     return Piece(path=name, bytes=path.stat().st_size, sha256=digest.hexdigest())
 
 
-def make_private(path: Path) -> None:
+def create_private(path: Path) -> None:
     """Create an empty file and its missing directories, for the owner alone."""
     missing = [each for each in path.parents if not each.exists()]
     for each in reversed(missing):
@@ -109,7 +109,7 @@ def make_private(path: Path) -> None:
     path.touch(mode=0o600)
 
 
-def holdings(database: psycopg.Connection[Any]) -> Holdings:
+def count_holdings(database: psycopg.Connection[Any]) -> Holdings:
     """Hash and count the contents that the connection sees, in one transaction."""
     digest = hashlib.sha256()
     conversations = messages = summaries = files = 0

@@ -32,7 +32,7 @@ def shared_directory() -> Path | None:
 
 
 @contextmanager
-def held(data_dir: Path) -> Iterator[None]:
+def shared_metrics(data_dir: Path) -> Iterator[None]:
     """Share a directory with child processes; the first holder empties it.
 
     The counts of ended processes stay while anybody holds the directory, because counters must not go down. A directory
@@ -41,9 +41,9 @@ def held(data_dir: Path) -> Iterator[None]:
     if shared_directory() is not None:
         yield
         return
-    ours = _place(data_dir)
+    ours = _directory_for(data_dir)
     _sweep(ours.parent, but=ours)
-    lock = _locked(ours)
+    lock = _lock(ours)
     try:
         os.environ[VARIABLE] = str(ours)
         yield
@@ -52,7 +52,7 @@ def held(data_dir: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _place(data_dir: Path) -> Path:
+def _directory_for(data_dir: Path) -> Path:
     """The directory for this data directory and machine, in memory if possible.
 
     In memory, because on a full disk the kernel kills a process that writes to a mapped file.
@@ -75,7 +75,7 @@ def _prefix() -> str:
     return f"lcm-metrics-{os.geteuid()}-"
 
 
-def _locked(directory: Path) -> int:
+def _lock(directory: Path) -> int:
     """Take a shared lock on the directory; its first holder empties it."""
     while True:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ OF_PROXIES = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_
 def metrics(request: HttpRequest) -> HttpResponse:
     """All metrics in the text format of Prometheus."""
     try:
-        require_watcher(request)
+        require_metrics_access(request)
     except LcmError as refusal:
         return problem_response(refusal)
     with suppress(Error):
@@ -57,7 +57,7 @@ def _counted() -> CollectorRegistry:
     return registry
 
 
-def require_watcher(request: HttpRequest) -> None:
+def require_metrics_access(request: HttpRequest) -> None:
     """Raise Unauthenticated without the token, or Forbidden if not from this machine.
 
     A configured token is required from everywhere; without one, only this machine may read.

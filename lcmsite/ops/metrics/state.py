@@ -35,7 +35,7 @@ class State(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
             with transaction.atomic():
-                _bound()
+                _limit_statement_time()
                 families = [*_memory(), *_jobs(), *_storage(), *_integrity(), *_connections()]
             families += _models(ModelEndpoints.from_settings().list_endpoints())
         except Error as failure:
@@ -151,7 +151,7 @@ def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
     ]
 
 
-def _bound() -> None:
+def _limit_statement_time() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(LONGEST_MS)])
 

@@ -132,11 +132,11 @@ def test_roles_are_changed_and_people_put_out(admin):
     users.add(scope(), username="bob", role=Role.READER)
 
     admin.post(f"{HERE}members/role/", {"username": "bob", "role": "operator"})
-    changed = {member.username: member.role for member in users.members(scope())}
+    changed = {member.username: member.role for member in users.list_members(scope())}
     admin.post(f"{HERE}members/removal/", {"username": "bob"})
 
     assert changed["bob"] is Role.OPERATOR
-    assert [member.username for member in users.members(scope())] == ["a-admin"]
+    assert [member.username for member in users.list_members(scope())] == ["a-admin"]
     assert [act[:2] for act in acts()[:2]] == [("user a-admin", "remove_member"), ("user a-admin", "set_role")]
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_done_to_members_is_told(admin, path, given, status):
     answer = admin.post(HERE + path, given)
 
     assert answer.status_code == status and 'role="alert"' in answer.content.decode()
-    assert [member.username for member in users.members(scope())] == ["a-admin"]
+    assert [member.username for member in users.list_members(scope())] == ["a-admin"]
 
 
 def test_the_only_admin_stays_and_one_of_two_may_leave(admin):
@@ -171,7 +171,7 @@ def test_the_only_admin_stays_and_one_of_two_may_leave(admin):
     assert [answer.status_code for answer in alone] == [409, 409]
     assert "You are the only admin" in alone[0].content.decode()
     assert left.status_code == 302 and left["Location"] == "/"
-    assert [member.username for member in users.members(scope())] == ["bob"]
+    assert [member.username for member in users.list_members(scope())] == ["bob"]
 
 
 @pytest.mark.parametrize("path", ["keys/", "members/", "settings/", "audit/"])

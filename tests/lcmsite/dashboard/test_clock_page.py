@@ -10,7 +10,7 @@ from django_huey import get_queue
 from huey import crontab
 
 from compaction.tasks import compact_conversation
-from lcmsite.clock import clock_tasks, read_clock
+from lcmsite.periodic_tasks import periodic_tasks, read_schedule
 from lcmsite.queues import QUEUES
 from tests.lcmsite.callers import lcm
 from tests.lcmsite.operating import a_queue
@@ -20,7 +20,7 @@ PAGE = "/w/default/clock/"
 
 
 def test_every_task_that_any_worker_runs_by_the_clock_is_listed():
-    listed = clock_tasks()
+    listed = periodic_tasks()
     midnight = datetime(2026, 1, 1)
     day = [midnight + timedelta(minutes=minute) for minute in range(24 * 60)]
     run = {task.name for name in QUEUES for moment in day for task in get_queue(name).read_periodic(moment)}
@@ -52,7 +52,7 @@ def test_a_schedule_is_shown_in_words_with_its_next_run(monkeypatch, when, words
     monkeypatch.setattr("lcmsite.tasks.a_new_task", a_new_task, raising=False)
     monkeypatch.setattr(a_new_task.func, "__module__", "lcmsite.tasks")
 
-    [shown] = [each for each in clock_tasks() if each.name == "a_new_task"]
+    [shown] = [each for each in periodic_tasks() if each.name == "a_new_task"]
 
     assert (shown.room, shown.schedule, shown.does) == ("lcmsite", words, "Do something new.")
     assert shown.next_at is not None and shown.next_at > timezone.now()
@@ -65,7 +65,7 @@ def test_tasks_that_wait_are_counted_and_named(superuser):
     compact_conversation(job_id=7)
     queue.add_schedule(compact_conversation.s(job_id=8))
     try:
-        [found] = [each for each in read_clock().queues if each.name == "compaction"]
+        [found] = [each for each in read_schedule().queues if each.name == "compaction"]
         shown = lcm("clock", "--json").json
         page = superuser.get(PAGE).content.decode()
     finally:
@@ -79,7 +79,7 @@ def test_tasks_that_wait_are_counted_and_named(superuser):
 def test_the_clock_is_shown_on_the_terminal_and_on_its_page(superuser):
     told, page = lcm("clock").out, superuser.get(PAGE).content.decode()
 
-    for each in clock_tasks():
+    for each in periodic_tasks():
         assert each.does in told and each.does in page and each.schedule in told
 
 

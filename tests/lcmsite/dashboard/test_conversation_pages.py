@@ -10,6 +10,8 @@ from django.template.loader import render_to_string
 
 from compaction.hosts.branching import Branches
 from compaction.models import CompactionJob
+from conversations.formats import READERS
+from conversations.formats.documents import DOCUMENTS
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
@@ -195,6 +197,12 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(ope
     assert answer.status_code == 400
     assert told in answer.content.decode()
     assert not Message.objects.exists()
+
+
+def test_the_page_to_import_names_every_format_that_is_read(operator):
+    page = operator.get("/w/default/import/").content.decode()
+
+    assert all(name in page for name in (*READERS, *(each.name for each in DOCUMENTS), "Codex", "pi", "aider"))
 
 
 @pytest.mark.parametrize("path", ["conversations/", "conversations/{}/plans/", "import/", "messages/msg_{}/"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compaction.types import BoundaryRecord
 from conversations.types import Level, Role
-from lcmsite.dashboard.parts.lineage_layout import LEFT, RIGHT, TELLABLE, WIDEST_BUNDLE, gaps, picture
+from lcmsite.dashboard.parts.lineage_layout import LEFT, NARROWEST_BAR, RIGHT, WIDEST_BUNDLE, gaps, picture
 from lcmsite.dashboard.parts.lineage_shapes import BAND
 from retrieval.describing.window import LineageWindow, WindowBundle, WindowMessage, WindowSummary
 from retrieval.types import MessageSpan
@@ -176,7 +176,7 @@ def test_summaries_too_narrow_to_point_at_are_drawn_together_as_far_as_a_click_c
     assert sum(bundle.count for bundle in drawn.bundles) == 5_000
     assert [bundle.first_seq for bundle in drawn.bundles[1:]] == [bundle.last_seq + 1 for bundle in drawn.bundles[:-1]]
     assert all(bundle.width <= WIDEST_BUNDLE for bundle in drawn.bundles)
-    assert len(drawn.bundles) <= 1 + WIDTH / (WIDEST_BUNDLE - TELLABLE)
+    assert len(drawn.bundles) <= 1 + WIDTH / (WIDEST_BUNDLE - NARROWEST_BAR)
 
 
 def test_what_comes_in_bundles_is_drawn_as_bundles_at_its_depth():
@@ -201,7 +201,7 @@ def test_marks_and_stretches_that_nobody_could_tell_apart_are_drawn_as_one():
     drawn = picture(a_window(1, 20_000, raw=raw, boundaries=boundaries), width=WIDTH)
 
     assert len(drawn.raw) == 1 and (drawn.raw[0].first_seq, drawn.raw[0].last_seq) == (1, 19_999)
-    assert len(drawn.boundaries) <= WIDTH / TELLABLE
+    assert len(drawn.boundaries) <= WIDTH / NARROWEST_BAR
     assert len(drawn.gaps) <= WIDTH
 
 

@@ -11,7 +11,7 @@ from conversations.audit import Act, AuditLog
 from conversations.policy import StorePolicy
 from conversations.scope import Scope
 from lcmsite.effective_settings import Source, settings_in_force
-from lcmsite.environment import Environment, declared
+from lcmsite.environment import Environment, declared_settings
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
 
@@ -63,7 +63,7 @@ def test_no_secret_is_told(settings, superuser):
 def test_the_page_groups_them_with_help_and_bounds(superuser):
     page = superuser.get(SETTINGS).content.decode()
 
-    assert [each.name for each in declared() if page.count(f"<code>{each.name}</code>") != 1] == []
+    assert [each.name for each in declared_settings() if page.count(f"<code>{each.name}</code>") != 1] == []
     assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
     assert "The port `lcm up` listens on." in page and "1 to 65,535." in page
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack, get_args, get_origin, get_type_hints
 import pytest
 
 from conversations.scope import Scope
-from lcmsite.catalogue.json_text import as_json
+from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.catalogue.operation import placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
@@ -19,7 +19,7 @@ from tests.lcmsite.faces.questions import READS, questions
 
 def _of_service(operation, given):
     service = operation.service.from_settings(Scope(a_workspace().pk))
-    return json.loads(as_json(getattr(service, operation.method)(**operation.params.accepted(given))))
+    return json.loads(as_ascii_json(getattr(service, operation.method)(**operation.params.accepted(given))))
 
 
 FLEETING = ("started_at", "finished_at", "grant", "milliseconds", "report_id", "next_cursor")
@@ -47,7 +47,7 @@ def test_service_rest_and_command_line_give_one_answer(world, operation):
         reply = api.perform(operation, given)
         shown = lcm("--json", *as_arguments(operation, given))
 
-        if operation.of_the_site:
+        if operation.operator_only:
             assert reply.status == 403
         else:
             assert reply.status == operation.status

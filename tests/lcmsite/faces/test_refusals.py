@@ -10,7 +10,7 @@ from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 from tests.lcmsite.faces.questions import WRITES, questions
 
-ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path) and not operation.of_the_site]
+ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path) and not operation.operator_only]
 
 
 @pytest.mark.sampled(25)

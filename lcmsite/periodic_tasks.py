@@ -15,7 +15,7 @@ from django.apps import apps
 from django.utils import timezone
 from django.utils.module_loading import module_has_submodule
 from django_huey import get_queue
-from huey.api import PeriodicTask, TaskWrapper
+from huey import api as huey
 
 from lcmsite.queues import QUEUES
 
@@ -24,11 +24,11 @@ MINUTES_OF_DAY = 24 * 60
 # How many days ahead the next run is searched.
 MOST_DAYS = 31
 # The most tasks listed for a queue.
-MOST_NAMED = 50
+MOST_LISTED_TASKS = 50
 
 
 @dataclass(frozen=True)
-class ClockTask:
+class PeriodicTask:
     """A periodic task (in UTC), with its next run if that is within a month."""
 
     name: str
@@ -53,26 +53,26 @@ class TaskQueue:
 
 
 @dataclass(frozen=True)
-class Clock:
+class Schedule:
     """The periodic tasks, and the contents of the queues."""
 
-    tasks: tuple[ClockTask, ...]
+    tasks: tuple[PeriodicTask, ...]
     queues: tuple[TaskQueue, ...]
 
 
-def read_clock() -> Clock:
+def read_schedule() -> Schedule:
     """Read the periodic tasks of all rooms, and both queues."""
-    return Clock(tasks=clock_tasks(), queues=tuple(map(_queue, QUEUES)))
+    return Schedule(tasks=periodic_tasks(), queues=tuple(map(_queue, QUEUES)))
 
 
-def clock_tasks() -> tuple[ClockTask, ...]:
+def periodic_tasks() -> tuple[PeriodicTask, ...]:
     """Every periodic task, most frequent first."""
     found = sorted(_registered(), key=lambda each: (-len(_due_minutes(each)), each.func.__module__, each.func.__name__))
     return tuple(
-        ClockTask(
+        PeriodicTask(
             name=each.func.__name__,
             room=each.func.__module__.partition(".")[0],
-            schedule=_schedule(_due_minutes(each)),
+            schedule=_schedule_in_words(_due_minutes(each)),
             next_at=_next_run(each),
             does=(each.func.__doc__ or each.func.__name__.replace("_", " ")).partition("\n")[0],
         )
@@ -80,23 +80,23 @@ def clock_tasks() -> tuple[ClockTask, ...]:
     )
 
 
-def _registered() -> Iterator[TaskWrapper]:
+def _registered() -> Iterator[huey.TaskWrapper]:
     for app in apps.get_app_configs():
         if app.module is not None and module_has_submodule(app.module, "tasks"):
             module = import_module(f"{app.name}.tasks")
             for each in vars(module).values():
-                is_its_own = isinstance(each, TaskWrapper) and each.func.__module__ == module.__name__
-                if is_its_own and issubclass(each.task_class, PeriodicTask):
+                is_its_own = isinstance(each, huey.TaskWrapper) and each.func.__module__ == module.__name__
+                if is_its_own and issubclass(each.task_class, huey.PeriodicTask):
                     yield each
 
 
-def _due_minutes(task: TaskWrapper) -> list[int]:
+def _due_minutes(task: huey.TaskWrapper) -> list[int]:
     """The minutes of the day at which the task runs, from 0 to 1439."""
     runs_at, midnight = task.task_class().validate_datetime, datetime(2024, 1, 1)
     return [minute for minute in range(MINUTES_OF_DAY) if runs_at(midnight + minute * MINUTE)]
 
 
-def _schedule(minutes: list[int]) -> str:
+def _schedule_in_words(minutes: list[int]) -> str:
     """Describe a schedule in words, such as "every day at 03:30"."""
     gaps = {later - earlier for earlier, later in pairwise([*minutes, *(m + MINUTES_OF_DAY for m in minutes[:1])])}
     if len(gaps) != 1:
@@ -113,7 +113,7 @@ def _schedule(minutes: list[int]) -> str:
     return f"{len(minutes)} times a day"
 
 
-def _next_run(task: TaskWrapper) -> datetime | None:
+def _next_run(task: huey.TaskWrapper) -> datetime | None:
     runs_at, now = task.task_class().validate_datetime, timezone.now().astimezone(UTC)
     first = now.replace(second=0, microsecond=0, tzinfo=None) + MINUTE
     ahead = (first + minute * MINUTE for minute in range(MOST_DAYS * MINUTES_OF_DAY))
@@ -122,10 +122,10 @@ def _next_run(task: TaskWrapper) -> datetime | None:
 
 def _queue(name: str) -> TaskQueue:
     queue = get_queue(name)
-    waiting, scheduled = queue.pending(MOST_NAMED), queue.scheduled(MOST_NAMED)
+    waiting, scheduled = queue.pending(MOST_LISTED_TASKS), queue.scheduled(MOST_LISTED_TASKS)
     return TaskQueue(
         name=name,
-        waiting=len(waiting) if len(waiting) < MOST_NAMED else queue.pending_count(),
-        scheduled=len(scheduled) if len(scheduled) < MOST_NAMED else queue.scheduled_count(),
-        tasks=tuple(each.name for each in [*waiting, *scheduled][:MOST_NAMED]),
+        waiting=len(waiting) if len(waiting) < MOST_LISTED_TASKS else queue.pending_count(),
+        scheduled=len(scheduled) if len(scheduled) < MOST_LISTED_TASKS else queue.scheduled_count(),
+        tasks=tuple(each.name for each in [*waiting, *scheduled][:MOST_LISTED_TASKS]),
     )
