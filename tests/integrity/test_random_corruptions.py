@@ -42,7 +42,7 @@ NOT_EXCHANGED = {("context_items", "token_count")}
 
 
 @dataclass(frozen=True)
-class FindingKey:
+class Place:
     """A column with its type, or with None the removal of a row."""
 
     table: Table
@@ -83,26 +83,26 @@ def files_of_its_own(settings: Any, media: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def everything(django_db_setup: None, django_db_blocker: DjangoDbBlocker, media: Path) -> Iterator[list[FindingKey]]:
+def everything(django_db_setup: None, django_db_blocker: DjangoDbBlocker, media: Path) -> Iterator[list[Place]]:
     with made_once(django_db_blocker), override_settings(MEDIA_ROOT=media):
         make_everything()
         assert found() == set()
         yield places()
 
 
-def places() -> list[FindingKey]:
+def places() -> list[Place]:
     """Every column of every table that has rows, and the rows."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name::text, column_name::text, udt_name::text FROM information_schema.columns"
             " WHERE table_schema = current_schema() ORDER BY 1, ordinal_position"
         )
-        columns = [FindingKey(TABLES[table], column, kind) for table, column, kind in cursor.fetchall()]
+        columns = [Place(TABLES[table], column, kind) for table, column, kind in cursor.fetchall()]
         filled = []
         for name in {place.table.name: None for place in columns}:
             cursor.execute(f"SELECT EXISTS (SELECT FROM {name})")
             filled += [name] if cursor.fetchone()[0] else []
-    return [*(each for each in columns if each.table.name in filled), *(FindingKey(TABLES[name]) for name in filled)]
+    return [*(each for each in columns if each.table.name in filled), *(Place(TABLES[name]) for name in filled)]
 
 
 def found() -> set[str]:
@@ -110,7 +110,7 @@ def found() -> set[str]:
     return {result.code for result in IntegrityChecker.from_settings().run().broken}
 
 
-def corrupt(place: FindingKey, labels: dict[str, list[str]], chance: random.Random) -> str:
+def corrupt(place: Place, labels: dict[str, list[str]], chance: random.Random) -> str:
     """Change one value, or remove one row, past triggers and foreign keys; what was done."""
     name, column = place.table.name, place.column
     conditions = [condition for table, columns, condition in INCOMPARABLE if table == name and column in columns]
@@ -134,7 +134,7 @@ def corrupt(place: FindingKey, labels: dict[str, list[str]], chance: random.Rand
             cursor.execute("SET LOCAL session_replication_role = origin")
 
 
-def _altered(place: FindingKey, row: str, other: str, labels: dict[str, list[str]], chance: random.Random) -> str:
+def _altered(place: Place, row: str, other: str, labels: dict[str, list[str]], chance: random.Random) -> str:
     """Another value in the row's column; Refused if none can be thought of."""
     name, column = place.table.name, place.column
     before, there = _value(name, column, row), _value(name, column, other)
@@ -170,7 +170,7 @@ def _run(statement: str, values: list[object]) -> list[tuple]:
         return cursor.fetchall() if cursor.description else []
 
 
-def missed(chosen: list[FindingKey]) -> list[str]:
+def missed(chosen: list[Place]) -> list[str]:
     """Corrupt, check and put back, once for each of these places; return what the declared invariants did not find."""
     chance, labels, found_by_none = random.Random(SEED), enum_labels(), []
     for place in chosen:
@@ -190,7 +190,7 @@ def missed(chosen: list[FindingKey]) -> list[str]:
 
 def test_a_corruption_in_each_table_is_found_by_the_declared_invariant(everything):
     chance = random.Random(SEED)
-    of_tables: dict[str, list[FindingKey]] = {}
+    of_tables: dict[str, list[Place]] = {}
     for place in everything:
         if place.is_demanded:
             of_tables.setdefault(place.table.name, []).append(place)
