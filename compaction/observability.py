@@ -31,7 +31,7 @@ for _level in Level:
     LEVELS.labels(_level.value)
 
 
-def ended(run: CompactionRun) -> None:
+def count_ended_run(run: CompactionRun) -> None:
     """Count a run that has left a row."""
     RUNS.labels(Outcome(run.outcome).value, Reason(run.reason).value).inc()
     assert run.finished_at is not None
@@ -39,12 +39,12 @@ def ended(run: CompactionRun) -> None:
     TOKENS_SAVED.inc(max(0, run.tokens_before - run.tokens_after))
 
 
-def abandoned(reason: str) -> None:
+def count_abandoned_run(reason: str) -> None:
     """Count a run whose worker is gone."""
     RUNS.labels(Outcome.ABANDONED.value, reason).inc()
 
 
-def created(summary: NewSummary) -> None:
+def count_summary(summary: NewSummary) -> None:
     """Count a summary that is committed."""
     SUMMARIES.labels(SummaryKind(summary.kind).value).inc()
     LEVELS.labels(summary.level.value).inc()

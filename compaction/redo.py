@@ -15,11 +15,11 @@ from compaction.background.jobs import has_open_job
 from compaction.models import CompactionRun
 from compaction.run import Made, Run
 from compaction.sources import (
+    has_text_left,
     is_erased,
     outdated_summaries,
     read_cost,
-    read_sources_again,
-    remains_of,
+    read_sources_replacing,
     sources_to_redo,
     text_of,
     to_redo,
@@ -54,26 +54,26 @@ def redo(run: Run) -> Outcome:
     lack = Lack.UNANSWERED
     only_waiting = run.lease is not None and run.lease.row.reason != Reason.REDO_ALL
     outdated = outdated_summaries(run.conversation_id)
-    for summary_id, tokens in _read(run, only_waiting=only_waiting, outdated=outdated):
-        if run.is_out_of_bounds:
+    for summary_id, tokens in _read_summaries(run, only_waiting=only_waiting, outdated=outdated):
+        if run.has_reached_limit:
             return Outcome.STOPPED
-        made = _made_again(run, summary_id, only_waiting=only_waiting, outdated=outdated)
+        made = _make_again(run, summary_id, only_waiting=only_waiting, outdated=outdated)
         if isinstance(made, Lack):
             waiting, lack = waiting or summary_id, made
             if made is Lack.UNAVAILABLE:
                 break
             continue
-        if not only_waiting and _says_the_same(summary_id, made[-1]):
+        if not only_waiting and _has_same_text(summary_id, made[-1]):
             # Rejected again: a new row with the same text would gain nothing.
             continue
         run.write(made, instead_of_tokens=tokens)
     if waiting:
         run.details = _details_of(waiting, lack, run)
         return Outcome.UNAVAILABLE
-    return run.made_or_nothing
+    return run.outcome_when_done
 
 
-def _says_the_same(summary_id: str, made: Made) -> bool:
+def _has_same_text(summary_id: str, made: Made) -> bool:
     """Whether the new summary is still degraded and has the same text."""
     return made.summary.is_degraded and made.summary.content == text_of(summary_id)
 
@@ -108,7 +108,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
             yield conversation
 
 
-def _read(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tuple[str, int]]:
+def _read_summaries(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tuple[str, int]]:
     """Read the summaries to make again and their tokens; set the run's figures."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
@@ -122,19 +122,19 @@ def _read(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tu
             .values_list("summary_id", "token_count", "summary__erased_by_id")
         )
     run.start_from(tokens=tokens, messages=messages)
-    return [(summary_id, tokens) for summary_id, tokens, erased in shown if erased is None or remains_of(summary_id)]
+    return [(summary_id, tokens) for summary_id, tokens, erased in shown if erased is None or has_text_left(summary_id)]
 
 
-def _made_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
+def _make_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
     """Make a summary again, sources first; return all new ones, or why one waits."""
     all_made: list[Made] = []
     for source_id in sources_to_redo(summary_id, only_waiting=only_waiting, outdated=outdated):
-        below = _made_again(run, source_id, only_waiting=only_waiting, outdated=outdated)
+        below = _make_again(run, source_id, only_waiting=only_waiting, outdated=outdated)
         if isinstance(below, Lack):
             return below
         all_made += below
     instead = {made.summary.supersedes_id or "": made.summary for made in all_made}
-    sources = read_sources_again(summary_id, instead=instead, withheld=run.withheld)
+    sources = read_sources_replacing(summary_id, instead=instead, withheld=run.withheld)
     target = run.policy.target_of(sum(run.store.tokens.count(text.text) for text in sources.texts), depth=sources.depth)
     made = run.make(sources, target_tokens=target, supersedes_id=summary_id)
     if made is None:

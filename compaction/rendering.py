@@ -29,7 +29,7 @@ QUARANTINED = "[quarantined]"
 WITHHELD = "[withheld]"
 
 # In this id no tokenizer merges two characters into one token, so no other id costs more.
-_DEAREST_ID = "sum_" + 8 * "1a"
+_COSTLIEST_ID = "sum_" + 8 * "1a"
 
 
 class Shown(Protocol):
@@ -53,17 +53,17 @@ class Shown(Protocol):
     def content(self) -> str: ...
 
 
-def render_dearest(summary: Shown) -> str:
+def render_costliest(summary: Shown) -> str:
     """Render the summary with the id that costs most tokens, for counting.
 
     The tokens of a random id vary, and the figures of a plan must not.
     """
-    return _element(summary, _DEAREST_ID)
+    return _element(summary, _COSTLIEST_ID)
 
 
 def context_cost_of(tokens: TokenEstimator) -> Callable[[Shown], int]:
     """Return a function that counts a summary's tokens in a context, with framing."""
-    return lambda summary: tokens.count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS
+    return lambda summary: tokens.count(render_costliest(summary)) + MESSAGE_OVERHEAD_TOKENS
 
 
 def render_summary(summary: Shown) -> str:
@@ -94,23 +94,23 @@ def readable_source(text: str) -> str:
     """Replace base64 in a message's text with a note of its length."""
     if len(text) < _SHORTEST_BASE64 or not _LONG_WORD.search(text):
         return text
-    return _BASE64_LINES.sub(_named_if_even, _BASE64.sub(_named, text))
+    return _BASE64_LINES.sub(_base64_note_if_even, _BASE64.sub(_base64_note, text))
 
 
 def without_added(text: str, added: Iterable[str]) -> str:
     """Replace each text that a host added to a message with a note of its length."""
     for each in added:
         # A flattened message has each part on lines of its own.
-        named = f"[added by the host, {len(each)} characters]"
-        text = f"\n{text}\n".replace(f"\n{each}\n", f"\n{named}\n", 1)[1:-1]
+        note = f"[added by the host, {len(each)} characters]"
+        text = f"\n{text}\n".replace(f"\n{each}\n", f"\n{note}\n", 1)[1:-1]
     return text
 
 
-def _named(found: re.Match[str]) -> str:
+def _base64_note(found: re.Match[str]) -> str:
     return f"[base64, {len(found[0])} characters]"
 
 
-def _named_if_even(found: re.Match[str]) -> str:
+def _base64_note_if_even(found: re.Match[str]) -> str:
     """Replace lines of equal length; others may be a list of paths."""
     lengths = {len(line) for line in re.split(_BREAK, found[0])[:-1]}
-    return _named(found) if len(lengths) == 1 else found[0]
+    return _base64_note(found) if len(lengths) == 1 else found[0]

@@ -78,7 +78,7 @@ def abandon_runs(conversation_id: int) -> None:
     for run in CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.RUNNING):
         run.outcome, run.finished_at = Outcome.ABANDONED, timezone.now()
         run.save(update_fields=["outcome", "finished_at"])
-        observability.abandoned(run.reason)
+        observability.count_abandoned_run(run.reason)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Run:
         left = Counters(message_count=0, active_messages=self.messages, active_tokens=self.row.tokens_after)
         if self.reason.is_automatic and self.policy.trigger_of(left) is not None:
             return Outcome.EXHAUSTED
-        return self.made_or_nothing
+        return self.outcome_when_done
 
     def follow(self, steps: Steps) -> bool:
         """Make the summary of each step; return False if a limit of the run was reached."""
@@ -168,7 +168,7 @@ class Run:
                 step = steps.send(slot)
             except StopIteration:
                 return True
-            if self.is_out_of_bounds:
+            if self.has_reached_limit:
                 return False
             slot = self._summarize(step)
         return True
@@ -179,12 +179,12 @@ class Run:
         return self.row.leaf_summaries + self.row.condensed_summaries + self.row.redone_summaries
 
     @property
-    def made_or_nothing(self) -> Outcome:
+    def outcome_when_done(self) -> Outcome:
         """The outcome of a run that did all there was to do."""
         return Outcome.COMPACTED if self.summaries else Outcome.NOTHING_TO_DO
 
     @property
-    def is_out_of_bounds(self) -> bool:
+    def has_reached_limit(self) -> bool:
         return self.summaries >= self.policy.max_passes or time.monotonic() > self.deadline
 
     @property
@@ -315,7 +315,7 @@ class Run:
             raise
         for made in all_made:
             summary = made.summary
-            observability.created(summary)
+            observability.count_summary(summary)
             self.log("summary_created", summary_id=summary.summary_id, depth=summary.depth, summary_level=summary.level)
         return ordinals
 
@@ -356,7 +356,7 @@ class Run:
         self.row.outcome, self.row.details = outcome, self.details
         if outcome is not Outcome.RUNNING:
             self.row.finished_at = timezone.now()
-            transaction.on_commit(partial(observability.ended, self.row))
+            transaction.on_commit(partial(observability.count_ended_run, self.row))
         CompactionRun.objects.bulk_create(
             [self.row], update_conflicts=True, unique_fields=["run_id"], update_fields=_UPDATED
         )

@@ -146,7 +146,7 @@ def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> Ch
     )
 
 
-def read_sources_again(
+def read_sources_replacing(
     summary_id: str, *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
 ) -> ChunkSources:
     """Read the sources of a summary, some of them replaced by those in `instead`."""
@@ -177,7 +177,7 @@ def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection
     wanted = to_redo("", only_waiting=only_waiting, outdated=outdated)
     found = Summary.objects.filter(wanted, derived_links__summary_id=summary_id)
     ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
-    return [source_id for source_id, erased in ordered if erased is None or remains_of(source_id)]
+    return [source_id for source_id, erased in ordered if erased is None or has_text_left(source_id)]
 
 
 def to_redo(prefix: str, *, only_waiting: bool, outdated: Collection[str]) -> Q:
@@ -205,7 +205,7 @@ def is_erased(summary_id: str) -> bool:
     return Summary.objects.filter(pk=summary_id, erased_by__isnull=False).exists()
 
 
-def remains_of(summary_id: str) -> bool:
+def has_text_left(summary_id: str) -> bool:
     """Whether any message below the summary still has its text."""
     [[remains]] = sql.rows(_STATEMENTS["summary_remains"], [summary_id])
     return bool(remains)

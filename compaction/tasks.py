@@ -18,7 +18,7 @@ def compact_conversation(*, job_id: int) -> None:
 
 @db_task(queue="compaction")
 def carry_out_plan(*, plan_id: str) -> None:
-    CompactionPlans.from_settings().carry_out(plan_id=plan_id)
+    CompactionPlans.from_settings().execute_queued(plan_id=plan_id)
 
 
 @db_task(queue="compaction")

@@ -61,9 +61,9 @@ class IntegrityChecker(Scoped):
         with snapshot(settings=PARALLEL):
             for batch in batches_of(rows):
                 versions |= versions_of(batch)
-                examined.look_at(batch)
+                examined.check(batch)
             if conversation_id is None:
-                examined.look_at_the_site(self.scope.workspace_id)
+                examined.check_site_rows(self.scope.workspace_id)
         with transaction.atomic():
             report = reports.begin(extent, self.scope.workspace_id, conversation_id, started_at)
             reports.add(report, examined)

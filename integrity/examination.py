@@ -38,23 +38,23 @@ class Examination:
     conversations: int = 0
     messages: int = 0
 
-    def look_at(self, batch: Mapping[int, int]) -> None:
+    def check(self, batch: Mapping[int, int]) -> None:
         """Check a batch of conversations, given with the number of messages of each."""
         for invariant in self.invariants:
             if not invariant.of_the_site:
-                self._add(invariant.code, partial(invariant.look, list(batch), thorough=self.thorough))
+                self._add(invariant.code, partial(invariant.check, list(batch), thorough=self.thorough))
         self.conversations += len(batch)
         self.messages += sum(batch.values())
 
-    def look_at_the_site(self, workspace_id: int | None) -> None:
+    def check_site_rows(self, workspace_id: int | None) -> None:
         """Check the rows that belong to no conversation, of a workspace or of all."""
         for invariant in self.invariants:
             if invariant.of_the_site:
                 self._add(invariant.code, partial(invariant.find, workspace_id))
 
-    def _add(self, code: str, look: Callable[[], Found]) -> None:
+    def _add(self, code: str, check: Callable[[], Found]) -> None:
         started = time.perf_counter()
-        self.found[code] = self.found.get(code, Found()) + look()
+        self.found[code] = self.found.get(code, Found()) + check()
         taken = time.perf_counter() - started
         self.seconds[code] = self.seconds.get(code, 0.0) + taken
         self.rest(taken)
@@ -70,7 +70,7 @@ class Examination:
         return {code: round(1000 * seconds) for code, seconds in self.seconds.items()}
 
     @property
-    def places(self) -> set[tuple[str, Finding]]:
+    def listed_findings(self) -> set[tuple[str, Finding]]:
         """All listed findings, each with the code of its invariant."""
         return {(code, finding) for code, found in self.found.items() for finding in found.findings}
 

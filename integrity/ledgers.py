@@ -114,15 +114,15 @@ class Ledgers:
         Each conversation is read in one snapshot. The audit log records the export before the first line, and again
         after the last line or when the reader stops. Raises NotFound if the conversation does not exist.
         """
-        return self._audited(LineWriter(), self._conversations(conversation_id), conversation_id, with_files)
+        return self._export_audited(LineWriter(), self._conversations(conversation_id), conversation_id, with_files)
 
     def export(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
     ) -> ExportReport:
         """Write the ledger of one conversation, or of all, to a file."""
         writer = LineWriter()
-        lines = self._audited(writer, self._conversations(conversation_id), conversation_id, with_files)
-        return self._written(file, name, writer, lines)
+        lines = self._export_audited(writer, self._conversations(conversation_id), conversation_id, with_files)
+        return self._write(file, name, writer, lines)
 
     def resume(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
@@ -139,12 +139,12 @@ class Ledgers:
             file.truncate()
             return self.export(file, name=name, conversation_id=conversation_id, with_files=with_files)
         self._require_ours(found, conversation_id, name)
-        ids = self._rest(found, conversation_id, name)
+        ids = self._remaining_conversations(found, conversation_id, name)
         file.seek(found.offset)
         file.truncate()
         writer = LineWriter(found.place)
-        lines = self._audited(writer, ids, conversation_id, with_files)
-        return self._written(file, name, writer, lines, continued_after=found.place.lines)
+        lines = self._export_audited(writer, ids, conversation_id, with_files)
+        return self._write(file, name, writer, lines, continued_after=found.place.lines)
 
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
         """Verify a ledger in one pass, and compare it with kept evidence."""
@@ -202,7 +202,7 @@ class Ledgers:
         )
         return rebuilt
 
-    def _audited(
+    def _export_audited(
         self, writer: LineWriter, ids: Iterator[int], conversation_id: int | None, with_files: bool
     ) -> Generator[bytes, None, None]:
         """Yield the lines, with an act before the first and after the last.
@@ -276,7 +276,7 @@ class Ledgers:
         if conversation_id is not None and found.place.conversations:
             raise Conflict(f"{name} holds several conversations; it cannot be continued as the ledger of one.")
 
-    def _rest(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:
+    def _remaining_conversations(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:
         """Return the conversations still to be written, the current one first."""
         session_id = found.place.session_id
         if session_id is None:
@@ -289,7 +289,7 @@ class Ledgers:
         later = self._conversations(None, session_id) if conversation_id is None else ()
         return chain([conversation.pk], later)
 
-    def _written(
+    def _write(
         self, file: BinaryIO, name: str, writer: LineWriter, lines: Generator[bytes], *, continued_after: int = 0
     ) -> ExportReport:
         # Closed at once if the file cannot be written, so that the act has the right counts.

@@ -106,7 +106,7 @@ def outline_of(report: models.IntegrityReport) -> ReportOutline:
 
 def report_record(report: models.IntegrityReport) -> IntegrityReport:
     """Return the report with the first findings of each invariant."""
-    places = _first_findings(report)
+    findings = _first_findings(report)
     return IntegrityReport(
         **vars(outline_of(report)),
         invariants=tuple(
@@ -115,7 +115,7 @@ def report_record(report: models.IntegrityReport) -> IntegrityReport:
                 severity=invariant.severity,
                 sentence=invariant.sentence,
                 count=report.counts[invariant.code],
-                findings=tuple(places[invariant.code]),
+                findings=tuple(findings[invariant.code]),
                 milliseconds=report.costs.get(invariant.code, 0),
             )
             for invariant in INVARIANTS
@@ -128,8 +128,8 @@ def report_record(report: models.IntegrityReport) -> IntegrityReport:
 
 def _first_findings(report: models.IntegrityReport) -> Mapping[str, list[Finding]]:
     """Read the first findings of each broken invariant in one query."""
-    places: dict[str, list[Finding]] = defaultdict(list)
+    findings: dict[str, list[Finding]] = defaultdict(list)
     if broken := [code for code, count in report.counts.items() if count]:
-        for code, *place in rows(SQL["first_findings"], [broken, report.report_id, MOST_FINDINGS]):
-            places[code].append(Finding(*place))
-    return places
+        for code, *values in rows(SQL["first_findings"], [broken, report.report_id, MOST_FINDINGS]):
+            findings[code].append(Finding(*values))
+    return findings

@@ -95,7 +95,7 @@ def has_open_job() -> Exists:
     return Exists(open_jobs().filter(conversation_id=OuterRef("conversation_id")))
 
 
-def maybe_pressed(policy: CompactionPolicy) -> QuerySet[Conversation]:
+def maybe_under_pressure(policy: CompactionPolicy) -> QuerySet[Conversation]:
     """Select the conversations that may be under pressure, for `decide` to check.
 
     Their counters exceed the site's thresholds, or they override settings.

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from compaction.background.jobs import decide, last_outcome_of_resting, maybe_pressed
+from compaction.background.jobs import decide, last_outcome_of_resting, maybe_under_pressure
 from compaction.models import CompactionJob
 from compaction.policy import CompactionPolicy
 from compaction.types import Activity, JobRecord, JobState, LevelShare, Outcome, PressedConversation, RunsInAnHour
@@ -22,8 +22,8 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.types import Level
 
 # Conversations that may be under pressure are checked one by one, at most this many; the rest is not counted.
-MOST_LOOKED_AT = 1_000
-MOST_PRESSED = 5
+MOST_CHECKED = 1_000
+MOST_LISTED = 5
 
 _STATEMENTS = sql.load("compaction/statistics.sql")
 
@@ -48,12 +48,12 @@ class CompactionActivity:
         totals = sql.first_row(_STATEMENTS["activity_totals"], values) or {}
         by_level = {level: totals.pop(level.value) for level in Level}
         made, degraded = sum(by_level.values()), totals["degraded_summaries"]
-        pressed = self._pressed()
+        pressed = self._under_pressure()
         return Activity(
             since=since,
             **totals,
             under_pressure=len(pressed),
-            pressed=tuple(pressed[:MOST_PRESSED]),
+            pressed=tuple(pressed[:MOST_LISTED]),
             runs=tuple(
                 RunsInAnHour(hour, Outcome(outcome), count, freed)
                 for hour, outcome, count, freed in sql.rows(_STATEMENTS["runs_by_hour"], values)
@@ -84,15 +84,15 @@ class CompactionActivity:
         jobs = jobs.filter(**{name: value for name, value in given.items() if value is not None})
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
-    def _pressed(self) -> list[PressedConversation]:
+    def _under_pressure(self) -> list[PressedConversation]:
         """Return the conversations under pressure, the fullest first.
 
         Without those that the significance gate skipped, which compaction leaves alone for now.
         """
-        found = self.scope.narrow(maybe_pressed(self.policy)).order_by("-active_tokens", "conversation_id")
+        found = self.scope.narrow(maybe_under_pressure(self.policy)).order_by("-active_tokens", "conversation_id")
         found = found.annotate(last_outcome=last_outcome_of_resting())
         pressed = []
-        for row in found[:MOST_LOOKED_AT]:
+        for row in found[:MOST_CHECKED]:
             decision: Any = decide(row, self.policy, last_outcome=row.last_outcome)
             if decision.is_pressing:
                 pressed.append(record_of(PressedConversation, decision, title=str(row)))

@@ -79,7 +79,7 @@ class CompactionWorker:
         Finds the work left by lost wake-ups, crashes, changed settings and unavailable models.
         """
         jobs.QUEUE.wake_due()
-        for conversation in self._pressed():
+        for conversation in self._under_pressure():
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MAINTENANCE)
         for conversation_id in conversations_to_redo(limit=MOST_WOKEN_AT_ONCE):
             jobs.request(conversation_id=conversation_id, reason=Reason.REDO)
@@ -108,10 +108,10 @@ class CompactionWorker:
                 probed.update(models)
             yield conversation
 
-    def _pressed(self) -> Iterator[Conversation]:
+    def _under_pressure(self) -> Iterator[Conversation]:
         """Conversations without an open job that need automatic compaction."""
         policy = self.engine.policy
-        idle = jobs.maybe_pressed(policy).filter(~jobs.has_open_job())
+        idle = jobs.maybe_under_pressure(policy).filter(~jobs.has_open_job())
         for conversation in idle.iterator(chunk_size=1000):
             if policy.overridden(conversation.overrides).needs_compaction(conversation.counters):
                 yield conversation

@@ -40,7 +40,7 @@ class HistoryMaker:
     escalation: Escalation
     tokens: TokenEstimator
 
-    def made(
+    def make(
         self,
         kind: HistoryKind,
         sources: Sequence[HistorySource],
@@ -51,7 +51,7 @@ class HistoryMaker:
         supersedes: SessionSummary | None = None,
     ) -> SessionSummary:
         """Summarize the sources; return the row, not saved yet."""
-        accepted = self._accepted(kind, sources)
+        accepted = self._summarize(kind, sources)
         draft = accepted.draft
         is_session = kind is HistoryKind.SESSION
         return SessionSummary(
@@ -83,7 +83,7 @@ class HistoryMaker:
             supersedes=supersedes,
         )
 
-    def _accepted(self, kind: HistoryKind, sources: Sequence[HistorySource]) -> Accepted:
+    def _summarize(self, kind: HistoryKind, sources: Sequence[HistorySource]) -> Accepted:
         texts = tuple(each.source for each in sources if each.is_readable)
         source_tokens = sum(self.tokens.count(text.text) for text in texts)
         request = SummaryRequest(
@@ -96,10 +96,10 @@ class HistoryMaker:
             deadline=time.monotonic() + self.policy.run_deadline_seconds,
         )
         if not texts or (kind is HistoryKind.SESSION and source_tokens <= VERBATIM_TOKENS):
-            return self._verbatim(request)
-        return self.escalation.summarize(request) or self._verbatim(request)
+            return self._copy_verbatim(request)
+        return self.escalation.summarize(request) or self._copy_verbatim(request)
 
-    def _verbatim(self, request: SummaryRequest) -> Accepted:
+    def _copy_verbatim(self, request: SummaryRequest) -> Accepted:
         """Return the texts of the sources unchanged: no summary would be shorter.
 
         If none is readable, the text is `WITHHELD`.

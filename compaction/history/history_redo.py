@@ -33,8 +33,8 @@ class HistoryRedo:
         these is being made.
         """
         before = self._current(summary_id)
-        below = sum(self._is_redone(each) for each in self._to_redo_below(before))
-        self._is_redone(before)
+        below = sum(self._redo(each) for each in self._to_redo_below(before))
+        self._redo(before)
         now = current_in_line(before.pk)
         is_new = now.pk != before.pk
         if is_new and now.project_id is not None:
@@ -44,7 +44,7 @@ class HistoryRedo:
     def request_redo_session(self, *, summary_id: str) -> HistoryJobRecord:
         """Queue the redo of a summary and of those below it; return its job."""
         before = self._current(summary_id)
-        jobs = [requested(each) for each in (*self._to_redo_below(before), before)]
+        jobs = [request_redo(each) for each in (*self._to_redo_below(before), before)]
         return self.history.get_job(job_id=jobs[-1])
 
     def _current(self, summary_id: str) -> SessionSummary:
@@ -68,7 +68,7 @@ class HistoryRedo:
             if below or member.is_degraded or member.pk in wrong:
                 yield member
 
-    def _is_redone(self, summary: SessionSummary) -> bool:
+    def _redo(self, summary: SessionSummary) -> bool:
         """Make the summary again if that gains anything; return whether it did."""
         if summary.conversation_id is None:
             self.history.renew(current_in_line(summary.pk).pk)
@@ -77,7 +77,7 @@ class HistoryRedo:
         return current_in_line(summary.pk).pk != summary.pk
 
 
-def requested(summary: SessionSummary) -> int:
+def request_redo(summary: SessionSummary) -> int:
     """Request a job that makes this summary again; return its id."""
     if summary.conversation_id is not None:
         return history_jobs.request(

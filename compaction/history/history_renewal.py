@@ -35,7 +35,7 @@ def damaged(summary_ids: Collection[str]) -> frozenset[str]:
     return frozenset(each for (each,) in sql.rows(_STATEMENTS["damaged_history"], {"ids": list(summary_ids)}))
 
 
-def is_overtaken(current: SessionSummary, reason: HistoryReason) -> bool:
+def is_damaged_or_outdated(current: SessionSummary, reason: HistoryReason) -> bool:
     """Whether a session summary is damaged, or its sources' quarantines changed.
 
     Damage counts only for the reason `manual`: a person's request, or a step of a repair plan.

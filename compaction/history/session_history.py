@@ -24,8 +24,8 @@ from compaction.history.history_renewal import (
     damaged,
     gains_nothing,
     has_members,
+    is_damaged_or_outdated,
     is_due,
-    is_overtaken,
     only_sources_wait,
     to_renew,
 )
@@ -147,7 +147,7 @@ class SessionHistory:
             conversation = self.store.scope.conversation(conversation_id)
             current = current_of(conversation_id)
             # A damaged text, or one from changed quarantines, is replaced even without a model.
-            is_wrong = current is not None and is_overtaken(current, reason)
+            is_wrong = current is not None and is_damaged_or_outdated(current, reason)
             if current is not None and not is_wrong and not is_due(current, conversation, reason):
                 return current
             withheld = withheld_items(conversation_id)
@@ -156,7 +156,7 @@ class SessionHistory:
                 return current
             if current is not None and not is_wrong and reason.is_redo and only_sources_wait(current, sources):
                 return current
-            made = self._maker(conversation).made(
+            made = self._maker(conversation).make(
                 HistoryKind.SESSION,
                 sources,
                 workspace_id=conversation.workspace_id,
@@ -197,13 +197,13 @@ class SessionHistory:
                     if time.monotonic() > deadline:
                         return False
                     self._renew(project, summary_id, lease)
-                while len(members := self._members_to_be(project_id, kind, enough)) == enough:
+                while len(members := self._next_members(project_id, kind, enough)) == enough:
                     if time.monotonic() > deadline:
                         return False
                     self._make(project, kind, members, None, lease)
         return True
 
-    def _members_to_be(self, project_id: int, kind: HistoryKind, limit: int) -> list[str]:
+    def _next_members(self, project_id: int, kind: HistoryKind, limit: int) -> list[str]:
         values = {"project_id": project_id, "depth": kind.depth - 1, "limit": limit}
         return [summary_id for (summary_id,) in sql.rows(_STATEMENTS["members_to_be"], values)]
 
@@ -232,7 +232,7 @@ class SessionHistory:
         sources = sources_of_members(members, withheld=withheld)
         if all(each.is_erased for each in sources):
             return
-        made = self._maker().made(
+        made = self._maker().make(
             kind, sources, workspace_id=project.workspace_id, project_id=project.pk, supersedes=supersedes
         )
         is_same = supersedes is not None and has_members(supersedes, members)

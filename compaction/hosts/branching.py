@@ -204,7 +204,7 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
 
 def _copy(message: MessageRecord) -> NewMessage:
     # A note of compaction belongs to the summary, which is not copied.
-    parts = tuple(_new(part) for part in message.parts if not _is_note_of_compaction(part))
+    parts = tuple(_new_part(part) for part in message.parts if not _is_note_of_compaction(part))
     return NewMessage(
         role=message.role,
         content=message.content,
@@ -220,5 +220,5 @@ def _is_note_of_compaction(part: PartRecord) -> bool:
     return part.part_type is PartType.COMPACTION and bool(part.is_synthetic)
 
 
-def _new(part: PartRecord) -> NewPart:
+def _new_part(part: PartRecord) -> NewPart:
     return NewPart(**{name: getattr(part, name) for name in PART_COLUMNS})

@@ -65,7 +65,7 @@ class HostCompaction:
     ) -> FlushResult:
         newest = self.scope.conversation(conversation_id).head_seq
         plain = _storable(metadata)
-        if (recorded := _recorded(conversation_id, host_reference, metadata=plain)) is not None:
+        if (recorded := _find_recorded(conversation_id, host_reference, metadata=plain)) is not None:
             return FlushResult(boundary=recorded, created=False)
         # No transaction is open here, for a model may be called.
         result = None if in_background else self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
@@ -91,7 +91,7 @@ class HostCompaction:
         conversation = self.scope.conversation(conversation_id)
         newest = conversation.next_seq - 1
         plain = _storable(metadata)
-        recorded = _recorded(conversation_id, host_reference, last_seq=last_seq, metadata=plain)
+        recorded = _find_recorded(conversation_id, host_reference, last_seq=last_seq, metadata=plain)
         if recorded is not None:
             return recorded
         if last_seq is not None and not 0 <= last_seq <= newest:
@@ -109,7 +109,7 @@ class HostCompaction:
         self.scope.conversation(conversation_id)
         boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id).order_by("-boundary_id")
         if before_reference is not None:
-            last = self._boundary(conversation_id, before_reference)
+            last = self._get_boundary(conversation_id, before_reference)
             boundaries = boundaries.filter(pk__lt=boundaries.filter(host_reference=last.host_reference).values("pk"))
         return [boundary.as_record() for boundary in boundaries[:limit]]
 
@@ -127,7 +127,9 @@ class HostCompaction:
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
             newest = conversation.next_seq - 1
-            last_seq = newest if host_reference is None else self._boundary(conversation_id, host_reference).last_seq
+            last_seq = (
+                newest if host_reference is None else self._get_boundary(conversation_id, host_reference).last_seq
+            )
             values = {
                 "conversation_id": conversation_id,
                 "last_seq": last_seq,
@@ -154,14 +156,14 @@ class HostCompaction:
             missing_keys=tuple(key for (key,) in missing),
         )
 
-    def _boundary(self, conversation_id: int, host_reference: str) -> BoundaryRecord:
-        found = _recorded(conversation_id, host_reference)
+    def _get_boundary(self, conversation_id: int, host_reference: str) -> BoundaryRecord:
+        found = _find_recorded(conversation_id, host_reference)
         if found is None:
             raise NotFound(f"Conversation {conversation_id} has no boundary {host_reference[:80]!r}.")
         return found
 
 
-def _recorded(
+def _find_recorded(
     conversation_id: int, host_reference: str, *, last_seq: int | None = None, metadata: dict[str, Any] | None = None
 ) -> BoundaryRecord | None:
     """Return the boundary of this name, if any; raises Conflict if a value differs."""
@@ -197,7 +199,7 @@ def _record(
         defaults={"last_seq": newest if last_seq is None else last_seq, "metadata": metadata or {}},
     )
     # Read back, for the time and the numbers in the metadata as the database stores them.
-    boundary = _recorded(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
+    boundary = _find_recorded(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
     assert boundary is not None
     return boundary, created
 

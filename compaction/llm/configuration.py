@@ -144,7 +144,7 @@ class ModelsPolicy(Policy):
         """Build a model's endpoint; raises Misconfigured, naming the setting at fault."""
         missing = self.missing(name)
         if missing:
-            raise Misconfigured(_is_missing(name, missing))
+            raise Misconfigured(_missing_text(name, missing))
         key_file = getattr(self, f"{name}_key_file")
         given = Secret(getattr(self, f"{name}_key"))
         key, wrong = _read_key(key_file) if key_file else (given, "")
@@ -191,7 +191,7 @@ def chain_of(text: str) -> tuple[str, ...]:
     return names
 
 
-def checked_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, ...]:
+def parse_configured_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, ...]:
     """Parse a chain; raises Invalid, naming the settings, for an unconfigured model."""
     names = chain_of(text)
     models = [name for name in names if name != EXTRACTIVE]
@@ -199,7 +199,7 @@ def checked_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, .
     for name in models:
         missing = policy.missing(name)
         if missing:
-            raise Invalid(f"summarizer: {_is_missing(name, missing)}")
+            raise Invalid(f"summarizer: {_missing_text(name, missing)}")
     return names
 
 
@@ -207,7 +207,7 @@ def _setting(field: str) -> str:
     return f"LCM_{field.upper()}"
 
 
-def _is_missing(name: str, missing: tuple[str, ...]) -> str:
+def _missing_text(name: str, missing: tuple[str, ...]) -> str:
     return f"{name!r} is not configured: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set."
 
 

@@ -65,9 +65,9 @@ class EmbedderPolicy(Policy):
         return self.embedder_model.rpartition(",")[2].strip()
 
     @property
-    def endpoint_row(self) -> str:
+    def endpoint_key(self) -> str:
         """The primary key of the configured embedder's row in `model_endpoints`."""
-        return endpoint_row(url=self.embedder_url, model=self.passage_model, question_model=self.question_model)
+        return endpoint_key(url=self.embedder_url, model=self.passage_model, question_model=self.question_model)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class EmbedderPolicy(Policy):
             raise Misconfigured("LCM_EMBEDDER_KEY holds a blank, a line break or a character beyond ASCII")
 
 
-def endpoint_row(*, url: str, model: str, question_model: str) -> str:
+def endpoint_key(*, url: str, model: str, question_model: str) -> str:
     """Return the primary key of an embedder's row in `model_endpoints`.
 
     Each server and model has a circuit breaker of its own. The URL is hashed because it may contain a secret.

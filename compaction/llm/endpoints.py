@@ -69,7 +69,7 @@ class ModelEndpoints:
 
     def _key(self, name: str) -> str:
         """Return the primary key of a model's row; each embedder has a row of its own."""
-        return self.embedder.endpoint_row if name == EMBEDDER else name
+        return self.embedder.endpoint_key if name == EMBEDDER else name
 
     def _untried(self, name: str) -> ModelEndpoint:
         return ModelEndpoint(name=self._key(name), window_started_at=self.now())

@@ -31,13 +31,13 @@ logger = structlog.get_logger(__name__)
 # Faults of the endpoint: the next call would most likely fail, too.
 FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED, CallOutcome.LEAKED})
 # The endpoint works. A prompt that is too long is the caller's fault.
-SIGNS_OF_LIFE = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
+SUCCESSES = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
 # The endpoint works, but not for this request; another may succeed. A content filter that always withholds the summary
 # of one chunk must not delay all others.
-NOTHING_TO_THIS = frozenset({CallOutcome.REFUSED, CallOutcome.BAD_ANSWER})
+REQUEST_FAULTS = frozenset({CallOutcome.REFUSED, CallOutcome.BAD_ANSWER})
 
 # The longest pause of the breaker, as a multiple of the first one.
-MOST_PAUSES = 4
+MAX_PAUSE_FACTOR = 4
 # A probing call that has not ended this long after the timeout of a call gives way to another probe.
 PROBE_MARGIN_SECONDS = 10
 
@@ -55,7 +55,7 @@ class Guard:
     policy: ModelsPolicy
     now: Callable[[], datetime] = timezone.now
     # The primary key of its row, where several endpoints have the same name.
-    row: str = ""
+    row_key: str = ""
 
     def before_call(self) -> None:
         """Count the next call; raises BreakerOpen or SpendExhausted if it is forbidden.
@@ -64,9 +64,9 @@ class Guard:
         """
         now = self.now()
         values = _values(self.policy, now) | {"name": self._key}
-        if _changed(_STATEMENTS["admit_call"], values):
+        if _change_row(_STATEMENTS["admit_call"], values):
             return
-        [(may_pass, closed_until, may_spend, window_started_at)] = sql.rows(_STATEMENTS["why_withheld"], values)
+        [(may_pass, closed_until, may_spend, window_started_at)] = sql.rows(_STATEMENTS["why_not_called"], values)
         if may_pass and not may_spend:
             retry_at = window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
             raise SpendExhausted(f"the calls or tokens for {self.name!r} are spent for now", retry_at=retry_at)
@@ -82,15 +82,15 @@ class Guard:
             "tokens_out": usage.tokens_out,
             "reason": outcome.value,
             "is_fault": outcome in FAULTS,
-            "is_there": outcome in NOTHING_TO_THIS,
+            "is_request_fault": outcome in REQUEST_FAULTS,
             "most_failures": self.policy.breaker_failures,
             "pause": self.policy.breaker_pause_seconds,
-            "most_pauses": MOST_PAUSES,
+            "max_pause_factor": MAX_PAUSE_FACTOR,
         }
-        if outcome in SIGNS_OF_LIFE:
-            _changed(_STATEMENTS["record_success"], values)
+        if outcome in SUCCESSES:
+            _change_row(_STATEMENTS["record_success"], values)
             return
-        [open_until] = _changed(_STATEMENTS["record_failure"], values) or [None]
+        [open_until] = _change_row(_STATEMENTS["record_failure"], values) or [None]
         # Log only a pause that begins now: of an earlier one, less than a whole pause is left.
         if open_until and open_until >= now + timedelta(seconds=self.policy.breaker_pause_seconds):
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
@@ -108,12 +108,12 @@ class Guard:
     def remember_temperature_refused(self) -> None:
         """Record that the configured model refuses a temperature."""
         model = self.policy.model(self.name)
-        _changed(_STATEMENTS["refuse_temperature"], {"name": self._key, "model": model})
+        _change_row(_STATEMENTS["refuse_temperature"], {"name": self._key, "model": model})
         logger.info("model_refuses_temperature", model=self.name, model_name=model)
 
     @property
     def _key(self) -> str:
-        return self.row or self.name
+        return self.row_key or self.name
 
 
 def callable_models(
@@ -159,7 +159,7 @@ def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
     }
 
 
-def _changed(statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+def _change_row(statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
     """Execute the statement in a transaction; return the changed row, or None."""
     # Durable: refused where a transaction is open already.
     with transaction.atomic(durable=True):

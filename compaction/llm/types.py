@@ -30,7 +30,7 @@ class CallOutcome(StrEnum):
     LEAKED = "leaked"
 
 
-class Withheld(StrEnum):
+class NotCalled(StrEnum):
     """Why a call was not made."""
 
     MISCONFIGURED = "misconfigured"
@@ -115,7 +115,7 @@ class ModelFailed(Exception):
     If the call was not made, `retry_at` says when it may be, if known.
     """
 
-    reason: ClassVar[CallOutcome | Withheld]
+    reason: ClassVar[CallOutcome | NotCalled]
     # Whether the same call may succeed a little later.
     is_transient: ClassVar[bool] = False
 
@@ -188,19 +188,19 @@ class ContextLength(ModelFailed):
 class Misconfigured(ModelFailed):
     """A setting or key is missing or invalid; `detail` names the setting."""
 
-    reason = Withheld.MISCONFIGURED
+    reason = NotCalled.MISCONFIGURED
 
 
 class BreakerOpen(ModelFailed):
     """The model failed too often: calls pause, or one is probing it."""
 
-    reason = Withheld.BREAKER_OPEN
+    reason = NotCalled.BREAKER_OPEN
 
 
 class SpendExhausted(ModelFailed):
     """The calls or the tokens of this window are spent."""
 
-    reason = Withheld.SPEND_EXHAUSTED
+    reason = NotCalled.SPEND_EXHAUSTED
 
 
 class BreakerState(StrEnum):

@@ -122,14 +122,12 @@ def item_of(slot: Slot) -> PlannedItem:
     return PlannedItem(ordinal=slot.ordinal, id=shown or "", tokens=slot.tokens)
 
 
-def estimate(
-    steps: Sequence[PlannedStep], *, asks_a_model: bool, prices: tuple[float, float] | None = None
-) -> Estimate:
+def estimate(steps: Sequence[PlannedStep], *, calls_model: bool, prices: tuple[float, float] | None = None) -> Estimate:
     """Estimate the cost of the steps, if each first answer is accepted.
 
     All is 0 without a model. `prices` are those of a million input and output tokens; None if unknown.
     """
-    if not asks_a_model:
+    if not calls_model:
         return Estimate(calls=0, tokens_in=0, tokens_out=0, cost=0.0)
     tokens_in = sum(min(each.step.source_tokens, MOST_SOURCE_TOKENS) + PROMPT_TOKENS for each in steps)
     tokens_out = sum(each.step.target_tokens for each in steps)

@@ -62,16 +62,16 @@ def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) ->
         if slot is not None:
             leaves[chunk] = slot
             summaries.add(slot)
-    context = _after(slots, leaves)
+    context = _context_after(slots, leaves)
     while (condensed := planner.condensed_chunk(context, protected, policy)) is not None:
         slot = yield Step(condensed, SummaryKind.CONDENSED, planner.condensed_target(condensed, policy))
         if slot is None:
             # The planner would propose the same chunk again.
             return
-        context = _after(context, {condensed: slot})
+        context = _context_after(context, {condensed: slot})
 
 
-def _after(slots: Sequence[Slot], summary_of: Mapping[tuple[Slot, ...], Slot]) -> list[Slot]:
+def _context_after(slots: Sequence[Slot], summary_of: Mapping[tuple[Slot, ...], Slot]) -> list[Slot]:
     """The context with the summary of each chunk in the place of its first slot."""
     gone = {source.ordinal for chunk in summary_of for source in chunk}
     made = {summary.ordinal: summary for summary in summary_of.values()}

@@ -104,7 +104,7 @@ class PlanExecution:
         settings = setting_changes(self.settings, settings_in_force(policy))
         if items or settings:
             raise PlanOutdated(
-                f"Since plan {self.plan_id} was made, {_described(items, settings)}; nothing was done. Make another.",
+                f"Since plan {self.plan_id} was made, {_describe(items, settings)}; nothing was done. Make another.",
                 plan_id=self.plan_id,
                 items=items[:MOST_NAMED],
                 items_changed=len(items),
@@ -117,7 +117,7 @@ class PlanExecution:
         summaries = Summaries(slots)
         for planned in self.plan:
             number, slot = planned.step.number, None
-            step = self._resolved(planned, context, summaries, policy)
+            step = self._resolve(planned, context, summaries, policy)
             if isinstance(step, Step):
                 slot = yield step
             self.details["steps_left"].remove(number)
@@ -136,7 +136,7 @@ class PlanExecution:
                 summaries.add(slot)
             self.details["steps_made"].append({"step": number, "summary_id": slot.summary_id})
 
-    def _resolved(
+    def _resolve(
         self, planned: PlannedStep, context: Mapping[int, Slot], summaries: Summaries, policy: CompactionPolicy
     ) -> Step | str:
         """Return the step with its current slots, or the reason to skip it."""
@@ -154,7 +154,7 @@ class PlanExecution:
         return Step(chunk, SummaryKind.CONDENSED, target)
 
 
-def _described(items: Sequence[Any], settings: Mapping[str, Any]) -> str:
+def _describe(items: Sequence[Any], settings: Mapping[str, Any]) -> str:
     changes = []
     if items:
         first = items[0]

@@ -78,7 +78,7 @@ class CompactionPlans:
 
     def get_plan(self, *, plan_id: str) -> PlanRecord:
         """Return one plan with its steps; raises NotFound if there is none."""
-        return _record(self._found(plan_id))
+        return _record(self._find(plan_id))
 
     def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
         """List the conversation's plans, newest first, without their steps.
@@ -88,7 +88,7 @@ class CompactionPlans:
         self.scope.conversation(conversation_id)
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
         if before_plan is not None:
-            last = self._found(before_plan)
+            last = self._find(before_plan)
             plans = plans.filter(after_row(field="created_at", moment=last.created_at, key=last.plan_id))
         return [_outline(plan) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
@@ -99,13 +99,13 @@ class CompactionPlans:
         changed (messages appended since do not matter), `plan_executed` if the plan was already executed;
         ConversationBusy, retryable, while another compaction of the conversation is in progress.
         """
-        plan = self._found(plan_id)
+        plan = self._find(plan_id)
         execution = PlanExecution(
             plan_id=plan_id, last_seq=plan.last_seq, settings=plan.policy, plan=_STEPS(plan.steps)
         )
         _require_unexecuted(plan)
         result = self.engine.run(
-            conversation_id=plan.conversation_id, reason=Reason.MANUAL, work=partial(_carry_out, execution=execution)
+            conversation_id=plan.conversation_id, reason=Reason.MANUAL, work=partial(_follow_plan, execution=execution)
         )
         if result.outcome is Outcome.DISABLED and execution.plan:
             conversation = self.scope.conversation(plan.conversation_id)
@@ -119,7 +119,7 @@ class CompactionPlans:
         The plan then records when it began and by which run, or why it was refused. Raises Conflict `plan_executed` if
         it was begun already.
         """
-        plan = self._found(plan_id)
+        plan = self._find(plan_id)
         _require_unexecuted(plan)
         # The reason of an earlier refusal may be gone.
         plan.requested_at, plan.refusal = timezone.now(), ""
@@ -127,7 +127,7 @@ class CompactionPlans:
         plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
         return _outline(plan)
 
-    def carry_out(self, *, plan_id: str) -> None:
+    def execute_queued(self, *, plan_id: str) -> None:
         """Execute a queued plan in a worker, or store the code of the refusal.
 
         While another compaction of the conversation is in progress, the plan stays queued.
@@ -151,7 +151,7 @@ class CompactionPlans:
         for plan_id in CompactionPlan.objects.waiting().order_by("requested_at").values_list("plan_id", flat=True):
             plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
 
-    def _found(self, plan_id: str) -> CompactionPlan:
+    def _find(self, plan_id: str) -> CompactionPlan:
         plans = self.scope.narrow(CompactionPlan.objects.all())
         plan = plans.filter(plan_id=plan_id).first() if plan_id.isprintable() else None
         if plan is None:
@@ -205,11 +205,11 @@ class CompactionPlans:
         return self.models.model(name) or None if name in MODELS else None
 
     def _estimate(self, name: str, steps: Sequence[PlannedStep]) -> Estimate:
-        asks_a_model = name in MODELS
-        return estimate(steps, asks_a_model=asks_a_model, prices=self.models.prices(name) if asks_a_model else None)
+        calls_model = name in MODELS
+        return estimate(steps, calls_model=calls_model, prices=self.models.prices(name) if calls_model else None)
 
 
-def _carry_out(run: Run, execution: PlanExecution) -> Outcome:
+def _follow_plan(run: Run, execution: PlanExecution) -> Outcome:
     """Follow the plan, under the conversation's lock."""
     slots = run.read_context()
     _require_unexecuted(CompactionPlan.objects.get(pk=execution.plan_id))
@@ -219,7 +219,7 @@ def _carry_out(run: Run, execution: PlanExecution) -> Outcome:
         # Recorded before the first summary, so that a plan whose process dies is known to have begun, and by which run.
         run.record(Outcome.RUNNING)
         CompactionPlan.objects.filter(pk=execution.plan_id).update(executed_at=timezone.now(), run_id=run.row.run_id)
-    return run.made_or_nothing if run.follow(execution.steps(slots, run.policy)) else Outcome.STOPPED
+    return run.outcome_when_done if run.follow(execution.steps(slots, run.policy)) else Outcome.STOPPED
 
 
 def _require_unexecuted(plan: CompactionPlan) -> None:

@@ -14,7 +14,7 @@ WHERE (m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_u
            AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s)))
 RETURNING m.name
 
--- name: why_withheld
+-- name: why_not_called
 -- Whether the circuit breaker admits a call, and until when it does not; whether the spend guard admits one, and when
 -- its window began.
 SELECT m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)),
@@ -46,14 +46,14 @@ RETURNING m.name
 UPDATE model_endpoints AS m SET
     consecutive_failures = m.consecutive_failures + CASE
         WHEN m.open_until > %(now)s THEN 0
-        WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s) OR %(is_fault)s THEN 1
+        WHEN (m.open_until IS NOT NULL AND NOT %(is_request_fault)s) OR %(is_fault)s THEN 1
         ELSE 0 END,
     open_until = CASE
         WHEN m.open_until > %(now)s THEN m.open_until
-        WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s)
+        WHEN (m.open_until IS NOT NULL AND NOT %(is_request_fault)s)
             OR (%(is_fault)s AND m.consecutive_failures + 1 >= %(most_failures)s)
         THEN %(now)s + make_interval(secs => %(pause)s * least(
-            %(most_pauses)s, power(2, least(10, greatest(0, m.consecutive_failures + 1 - %(most_failures)s))))) END,
+            %(max_pause_factor)s, power(2, least(10, greatest(0, m.consecutive_failures + 1 - %(most_failures)s))))) END,
     probing_until = CASE WHEN m.open_until > %(now)s THEN m.probing_until END,
     failures = m.failures + 1, last_failure = %(reason)s, last_failure_at = %(now)s,
     window_started_at = CASE WHEN m.window_started_at <= %(window_began)s THEN %(now)s ELSE m.window_started_at END,

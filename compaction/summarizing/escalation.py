@@ -10,7 +10,7 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from compaction.llm.types import CallOutcome, ModelFailed, Withheld
+from compaction.llm.types import CallOutcome, ModelFailed, NotCalled
 from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.retention_score import retention
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
@@ -18,7 +18,7 @@ from conversations.content.lossless_values import storable
 from conversations.types import Level
 
 # Failures caused by this request: the model was available, but had no answer to it.
-_NO_ANSWER_TO_THIS = frozenset({CallOutcome.BAD_ANSWER, CallOutcome.CONTEXT_LENGTH, CallOutcome.REFUSED})
+_UNANSWERED = frozenset({CallOutcome.BAD_ANSWER, CallOutcome.CONTEXT_LENGTH, CallOutcome.REFUSED})
 
 
 class Lack(StrEnum):
@@ -71,7 +71,7 @@ class _Failure(NamedTuple):
 
     summarizer: str
     level: Level
-    reason: CallOutcome | Withheld | Refusal
+    reason: CallOutcome | NotCalled | Refusal
 
     def __str__(self) -> str:
         return f"{self.summarizer} {self.level.value}: {self.reason.value}"
@@ -137,7 +137,7 @@ class Escalation:
         reasons = {each.reason for each in failures if each.summarizer in self.models}
         if not reasons.isdisjoint(Refusal):
             return Lack.REJECTED
-        return Lack.UNAVAILABLE if reasons.isdisjoint(_NO_ANSWER_TO_THIS) else Lack.UNANSWERED
+        return Lack.UNAVAILABLE if reasons.isdisjoint(_UNANSWERED) else Lack.UNANSWERED
 
 
 def _require_acceptable(text: str, request: SummaryRequest) -> int:

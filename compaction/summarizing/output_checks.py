@@ -73,13 +73,13 @@ class Rejected(Exception):
 
 def vet(answer: str, *, envelope: str, most_tokens: int, count_tokens: Callable[[str], int]) -> str:
     """Return the summary in an answer, cleaned; raises Rejected, with the reason."""
-    if not _says_anything(answer):
+    if not _has_words(answer):
         raise Rejected(Refusal.EMPTY)
-    inside = _opened(answer, envelope)
+    inside = _text_in_envelope(answer, envelope)
     if inside is None:
         # A fault in the text is a better reason than the missing tags.
         raise Rejected(fault_in(clean(answer[:_MOST_LOOKED_AT])) or Refusal.NO_ENVELOPE)
-    if not _says_anything(inside):
+    if not _has_words(inside):
         raise Rejected(Refusal.EMPTY)
     if len(inside) > _MOST_CHARACTERS_PER_TOKEN * most_tokens:
         raise Rejected(Refusal.TOO_LONG)
@@ -101,12 +101,12 @@ def require_substance(
     """
     content = without_cue(text)
     room = min(target_tokens, sum(map(count_tokens, sources)))
-    is_short = not _says_anything(content) or count_tokens(content) < _LEAST_SHARE * room
+    is_short = not _has_words(content) or count_tokens(content) < _LEAST_SHARE * room
     if is_short or keeps_no_name(sources, content, of_at_least=_MANY_NAMES):
         raise Rejected(Refusal.EMPTY)
 
 
-def _opened(answer: str, envelope: str) -> str | None:
+def _text_in_envelope(answer: str, envelope: str) -> str | None:
     """Return the text between the two tags; None unless each is there exactly once."""
     thought = _THOUGHT.match(answer)
     if thought is not None:
@@ -119,7 +119,7 @@ def _opened(answer: str, envelope: str) -> str | None:
     return answer[start:end] if start <= end else None
 
 
-def _says_anything(text: str) -> bool:
+def _has_words(text: str) -> bool:
     """Whether the text has a letter or digit, in any script."""
     return any(map(str.isalnum, text))
 

@@ -75,7 +75,7 @@ def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> 
     return not any(_common(each, kept) for each in facts)
 
 
-def survivors(source: str, summary: str) -> frozenset[str]:
+def kept_facts(source: str, summary: str) -> frozenset[str]:
     """Return the facts of a source that its summary keeps verbatim."""
     return _common(_facts_of(source), _kept_in(summary))
 

@@ -61,7 +61,7 @@ def transcript(sources: Sequence[Source], *, most_tokens: int, share: float = 1.
     whole = sum(entry.tokens for entry in entries)
     budget = share * min(most_tokens, whole)
     if budget < whole:
-        entries = list(_without_middle(_shortened(entries, budget), budget))
+        entries = list(_without_middle(_shorten(entries, budget), budget))
     return "\n".join(map(str, entries))
 
 
@@ -138,7 +138,7 @@ def _time(moment: datetime | None) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(sep=' ', timespec='minutes')} UTC"
 
 
-def _shortened(entries: Sequence[Entry], budget: float) -> list[Entry]:
+def _shorten(entries: Sequence[Entry], budget: float) -> list[Entry]:
     """Cut the longest entries to one length, so that all fit the budget together."""
     most = _even_share(sorted(entry.tokens for entry in entries), budget)
     most = max(_LEAST_OF_MESSAGE, most)
@@ -164,13 +164,13 @@ def _without_middle(entries: Sequence[Entry], budget: float) -> Iterator[Entry]:
     if sum(entry.tokens for entry in entries) <= budget:
         yield from entries
         return
-    first = _how_many(entries, _BEGINNING * budget)
-    last = _how_many(entries[:first:-1], (1 - _BEGINNING) * budget)
+    first = _count_fitting(entries, _BEGINNING * budget)
+    last = _count_fitting(entries[:first:-1], (1 - _BEGINNING) * budget)
     missing = entries[first : len(entries) - last]
     yield from entries[:first]
     yield Entry(head=f"[... {len(missing)} messages left out ...]", body=_mark(sum(entry.tokens for entry in missing)))
     yield from entries[len(entries) - last :]
 
 
-def _how_many(entries: Sequence[Entry], budget: float) -> int:
+def _count_fitting(entries: Sequence[Entry], budget: float) -> int:
     return sum(total <= budget for total in accumulate(entry.tokens for entry in entries))

@@ -118,7 +118,7 @@ def body_of(header: AnchorHeader, chains: Iterable[AnchoredChain], acts: Anchore
     return b"".join(map(_line, [header, *chains, acts]))
 
 
-def signed(body: bytes, signature: bytes) -> bytes:
+def with_signature(body: bytes, signature: bytes) -> bytes:
     """Append the signature to the body."""
     return body + _line(_Signed(signature=signature.hex()))
 
@@ -130,17 +130,17 @@ def parse(content: bytes, *, name: str) -> Anchor:
         if len(lines) < 3:
             raise ValueError("it has fewer than three lines")
         first, *middle, acts, last = lines
-        header = _parsed(first, AnchorHeader)
+        header = _parse_line(first, AnchorHeader)
         chains: dict[tuple[str, str], AnchoredChain] = {}
-        for chain in (_parsed(line, AnchoredChain) for line in middle):
+        for chain in (_parse_line(line, AnchoredChain) for line in middle):
             if chains.setdefault((chain.workspace, chain.session_id), chain) is not chain:
                 raise ValueError("it names a conversation twice")
         return Anchor(
             header=header,
             chains=chains,
-            acts=_parsed(acts, AnchoredActs),
+            acts=_parse_line(acts, AnchoredActs),
             body=b"".join(lines[:-1]),
-            signature=bytes.fromhex(_parsed(last, _Signed).signature),
+            signature=bytes.fromhex(_parse_line(last, _Signed).signature),
         )
     except (ValueError, RecursionError) as wrong:
         raise Invalid(f"{name} is not an anchor of LCM: {wrong}.", code="malformed_anchor") from wrong
@@ -150,7 +150,7 @@ def _line(values: Any) -> bytes:
     return _ENCODER.encode(vars(values)).encode("ascii") + b"\n"
 
 
-def _parsed(line: bytes, kind: type[L]) -> L:
+def _parse_line(line: bytes, kind: type[L]) -> L:
     values = json.loads(line.decode("ascii"))
     try:
         found = kind(**values) if isinstance(values, dict) else None

@@ -47,7 +47,7 @@ class AnchorService:
     directory: Path
     key_file: Path
     # Whether a missing key file is created; one whose path the operator has set must exist.
-    makes_key: bool
+    may_create_key: bool
     policy: IntegrityPolicy
     scope: Scope = EVERYTHING
     now: Callable[[], datetime] = timezone.now
@@ -57,7 +57,7 @@ class AnchorService:
         return cls(
             directory=settings.ANCHOR_DIR,
             key_file=settings.ANCHOR_KEY_FILE,
-            makes_key=settings.ANCHOR_KEY_IS_OURS,
+            may_create_key=settings.ANCHOR_KEY_IS_OURS,
             policy=IntegrityPolicy.from_settings(),
             scope=scope,
         )
@@ -67,16 +67,16 @@ class AnchorService:
 
         Raises Invalid for an unusable key, Conflict for a damaged chain, and Unavailable if the file cannot be written.
         """
-        key = signing.private_key(self.key_file, may_be_made=self.makes_key)
+        key = signing.load_private_key(self.key_file, may_create=self.may_create_key)
         made_at, public_key = self.now(), signing.public_hex(key)
         try:
             with snapshot():
-                chains, acts = list(_chains()), _acts()
+                chains, acts = list(_read_chains()), _read_acts()
         except ValidationError as wrong:
             raise Conflict("A chain contradicts its length, so nothing was signed: run `lcm check`.") from wrong
         header = AnchorHeader(site=platform.node(), made_at=as_text(made_at), public_key=public_key)
         body = anchor_file.body_of(header, chains, acts)
-        content = anchor_file.signed(body, key.sign(body))
+        content = anchor_file.with_signature(body, key.sign(body))
         file = self.directory / made_at.astimezone(UTC).strftime(_NAME)
         report = AnchorReport(
             file=str(file),
@@ -93,7 +93,7 @@ class AnchorService:
             detail = {name: getattr(report, name) for name in named}
             AuditLog(self.scope).record(Act.ANCHOR, target=file.name, detail=detail)
             # Before the commit: an act must not name a missing file.
-            self._keep(file, content)
+            self._store(file, content)
         return report
 
     def sweep(self) -> AnchorReport | None:
@@ -114,7 +114,7 @@ class AnchorService:
 
     def public_key(self) -> PublicKey:
         """Return the public key of this site's anchors, creating the key if needed."""
-        key = signing.private_key(self.key_file, may_be_made=self.makes_key)
+        key = signing.load_private_key(self.key_file, may_create=self.may_create_key)
         return PublicKey(public_key=signing.public_hex(key), pem=signing.public_pem(key), key_file=str(self.key_file))
 
     def read(self, path: Path | None = None) -> tuple[str, bytes]:
@@ -170,7 +170,7 @@ class AnchorService:
                 found.append((datetime.strptime(path.name, _NAME).replace(tzinfo=UTC), path))
         return sorted(found, reverse=True)
 
-    def _keep(self, file: Path, content: bytes) -> None:
+    def _store(self, file: Path, content: bytes) -> None:
         try:
             # Private, because an anchor names every workspace and session.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ class AnchorService:
         return since is not None and since <= self.now() - timedelta(minutes=self.policy.anchor_interval_minutes)
 
 
-def _chains() -> Iterator[AnchoredChain]:
+def _read_chains() -> Iterator[AnchoredChain]:
     """Yield the chains in an order that is the same for every database collation."""
     ordered = Conversation.objects.order_by(Collate("workspace__name", "C"), Collate("session_id", "C"))
     columns = ordered.values_list("workspace__name", "session_id", "created_at", "next_seq", "chain_head")
@@ -203,7 +203,7 @@ def _chains() -> Iterator[AnchoredChain]:
         )
 
 
-def _acts() -> AnchoredActs:
+def _read_acts() -> AnchoredActs:
     head = AuditHead.objects.first()
     if head is None or not head.number:
         return AnchoredActs(number=0, chain_hash=None)

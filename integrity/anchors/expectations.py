@@ -40,7 +40,7 @@ class AnchorCheck:
     _current: AnchoredChain | None = None
     _found: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def compare_line(self, line: Mapping[str, Any]) -> None:
         if line["type"] == "header":
             self._workspace = line["workspace"]
         elif line["type"] == "conversation":
@@ -101,7 +101,7 @@ class Expected:
             raise Invalid("--public-key names the signer of an anchor; give --anchor as well.", code="usage")
         return cls(
             anchor=None if anchor is None else anchor_file.parse(anchor[1], name=anchor[0]),
-            trusted_key=None if trusted_key is None else signing.trusted_key(trusted_key),
+            trusted_key=None if trusted_key is None else signing.read_public_key(trusted_key),
             line_hash=line_hash,
         )
 
@@ -116,7 +116,7 @@ class Expected:
         for line in lines:
             values = verifier.feed(line)
             if values is not None and check is not None:
-                check.take(values)
+                check.compare_line(values)
         compared = None
         if check is not None:
             check.finish(has_all=has_all)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _HEX = re.compile("[0-9a-fA-F]{64}")
 
 
-def private_key(file: Path, *, may_be_made: bool) -> Ed25519PrivateKey:
-    """Read the key from this file; make one if the file is missing and `may_be_made`."""
+def load_private_key(file: Path, *, may_create: bool) -> Ed25519PrivateKey:
+    """Read the key from this file; make one if the file is missing and `may_create`."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        if may_be_made and not file.exists():
+        if may_create and not file.exists():
             _make(file)
         key = load_pem_private_key(file.read_bytes(), password=None)
     except OSError as refusal:
@@ -64,7 +64,7 @@ def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
     return trusted in (None, named)
 
 
-def trusted_key(given: str) -> str:
+def read_public_key(given: str) -> str:
     """Return a public key as hexadecimal digits, given as digits or as a file."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

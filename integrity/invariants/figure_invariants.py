@@ -12,7 +12,7 @@ from conversations.sql import load
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord
 from integrity.invariants import hash_invariants
-from integrity.invariants.invariant import Found, counted, in_sql, invariant, streamed, violations
+from integrity.invariants.invariant import Found, count_findings, in_sql, invariant, stream_rows, violations
 from integrity.types import Finding, Severity
 
 FILE = "integrity/figure_invariants.sql"
@@ -38,11 +38,11 @@ def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1
             for finding in violations(hash_invariants.SQL["summaries_match_their_hashes"], conversation_ids).findings
         }
         miscounted = [finding for finding in miscounted if finding.id not in altered]
-    return counted(_miscounted_messages(conversation_ids, every)) + counted(miscounted)
+    return count_findings(_miscounted_messages(conversation_ids, every)) + count_findings(miscounted)
 
 
 def _miscounted_messages(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
-    for conversation_id, message_id, content, recorded, counter, chained, is_plain, stored_hash in streamed(
+    for conversation_id, message_id, content, recorded, counter, chained, is_plain, stored_hash in stream_rows(
         SQL["messages_to_recount"], conversation_ids, every=every
     ):
         tokens = TokenEstimator(encoding=counter)
@@ -61,7 +61,7 @@ def _miscounted_messages(conversation_ids: Sequence[int], every: int) -> Iterato
 
 
 def _miscounted_summaries(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
-    for conversation_id, summary_id, content, recorded, counter in streamed(
+    for conversation_id, summary_id, content, recorded, counter in stream_rows(
         SQL["summaries_to_recount"], conversation_ids, every=every
     ):
         tokens = TokenEstimator(encoding=counter)

@@ -13,7 +13,7 @@ from conversations.content import hashing
 from conversations.content.large_texts.file_references import misplaced
 from conversations.sql import load, rows
 from conversations.store.read import files_of, messages_of
-from integrity.invariants.invariant import Found, counted, invariant, streamed, streamed_in_portions, violations
+from integrity.invariants.invariant import Found, count_findings, invariant, stream_portions, stream_rows, violations
 from integrity.types import Finding, Severity
 
 SQL = load("integrity/file_invariants.sql")
@@ -29,11 +29,11 @@ def references_lead_to_their_files(conversation_ids: Sequence[int]) -> Found:
 
     Only the places that references name are checked: any text may quote such an element.
     """
-    return violations(SQL["lost_files"], conversation_ids) + counted(_misplaced(conversation_ids))
+    return violations(SQL["lost_files"], conversation_ids) + count_findings(_misplaced(conversation_ids))
 
 
 def _misplaced(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    for portion in streamed_in_portions(SQL["messages_with_files"], conversation_ids):
+    for portion in stream_portions(SQL["messages_with_files"], conversation_ids):
         chained = dict(portion)
         ids = list(chained)
         files = files_of(ids)
@@ -55,7 +55,7 @@ def files_are_stored_whole(conversation_ids: Sequence[int], *, every: int = 1) -
     """The bytes of every large file are in storage, with the recorded size and hash."""
     left = MOST_BYTES
     read_last: tuple[str, bytes] = ("", b"")
-    for conversation_id, file_id, path, size, stored_hash, is_in_sample in streamed(
+    for conversation_id, file_id, path, size, stored_hash, is_in_sample in stream_rows(
         SQL["stored_files"], conversation_ids, every=every
     ):
         try:

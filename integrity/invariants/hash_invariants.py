@@ -18,12 +18,12 @@ from conversations.store.read import files_of, parts_of
 from conversations.types import PART_COLUMNS
 from integrity.invariants.invariant import (
     Found,
-    counted,
+    count_findings,
     in_sql,
     invariant,
-    overlapped,
-    streamed,
-    streamed_in_portions,
+    stream_overlapped,
+    stream_portions,
+    stream_rows,
     violations,
 )
 from integrity.types import Finding, Severity
@@ -39,14 +39,14 @@ LARGEST_FLOAT = sys.float_info.max
 @invariant(Severity.CRITICAL)
 def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every message's content_hash is the SHA-256 of its content's bytes."""
-    return violations(SQL["contents_match_their_hashes"], conversation_ids) + counted(
+    return violations(SQL["contents_match_their_hashes"], conversation_ids) + count_findings(
         _altered_exact_contents(conversation_ids)
     )
 
 
 def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Check the messages with exact values, which PostgreSQL cannot parse."""
-    for conversation_id, message_id, content, exact, content_hash, chained in streamed(
+    for conversation_id, message_id, content, exact, content_hash, chained in stream_rows(
         SQL["exact_messages"], conversation_ids
     ):
         problem = None
@@ -65,13 +65,13 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
 @invariant(Severity.CRITICAL)
 def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every message's metadata_hash is the SHA-256 of its metadata, where it has any."""
-    for conversation_id, message_id, metadata, exact, stored_hash in streamed(
+    for conversation_id, message_id, metadata, exact, stored_hash in stream_rows(
         SQL["metadata_of_messages"], conversation_ids
     ):
         original = (exact or {}).get("metadata", json.loads(metadata))
         if hashing.metadata_hash(original) != (None if stored_hash is None else bytes(stored_hash)):
             yield Finding(conversation_id, f"msg_{message_id}", "its metadata does not match its hash")
-        elif not _is_stand_in(json.loads(metadata), original):
+        elif not _matches_exact(json.loads(metadata), original):
             yield Finding(conversation_id, f"msg_{message_id}", "its metadata does not match its exact values")
 
 
@@ -89,7 +89,9 @@ in_sql(
 @invariant(Severity.CRITICAL)
 def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every part's part_hash is the SHA-256 of its values."""
-    for conversation_id, part_id, exact, part_hash, *columns in overlapped(SQL["unproven_parts"], conversation_ids):
+    for conversation_id, part_id, exact, part_hash, *columns in stream_overlapped(
+        SQL["unproven_parts"], conversation_ids
+    ):
         values = dict(zip(PART_COLUMNS, columns, strict=True))
         for name in ("tool_input", "metadata"):
             if values[name] is not None:
@@ -98,11 +100,11 @@ def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Findin
             yield Finding(conversation_id, part_id, "its values do not match its hash")
         elif exact is not None and not exact:
             yield Finding(conversation_id, part_id, "its exact values name no column")
-        elif exact and not all(_is_stand_in(values.get(name), value) for name, value in exact.items()):
+        elif exact and not all(_matches_exact(values.get(name), value) for name, value in exact.items()):
             yield Finding(conversation_id, part_id, "its searchable values do not match its exact values")
 
 
-def _is_stand_in(column: Any, exact: Any) -> bool:
+def _matches_exact(column: Any, exact: Any) -> bool:
     """Whether a column holds the searchable form of an exact value."""
     return _comparable(column) == _comparable(storable_json(exact))
 
@@ -124,7 +126,7 @@ def records_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Find
 
     Messages that were stored before there were record hashes have none.
     """
-    for portion in streamed_in_portions(SQL["unproven_records"], conversation_ids):
+    for portion in stream_portions(SQL["unproven_records"], conversation_ids):
         files = files_of(row[1] for row in portion)
         for conversation_id, message_id, stored_hash, key, tokens, counter, metadata, exact, parts in portion:
             record_hash = hashing.record_hash(

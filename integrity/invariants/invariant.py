@@ -50,7 +50,7 @@ class Invariant:
     is_sampled: bool = False
     of_the_site: bool = False
 
-    def look(self, conversation_ids: Sequence[int], *, thorough: bool = True) -> Found:
+    def check(self, conversation_ids: Sequence[int], *, thorough: bool = True) -> Found:
         """Check these conversations."""
         if self.is_sampled:
             return self.find(conversation_ids, every=1 if thorough else SAMPLE)
@@ -65,9 +65,9 @@ def in_sql(
 ) -> None:
     """Register invariants that are one statement each; its name is the code."""
     statements = load(file)
-    look = site_violations if of_the_site else violations
+    run = site_violations if of_the_site else violations
     for code, sentence in sentences.items():
-        find = partial(look, statements[code], **values)
+        find = partial(run, statements[code], **values)
         INVARIANTS.append(Invariant(code, severity, sentence, find, of_the_site=of_the_site))
 
 
@@ -81,7 +81,7 @@ def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., An
         @wraps(function)
         def find(*given: Any, **values: Any) -> Found:
             found = function(*given, **values)
-            return found if isinstance(found, Found) else counted(found)
+            return found if isinstance(found, Found) else count_findings(found)
 
         sentence = (function.__doc__ or "").partition("\n")[0]
         INVARIANTS.append(Invariant(function.__name__, severity, sentence, find, **options))
@@ -115,7 +115,7 @@ def site_violations(statement: str, workspace_id: int | None, **values: Any) -> 
     return violations(statement, (), workspace_id=workspace_id, **values)
 
 
-def counted(findings: Iterable[Finding]) -> Found:
+def count_findings(findings: Iterable[Finding]) -> Found:
     """Count generated findings, and keep as many as a report does."""
     count = 0
     kept: list[Finding] = []
@@ -125,15 +125,13 @@ def counted(findings: Iterable[Finding]) -> Found:
     return Found(count, tuple(kept))
 
 
-def streamed(statement: str, conversation_ids: Sequence[int], **values: Any) -> Iterator[tuple[Any, ...]]:
+def stream_rows(statement: str, conversation_ids: Sequence[int], **values: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement from a server-side cursor."""
-    for portion in streamed_in_portions(statement, conversation_ids, **values):
+    for portion in stream_portions(statement, conversation_ids, **values):
         yield from portion
 
 
-def streamed_in_portions(
-    statement: str, conversation_ids: Sequence[int], **values: Any
-) -> Iterator[list[tuple[Any, ...]]]:
+def stream_portions(statement: str, conversation_ids: Sequence[int], **values: Any) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows in portions, for callers that look up more about each."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(statement, {"ids": list(conversation_ids), **values})
@@ -141,7 +139,7 @@ def streamed_in_portions(
             yield portion
 
 
-def overlapped(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def stream_overlapped(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     """Yield rows while the server still searches, so that both work at once.
 
     The connection accepts no other statement until the last row is taken.

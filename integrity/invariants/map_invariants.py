@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from conversations.content.hashing import json_hash
 from conversations.sql import load
-from integrity.invariants.invariant import in_sql, invariant, streamed
+from integrity.invariants.invariant import in_sql, invariant, stream_rows
 from integrity.types import Finding, Severity
 
 FILE = "integrity/map_invariants.sql"
@@ -45,7 +45,7 @@ in_sql(
 @invariant(Severity.CRITICAL, of_the_site=True)
 def map_schemas_match_their_hashes(workspace_id: int | None) -> Iterator[Finding]:
     """The output schema of each map run matches its hash."""
-    for run_id, schema, recorded in streamed(SQL["map_schemas"], (), workspace_id=workspace_id):
+    for run_id, schema, recorded in stream_rows(SQL["map_schemas"], (), workspace_id=workspace_id):
         try:
             is_same = json_hash(json.loads(schema)) == bytes(recorded)
         except ValueError:

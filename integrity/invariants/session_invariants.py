@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from conversations.content.tokens import TokenEstimator
 from conversations.sql import load
-from integrity.invariants.invariant import in_sql, invariant, streamed
+from integrity.invariants.invariant import in_sql, invariant, stream_rows
 from integrity.types import Finding, Severity
 
 FILE = "integrity/session_invariants.sql"
@@ -55,7 +55,7 @@ in_sql(
 @invariant(Severity.WARNING, of_the_site=True)
 def history_tokens_are_recounts(workspace_id: int | None) -> Iterator[Finding]:
     """Every token count of a summary across conversations is what its counter counts."""
-    for conversation_id, summary_id, content, recorded, counter in streamed(
+    for conversation_id, summary_id, content, recorded, counter in stream_rows(
         SQL["history_to_recount"], (), workspace_id=workspace_id
     ):
         tokens = TokenEstimator(encoding=counter)

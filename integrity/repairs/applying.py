@@ -115,13 +115,13 @@ class Repairs(Scoped):
         NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a compaction is
         running.
         """
-        with self._held(repair_id, PlanState.APPROVED) as (plan, steps, conversation_ids):
-            stale = [step for step in steps if not _still_holds(step)]
+        with self._lock_plan(repair_id, PlanState.APPROVED) as (plan, steps, conversation_ids):
+            stale = [step for step in steps if not _is_unchanged(step)]
             if stale:
                 plan.steps.filter(pk__in=[step.pk for step in stale]).update(state=StepState.STALE)
                 outcome: dict[str, Any] = {"stale": [step.ordinal for step in stale]}
             else:
-                outcome = self._carried_out(steps, conversation_ids)
+                outcome = self._apply_steps(steps, conversation_ids)
             plan.outcome = outcome
             if "after" in outcome:
                 plan.state, plan.applied_at = PlanState.APPLIED, timezone.now()
@@ -138,11 +138,11 @@ class Repairs(Scoped):
         Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be undone, and `repair_overtaken`
         if the repaired rows have changed since.
         """
-        with self._held(repair_id, PlanState.APPLIED) as (plan, steps, conversation_ids):
+        with self._lock_plan(repair_id, PlanState.APPLIED) as (plan, steps, conversation_ids):
             for step in reversed(steps):
                 self._undo(step)
             for step in steps:
-                if not _still_holds(step):
+                if not _is_unchanged(step):
                     raise RepairOvertaken(f"Step {step.ordinal} could not be undone exactly, so nothing was changed.")
             plan.state, plan.undone_at = PlanState.UNDONE, timezone.now()
             plan.save(update_fields=["state", "undone_at"])
@@ -152,7 +152,7 @@ class Repairs(Scoped):
         return plan_record(plan)
 
     @contextmanager
-    def _held(
+    def _lock_plan(
         self, repair_id: str, state: PlanState
     ) -> Iterator[tuple[models.RepairPlan, list[models.RepairStep], list[int]]]:
         """Lock a plan in this state, and the conversations of its steps in that state.
@@ -169,22 +169,22 @@ class Repairs(Scoped):
                 _require(plan, state)
                 yield plan, list(plan.steps.filter(state=state).order_by("ordinal")), conversation_ids
 
-    def _carried_out(self, steps: Sequence[models.RepairStep], conversation_ids: Sequence[int]) -> dict[str, Any]:
+    def _apply_steps(self, steps: Sequence[models.RepairStep], conversation_ids: Sequence[int]) -> dict[str, Any]:
         """Apply steps if they add no findings; return the outcome."""
-        before = _examined(conversation_ids)
+        before = _examine(conversation_ids)
         try:
             with transaction.atomic():
                 for step in steps:
                     self._apply(step)
-                after = _examined(conversation_ids)
-                if added := _added(before, after):
+                after = _examine(conversation_ids)
+                if added := _added_findings(before, after):
                     transaction.set_rollback(True)
                     return {"added": added}
         except CannotRepair as refusal:
             return {"why": refusal.detail}
         except Error as refusal:
             return {"why": f"The database refused it: {type(refusal).__name__}."}
-        return {"before": _broken(before), "after": _broken(after)}
+        return {"before": _broken_counts(before), "after": _broken_counts(after)}
 
     def _apply(self, step: models.RepairStep) -> None:
         operation = _operation(step)
@@ -223,7 +223,7 @@ def _operation(step: models.RepairStep) -> Operation:
     return OPERATIONS[Step(step.operation)]
 
 
-def _still_holds(step: models.RepairStep) -> bool:
+def _is_unchanged(step: models.RepairStep) -> bool:
     try:
         return _operation(step).state(step) == step.before
     except CannotRepair:
@@ -243,20 +243,20 @@ def _conversations(steps: Iterable[models.RepairStep]) -> list[int]:
     return sorted({step.conversation_id for step in steps if step.conversation_id is not None})
 
 
-def _examined(conversation_ids: Sequence[int]) -> Examination:
+def _examine(conversation_ids: Sequence[int]) -> Examination:
     """Check these conversations as they are now."""
     examined = Examination(INVARIANTS, thorough=False)
     for batch in batches_of(Conversation.objects.filter(pk__in=conversation_ids)):
-        examined.look_at(batch)
+        examined.check(batch)
     return examined
 
 
-def _added(before: Examination, after: Examination) -> list[dict[str, Any]]:
+def _added_findings(before: Examination, after: Examination) -> list[dict[str, Any]]:
     """Return new findings: by place where all findings are listed, else by count."""
-    known = {(code, finding.conversation_id, finding.id) for code, finding in before.places}
+    known = {(code, finding.conversation_id, finding.id) for code, finding in before.listed_findings}
     added = [
         {"code": code, "id": finding.id, "detail": finding.detail}
-        for code, finding in sorted(after.places, key=lambda each: (each[0], each[1].id))
+        for code, finding in sorted(after.listed_findings, key=lambda each: (each[0], each[1].id))
         if (code, finding.conversation_id, finding.id) not in known and before.lists_all(code)
     ]
     listed = {each["code"] for each in added}
@@ -268,5 +268,5 @@ def _added(before: Examination, after: Examination) -> list[dict[str, Any]]:
     return [*added, *more]
 
 
-def _broken(examined: Examination) -> dict[str, int]:
+def _broken_counts(examined: Examination) -> dict[str, int]:
     return {code: count for code, count in examined.counts.items() if count}

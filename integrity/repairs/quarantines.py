@@ -60,7 +60,7 @@ class Quarantines(Scoped):
         """
         conversation_id = self._conversation_of(id)
         self.scope.conversation(conversation_id, locked=True)
-        if _open(id) is not None:
+        if _open_quarantine(id) is not None:
             raise Conflict(f"{id} is quarantined already.", code="quarantined")
         held = quarantine(conversation_id, id, reason=reason, log=AuditLog(self.scope))
         held.refresh_from_db()
@@ -132,7 +132,7 @@ class Withhold(Operation):
     kind = Step.QUARANTINE
 
     def state(self, step: RepairStep) -> Values:
-        return {"quarantined": _open(step.target) is not None}
+        return {"quarantined": _open_quarantine(step.target) is not None}
 
     def outlook(self, step: RepairStep) -> Values:
         return {"quarantined": True}
@@ -151,7 +151,7 @@ class Release(Withhold):
     kind = Step.RELEASE
 
     def outlook(self, step: RepairStep) -> Values:
-        if _open(step.target) is None:
+        if _open_quarantine(step.target) is None:
             raise CannotRepair(f"{step.target} is not quarantined.")
         return {"quarantined": False}
 
@@ -182,5 +182,5 @@ def release(held: Quarantine, *, log: AuditLog) -> None:
     log.record(Act.RELEASE, conversation_id=held.conversation_id, target=held.target)
 
 
-def _open(target: str) -> Quarantine | None:
+def _open_quarantine(target: str) -> Quarantine | None:
     return Quarantine.objects.filter(target=target, released_at__isnull=True).first()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compaction.history.history_redo import requested
+from compaction.history.history_redo import request_redo
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.types import HistoryReason
 from compaction.types import JobState
@@ -39,7 +39,7 @@ class RedoHistory(Operation):
         return {"job": HistoryReason.MANUAL.value}
 
     def apply(self, step: RepairStep, log: AuditLog) -> Values:
-        return {"job_id": requested(SessionSummary.objects.get(pk=step.target))}
+        return {"job_id": request_redo(SessionSummary.objects.get(pk=step.target))}
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         """Delete a job that no worker has begun; a finished summary stays."""

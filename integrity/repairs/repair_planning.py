@@ -165,7 +165,7 @@ _BESIDE_THE_TEXT = frozenset({"records_match_their_hashes", "references_lead_to_
 
 
 @dataclass(frozen=True)
-class Place:
+class FindingKey:
     """The fields of a finding that planning needs."""
 
     code: str
@@ -173,7 +173,7 @@ class Place:
     id: str
 
     @property
-    def key(self) -> tuple[int | None, str]:
+    def item(self) -> tuple[int | None, str]:
         return self.conversation_id, self.id
 
 
@@ -181,7 +181,7 @@ class Place:
 class Facts:
     """Facts from the rows about the ids that findings name."""
 
-    # Places that a ledger has with matching hashes.
+    # Items that a ledger has with matching hashes.
     restorable: frozenset[tuple[int | None, str]] = frozenset()
     # Summaries whose hash proves sources that they are not linked to.
     relinkable: frozenset[str] = frozenset()
@@ -214,40 +214,42 @@ class Proposal:
 class _Draft:
     """The steps so far, and the findings left to a person."""
 
-    def __init__(self, places: Sequence[Place], facts: Facts) -> None:
+    def __init__(self, findings: Sequence[FindingKey], facts: Facts) -> None:
         self.facts = facts
         self.codes: dict[tuple[Step, int | None, str], list[str]] = {}
         self.unplanned: list[Unplanned] = []
-        gaps = [place for place in places if place.code == "messages_are_complete" and place.id.startswith("seq_")]
-        lineage = [place for place in places if place.code in _LINEAGE]
-        tangled = [place for place in lineage if place.code in _ENTANGLING and place.id not in facts.relinkable]
+        gaps = [each for each in findings if each.code == "messages_are_complete" and each.id.startswith("seq_")]
+        lineage = [finding for finding in findings if finding.code in _LINEAGE]
+        tangled = [finding for finding in lineage if finding.code in _ENTANGLING and finding.id not in facts.relinkable]
         # Conversations with a gap, and those whose gap the ledger fills.
-        self.incomplete = {place.conversation_id for place in gaps}
-        self.completed = {place.conversation_id for place in gaps if place.key in facts.restorable}
+        self.incomplete = {finding.conversation_id for finding in gaps}
+        self.completed = {finding.conversation_id for finding in gaps if finding.item in facts.restorable}
         # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
-        self.relinked = {place.conversation_id for place in lineage if place.id in facts.relinkable}
-        self.entangled = {place.conversation_id for place in tangled}
+        self.relinked = {finding.conversation_id for finding in lineage if finding.id in facts.relinkable}
+        self.entangled = {finding.conversation_id for finding in tangled}
         # Summaries with more wrong than the text, such as links or figures.
-        self.misplaced = {place.id for place in lineage if place.code != "summaries_match_their_hashes"}
+        self.misplaced = {finding.id for finding in lineage if finding.code != "summaries_match_their_hashes"}
         # Arcs and epochs with members that are not theirs; a session is made from its conversation, whatever its links.
         self.misplaced_history = {
-            place.id for place in places if place.code == "history_rests_on_its_own" and place.conversation_id is None
+            finding.id
+            for finding in findings
+            if finding.code == "history_rests_on_its_own" and finding.conversation_id is None
         }
 
-    def add(self, step: Step, place: Place, target: str | None = None) -> None:
-        codes = self.codes.setdefault((step, place.conversation_id, target or place.id), [])
-        if place.code not in codes:
-            codes.append(place.code)
+    def add(self, step: Step, finding: FindingKey, target: str | None = None) -> None:
+        codes = self.codes.setdefault((step, finding.conversation_id, target or finding.id), [])
+        if finding.code not in codes:
+            codes.append(finding.code)
 
-    def leave(self, place: Place, why: str) -> None:
-        self.unplanned.append(Unplanned(place.code, place.conversation_id, place.id, why))
+    def leave(self, finding: FindingKey, why: str) -> None:
+        self.unplanned.append(Unplanned(finding.code, finding.conversation_id, finding.id, why))
 
 
-def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list[Unplanned]]:
+def propose(findings: Sequence[FindingKey], facts: Facts) -> tuple[list[Proposal], list[Unplanned]]:
     """Return the steps in order, and the findings left to a person."""
-    draft = _Draft(places, facts)
-    for place in places:
-        _treat(place, draft)
+    draft = _Draft(findings, facts)
+    for finding in findings:
+        _treat(finding, draft)
     rebuilt = {conversation_id for step, conversation_id, _ in draft.codes if step is Step.REBUILD_CONTEXT}
     proposals = []
     for (step, conversation_id, target), codes in draft.codes.items():
@@ -260,83 +262,85 @@ def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list
     return proposals, draft.unplanned
 
 
-def _treat(place: Place, draft: _Draft) -> None:
+def _treat(finding: FindingKey, draft: _Draft) -> None:
     facts = draft.facts
-    if place.code in _BY_HAND:
-        draft.leave(place, _BY_HAND[place.code])
-    elif place.code in _HISTORY:
-        _treat_history(place, draft)
-    elif place.code not in _OF_THE_SITE and place.conversation_id not in facts.conversations:
-        draft.leave(place, "Its conversation is missing; only a backup, or an import of its ledger, restores it.")
-    elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):
-        _treat_context(place, draft)
-    elif place.code == "counters_are_recounts":
-        if place.conversation_id in draft.incomplete and place.id in _OF_MESSAGES:
-            draft.leave(place, "It counts missing messages; closing the gap repairs it.")
+    if finding.code in _BY_HAND:
+        draft.leave(finding, _BY_HAND[finding.code])
+    elif finding.code in _HISTORY:
+        _treat_history(finding, draft)
+    elif finding.code not in _OF_THE_SITE and finding.conversation_id not in facts.conversations:
+        draft.leave(finding, "Its conversation is missing; only a backup, or an import of its ledger, restores it.")
+    elif finding.code in _CONTEXT or (finding.code == "ordinals_are_unique" and finding.id.startswith("ordinal_")):
+        _treat_context(finding, draft)
+    elif finding.code == "counters_are_recounts":
+        if finding.conversation_id in draft.incomplete and finding.id in _OF_MESSAGES:
+            draft.leave(finding, "It counts missing messages; closing the gap repairs it.")
         else:
-            draft.add(Step.RECOUNT, place)
-    elif place.code == "work_comes_to_an_end":
-        draft.add(Step.CLOSE_JOB if place.id.startswith("job_") else Step.CLOSE_RUN, place)
-    elif place.code in _ONE_STEP:
-        draft.add(_ONE_STEP[place.code], place)
-    elif place.code == "recording_never_goes_back" and place.id.startswith("conv_"):
-        draft.leave(place, "Set its updated_at to the time of its newest message, before the next append.")
-    elif place.code == "chains_are_unbroken" and place.id in facts.after_gaps:
-        draft.leave(place, "It follows a gap and is itself intact; closing the gap repairs it.")
-    elif place.code == "cold_texts_match_their_hashes" and place.id.startswith("cold_"):
-        draft.leave(place, "Each of its messages is a separate finding with its own step.")
-    elif place.code in RESTORABLE and place.key in facts.restorable:
-        draft.add(Step.RESTORE_FROM_LEDGER, place)
-        if place.id.startswith("seq_"):
+            draft.add(Step.RECOUNT, finding)
+    elif finding.code == "work_comes_to_an_end":
+        draft.add(Step.CLOSE_JOB if finding.id.startswith("job_") else Step.CLOSE_RUN, finding)
+    elif finding.code in _ONE_STEP:
+        draft.add(_ONE_STEP[finding.code], finding)
+    elif finding.code == "recording_never_goes_back" and finding.id.startswith("conv_"):
+        draft.leave(finding, "Set its updated_at to the time of its newest message, before the next append.")
+    elif finding.code == "chains_are_unbroken" and finding.id in facts.after_gaps:
+        draft.leave(finding, "It follows a gap and is itself intact; closing the gap repairs it.")
+    elif finding.code == "cold_texts_match_their_hashes" and finding.id.startswith("cold_"):
+        draft.leave(finding, "Each of its messages is a separate finding with its own step.")
+    elif finding.code in RESTORABLE and finding.item in facts.restorable:
+        draft.add(Step.RESTORE_FROM_LEDGER, finding)
+        if finding.id.startswith("seq_"):
             # Restored messages return to the context.
-            draft.add(Step.REBUILD_CONTEXT, place, f"conv_{place.conversation_id}")
-    elif place.code in _BESIDE_THE_TEXT:
-        draft.leave(place, "Its text is intact; a ledger or a backup has its other values.")
-    elif place.code in _LINEAGE:
-        _treat_summary(place, draft)
-    elif place.code in _TEXTS:
-        _withhold(place, draft)
+            draft.add(Step.REBUILD_CONTEXT, finding, f"conv_{finding.conversation_id}")
+    elif finding.code in _BESIDE_THE_TEXT:
+        draft.leave(finding, "Its text is intact; a ledger or a backup has its other values.")
+    elif finding.code in _LINEAGE:
+        _treat_summary(finding, draft)
+    elif finding.code in _TEXTS:
+        _withhold(finding, draft)
     else:
-        draft.leave(place, "There is no step for it.")
+        draft.leave(finding, "There is no step for it.")
 
 
-def _treat_context(place: Place, draft: _Draft) -> None:
-    if place.conversation_id in draft.entangled:
-        draft.leave(place, "Links of its lineage are wrong, and a context derived from them would be incomplete.")
-    elif place.conversation_id in draft.relinked:
-        draft.leave(place, "It follows from missing links; check again when they are restored.")
+def _treat_context(finding: FindingKey, draft: _Draft) -> None:
+    if finding.conversation_id in draft.entangled:
+        draft.leave(finding, "Links of its lineage are wrong, and a context derived from them would be incomplete.")
+    elif finding.conversation_id in draft.relinked:
+        draft.leave(finding, "It follows from missing links; check again when they are restored.")
     else:
-        draft.add(Step.REBUILD_CONTEXT, place, f"conv_{place.conversation_id}")
+        draft.add(Step.REBUILD_CONTEXT, finding, f"conv_{finding.conversation_id}")
 
 
-def _treat_summary(place: Place, draft: _Draft) -> None:
-    if place.conversation_id in draft.completed:
-        draft.leave(place, "Messages are missing that may be its sources; check again when they are restored.")
-    elif place.id in draft.facts.relinkable:
-        draft.add(Step.RELINK, place)
+def _treat_summary(finding: FindingKey, draft: _Draft) -> None:
+    if finding.conversation_id in draft.completed:
+        draft.leave(finding, "Messages are missing that may be its sources; check again when they are restored.")
+    elif finding.id in draft.facts.relinkable:
+        draft.add(Step.RELINK, finding)
     else:
-        _withhold(place, draft)
+        _withhold(finding, draft)
         # Only its text is damaged: its sources are intact, so it can be made again.
-        if place.id in draft.facts.remakeable - draft.misplaced:
-            draft.add(Step.REDO_SUMMARY, place)
+        if finding.id in draft.facts.remakeable - draft.misplaced:
+            draft.add(Step.REDO_SUMMARY, finding)
 
 
-def _treat_history(place: Place, draft: _Draft) -> None:
-    if place.id in draft.facts.superseded_history:
-        draft.leave(place, "It was made again since. This row stays as it is; only a backup has the recorded one.")
-    elif place.id not in draft.facts.remakeable_history:
-        draft.leave(place, "It is erased, or what it rests on is damaged; repair that first and check again.")
-    elif place.id in draft.misplaced_history:
-        draft.leave(place, "Its members were exchanged, and a new row would rest on them, too; compare with a backup.")
+def _treat_history(finding: FindingKey, draft: _Draft) -> None:
+    if finding.id in draft.facts.superseded_history:
+        draft.leave(finding, "It was made again since. This row stays as it is; only a backup has the recorded one.")
+    elif finding.id not in draft.facts.remakeable_history:
+        draft.leave(finding, "It is erased, or what it rests on is damaged; repair that first and check again.")
+    elif finding.id in draft.misplaced_history:
+        draft.leave(
+            finding, "Its members were exchanged, and a new row would rest on them, too; compare with a backup."
+        )
     else:
-        draft.add(Step.REDO_HISTORY, place)
+        draft.add(Step.REDO_HISTORY, finding)
 
 
-def _withhold(place: Place, draft: _Draft) -> None:
+def _withhold(finding: FindingKey, draft: _Draft) -> None:
     # A gap is withheld as `seq_7_33`: message 33 of conversation 7.
-    is_gap = place.id.startswith("seq_")
-    target = f"seq_{place.conversation_id}_{place.id.removeprefix('seq_')}" if is_gap else place.id
+    is_gap = finding.id.startswith("seq_")
+    target = f"seq_{finding.conversation_id}_{finding.id.removeprefix('seq_')}" if is_gap else finding.id
     if target in draft.facts.quarantined:
-        draft.leave(place, "It is quarantined already; restore it from a ledger or a backup.")
+        draft.leave(finding, "It is quarantined already; restore it from a ledger or a backup.")
     else:
-        draft.add(Step.QUARANTINE, place, target)
+        draft.add(Step.QUARANTINE, finding, target)

@@ -23,7 +23,7 @@ from integrity.repairs.quarantines import Release, Withhold
 from integrity.repairs.rebuild_derived import RebuildContext, Recount, RedoSummary, Relink, relinkable_sources
 from integrity.repairs.redo_history import RedoHistory, superseded
 from integrity.repairs.repair_operation import CannotRepair, Operation
-from integrity.repairs.repair_planning import RESTORABLE, Facts, Place, Step, propose
+from integrity.repairs.repair_planning import RESTORABLE, Facts, FindingKey, Step, propose
 from integrity.repairs.repair_work import CloseHistoryJob, CloseJob, CloseRun, ExpireGrant, MendRun
 from integrity.repairs.restore_from_ledger import RestoreFromLedger
 from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
@@ -58,8 +58,8 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
     """
     if report.finished_at is None:
         raise Conflict(f"{report.report_id} is not finished; plan repairs when it is.", code="report_unfinished")
-    places = [
-        Place(finding.code, finding.conversation_id, finding.target)
+    findings = [
+        FindingKey(finding.code, finding.conversation_id, finding.target)
         for finding in report.findings.order_by("finding_id").only("code", "conversation_id", "target")
     ]
     plan = models.RepairPlan(
@@ -68,7 +68,7 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
         created_at=timezone.now(),
         ledger_file_id=ledger_file_id,
     )
-    proposals, unplanned = propose(places, _facts(places, plan))
+    proposals, unplanned = propose(findings, _facts(findings, plan))
     steps: list[models.RepairStep] = []
     for proposal in proposals:
         operation = OPERATIONS[proposal.operation]
@@ -110,16 +110,16 @@ def _step_record(step: models.RepairStep) -> StepRecord:
     return record_of(StepRecord, step, risk=Risk(step.risk), codes=tuple(step.codes), state=StepState(step.state))
 
 
-def _facts(places: Sequence[Place], plan: models.RepairPlan) -> Facts:
-    ids = {place.conversation_id for place in places if place.conversation_id is not None}
-    summaries = {place.id for place in places if place.id.startswith("sum_")}
-    sessions = {place.id for place in places if place.id.startswith("ses_")}
+def _facts(findings: Sequence[FindingKey], plan: models.RepairPlan) -> Facts:
+    ids = {finding.conversation_id for finding in findings if finding.conversation_id is not None}
+    summaries = {finding.id for finding in findings if finding.id.startswith("sum_")}
+    sessions = {finding.id for finding in findings if finding.id.startswith("ses_")}
     replaced = superseded(sessions)
-    messages = [int(place.id[4:]) for place in places if place.id.startswith("msg_")]
+    messages = [int(finding.id[4:]) for finding in findings if finding.id.startswith("msg_")]
     known = frozenset(Conversation.objects.filter(pk__in=ids).values_list("pk", flat=True))
     held = Quarantine.objects.filter(conversation_id__in=ids, released_at__isnull=True)
     return Facts(
-        restorable=frozenset(_restorable(places, known, plan)) if plan.ledger_file_id else frozenset(),
+        restorable=frozenset(_restorable(findings, known, plan)) if plan.ledger_file_id else frozenset(),
         relinkable=frozenset(
             each.pk for each in Summary.objects.filter(pk__in=summaries) if relinkable_sources(each) is not None
         ),
@@ -137,10 +137,10 @@ def _facts(places: Sequence[Place], plan: models.RepairPlan) -> Facts:
 
 
 def _restorable(
-    places: Sequence[Place], conversation_ids: frozenset[int], plan: models.RepairPlan
+    findings: Sequence[FindingKey], conversation_ids: frozenset[int], plan: models.RepairPlan
 ) -> Iterator[tuple[int | None, str]]:
-    """Yield those damaged places that the ledger has with matching hashes."""
-    for conversation_id, id in {place.key for place in places if place.code in RESTORABLE}:
+    """Yield those damaged items that the ledger has with matching hashes."""
+    for conversation_id, id in {finding.item for finding in findings if finding.code in RESTORABLE}:
         if conversation_id in conversation_ids and not id.startswith("cold_"):
             step = models.RepairStep(plan=plan, conversation_id=conversation_id, target=id)
             with suppress(CannotRepair):

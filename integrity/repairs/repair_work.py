@@ -41,13 +41,13 @@ class UpdateRow(Operation):
 
     def apply(self, step: RepairStep, log: AuditLog) -> Values:
         before = self.state(step)
-        self._rows(step).update(**self.written(step))
+        self._rows(step).update(**self.values_to_write(step))
         return before
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         self._rows(step).update(**undo)
 
-    def written(self, step: RepairStep) -> Values:
+    def values_to_write(self, step: RepairStep) -> Values:
         """Return the values that the step writes."""
         return {**self.values, self.written_at: timezone.now()}
 
@@ -76,9 +76,9 @@ class CloseJob(UpdateRow):
     values: ClassVar = {"state": JobState.FAILED.value, "last_error": "orphaned"}
     written_at = "finished_at"
 
-    def written(self, step: RepairStep) -> Values:
+    def values_to_write(self, step: RepairStep) -> Values:
         # A new fence: the worker that held it can no longer write.
-        return {**super().written(step), "fence": self.row(step).fence + 1}
+        return {**super().values_to_write(step), "fence": self.row(step).fence + 1}
 
 
 class CloseHistoryJob(CloseJob):
@@ -136,7 +136,7 @@ class MendRun(UpdateRow):
         """Never: the database refuses the recorded figures, which the details keep."""
         return False
 
-    def written(self, step: RepairStep) -> Values:
+    def values_to_write(self, step: RepairStep) -> Values:
         return self.outlook(step)
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:

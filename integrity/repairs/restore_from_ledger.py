@@ -103,7 +103,7 @@ def _lines(step: RepairStep) -> list[Line]:
         return [_fitting_summary(step.target, copy)]
     is_gap = step.target.startswith("seq_")
     hashes = () if is_gap else rows(SQL["hashes_of_message"], [_message_id(step)])[0]
-    seqs = _gap(conversation, step.number) if is_gap else range(hashes[0], hashes[0] + 1)
+    seqs = _seqs_of_gap(conversation, step.number) if is_gap else range(hashes[0], hashes[0] + 1)
     lines = copy.sealed_messages(seqs)
     if len(lines) < len(seqs) or not lines:
         raise CannotRepair(f"The ledger has no {step.target} that matches the stored hashes.")
@@ -177,7 +177,7 @@ def _lost_files(message_id: int, line: Line) -> list[FileEntry]:
     return [entry for entry in line.get("files", []) if entry not in stored]
 
 
-def _gap(conversation: Conversation, first: int) -> range:
+def _seqs_of_gap(conversation: Conversation, first: int) -> range:
     """Return the seqs of a gap, from its first missing message."""
     later = Message.objects.filter(conversation=conversation, seq__gte=first).order_by("seq")
     following = later.values_list("seq", flat=True).first()

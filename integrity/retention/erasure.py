@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from compaction.background import jobs
 from compaction.run import compaction_lock
-from compaction.sources import remains_of
+from compaction.sources import has_text_left
 from compaction.types import Reason
 from conversations.audit import Act, AuditLog
 from conversations.content.tokens import TokenEstimator
@@ -78,7 +78,7 @@ class Erasures:
         """
         conversation = self.scope.conversation(conversation_id)
         is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
-        named = self._named(conversation.pk, from_seq, to_seq, message_ids)
+        named = self._resolve_messages(conversation.pk, from_seq, to_seq, message_ids)
         self._require_files(conversation.pk, file_ids)
         extent = Extent.of(conversation.pk, named, file_ids, is_whole=is_whole)
         if not extent.messages and not extent.files:
@@ -119,7 +119,7 @@ class Erasures:
         Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or differs
         from what would be erased now; ConversationBusy while a compaction is running.
         """
-        erasure = self._confirmed(erasure_id, confirmation)
+        erasure = self._find_confirmed(erasure_id, confirmation)
         with compaction_lock(erasure.conversation_id), transaction.atomic():
             conversation = self.scope.conversation(erasure.conversation_id, locked=True)
             erasure = Erasure.objects.select_for_update().get(pk=erasure.pk)
@@ -170,7 +170,7 @@ class Erasures:
         to_redo = {
             conversation_id
             for conversation_id, summary_id in shown.values_list("conversation_id", "summary_id")
-            if summary_id is not None and remains_of(summary_id)
+            if summary_id is not None and has_text_left(summary_id)
         }
         for conversation_id in sorted(to_redo):
             jobs.request(conversation_id=conversation_id, reason=Reason.REDO)
@@ -190,7 +190,7 @@ class Erasures:
         if left != erasure.bytes_left:
             Erasure.objects.filter(pk=erasure.pk).update(bytes_left=left)
 
-    def _named(
+    def _resolve_messages(
         self, conversation_id: int, from_seq: int | None, to_seq: int | None, message_ids: Sequence[int]
     ) -> list[int]:
         own = Message.objects.filter(conversation_id=conversation_id)
@@ -211,7 +211,7 @@ class Erasures:
             if self.scope.file(file_id).conversation_id != conversation_id:
                 raise NotFound(f"There is no file {file_id[:80]!r} in conversation {conversation_id}.")
 
-    def _confirmed(self, erasure_id: str, confirmation: str) -> Erasure:
+    def _find_confirmed(self, erasure_id: str, confirmation: str) -> Erasure:
         erasure = self.scope.find(Erasure.objects.all(), "erasure", erasure_id, pk=erasure_id)
         self._require_open(erasure)
         if confirmation != erasure.confirmation:

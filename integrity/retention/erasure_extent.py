@@ -41,7 +41,7 @@ _ERASE_OF_NAMED_ITEMS = (
 )
 
 # Other texts that may quote what is erased: those erased with a whole conversation only, and those erased always.
-_GO_WITH_ALL = (
+_ERASED_WITH_ALL = (
     "title of the conversation",
     "metadata of the conversation",
     "summary_instructions of the conversation",
@@ -49,7 +49,7 @@ _GO_WITH_ALL = (
     "metadata of a boundary",
     "entry of the host's journal",
 )
-_ALWAYS_GO = (
+_ALWAYS_ERASED = (
     "session, arc or epoch summary",
     "reason of a quarantine",
     "question of a grant",
@@ -166,7 +166,7 @@ class Extent:
         """Find other texts that may quote what is erased."""
         counts = first_row(SQL["texts_elsewhere"], self._values())
         assert counts is not None, "the conversation is there"
-        erased = {*_ALWAYS_GO, *(_GO_WITH_ALL if self.is_whole else ())}
+        erased = {*_ALWAYS_ERASED, *(_ERASED_WITH_ALL if self.is_whole else ())}
         return tuple(TextElsewhere(what, count, what in erased) for what, count in counts.items() if count)
 
     def _values(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from integrity.types import ScanMode
 REST = 2
 LONGEST_REST_SECONDS = 60.0
 # The most reports, and the most scans, that one sweep deletes.
-MOST_FORGOTTEN = 100
+MOST_DELETED = 100
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class ScanWorker:
             self._request_each(ScanMode.INCREMENTAL, unless_since=now - interval)
         if now.hour == self.policy.full_scan_hour:
             self._request_everything(unless_since=now - timedelta(hours=2))
-        self._forget(now - timedelta(days=self.policy.kept_report_days))
+        self._delete_old(now - timedelta(days=self.policy.kept_report_days))
 
-    def _forget(self, before: datetime) -> None:
+    def _delete_old(self, before: datetime) -> None:
         """Remove some old scans, and old reports that led to no repair."""
         applied = models.RepairPlan.objects.filter(report_id=OuterRef("pk"), applied_at__isnull=False)
         reports = models.IntegrityReport.objects.filter(~Exists(applied), started_at__lt=before)
         over = models.IntegrityScan.objects.filter(finished_at__lt=before)
         for old in (reports, over):
-            old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])).delete()
+            old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_DELETED])).delete()
 
     def _request_each(self, mode: ScanMode, *, unless_since: datetime) -> None:
         """Request a scan for each workspace, so that its people see the report."""
@@ -103,21 +103,21 @@ class ScanWorker:
                 report = reports.begin(ScanMode(scan.mode), scan.workspace_id, scan.conversation_id, self.now())
                 lease.renew(position=0, report=report, attempts=1)
         deadline = time.monotonic() + self.policy.scan_seconds
-        for batch in batches_of(self._left(scan)):
-            self._look_at(batch, report, lease)
+        for batch in batches_of(self._unchecked_conversations(scan)):
+            self._check_batch(batch, report, lease)
             if time.monotonic() >= deadline:
                 lease.release()
                 return
             self.sleep(self.policy.scan_pause_ms / 1000)
         if scan.conversation_id is None:
             examined = Examination(INVARIANTS)
-            with self._gently():
-                examined.look_at_the_site(scan.workspace_id)
+            with self._gentle_snapshot():
+                examined.check_site_rows(scan.workspace_id)
             reports.add(report, examined)
         reports.finish(report)
         lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
-    def _left(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
+    def _unchecked_conversations(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
         """Select the conversations that the scan has still to check."""
         rows = Scope(scan.workspace_id).narrow(Conversation.objects.filter(pk__gt=scan.position))
         if scan.conversation_id is not None:
@@ -132,31 +132,31 @@ class ScanWorker:
             integrity_check__checked_at__gte=scan.requested_at, integrity_check__row_version=F("row_version")
         )
 
-    def _look_at(
+    def _check_batch(
         self, batch: Mapping[int, int], report: models.IntegrityReport, lease: Lease[models.IntegrityScan]
     ) -> None:
         """Check a batch; after a timeout, each conversation of it alone."""
         examined = Examination(INVARIANTS, thorough=lease.row.mode == ScanMode.FULL, rest=self._rest)
-        looked_at = self.now()
+        checked_at = self.now()
         try:
-            with self._gently():
+            with self._gentle_snapshot():
                 versions = versions_of(batch)
-                examined.look_at(batch)
+                examined.check(batch)
         except OperationalError:
             if len(batch) > 1:
                 for conversation_id, messages in batch.items():
-                    self._look_at({conversation_id: messages}, report, lease)
+                    self._check_batch({conversation_id: messages}, report, lease)
                 return
             examined, versions = Examination(()), {}
             report.unchecked += list(batch)
         with transaction.atomic():
             lease.renew(position=max(batch), report=report, attempts=1)
             reports.add(report, examined)
-            note_checked(versions, examined, checked_at=looked_at)
+            note_checked(versions, examined, checked_at=checked_at)
 
     def _rest(self, worked_seconds: float) -> None:
         self.sleep(min(LONGEST_REST_SECONDS, REST * worked_seconds))
 
-    def _gently(self) -> AbstractContextManager[None]:
+    def _gentle_snapshot(self) -> AbstractContextManager[None]:
         """Open a snapshot with a timeout for each statement."""
         return snapshot(settings={"statement_timeout": str(1000 * self.policy.scan_statement_seconds)})

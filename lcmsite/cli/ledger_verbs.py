@@ -11,7 +11,7 @@ from typing import Any
 from conversations.errors import Conflict, Invalid
 from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
-from integrity.anchors.signing import trusted_key
+from integrity.anchors.signing import read_public_key
 from integrity.ledgers import Ledgers
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import STDIO, argument, opened, verb, waiting, write_bytes
@@ -177,7 +177,7 @@ def verify_anchor(session: Session, arguments: Namespace) -> Any:
 
     Also run `lcm check`, which computes the hashes from the texts. Exit status 1 if anything differs from the anchor.
     """
-    trusted = trusted_key(arguments.public_key) if arguments.public_key else None
+    trusted = read_public_key(arguments.public_key) if arguments.public_key else None
     path = Path(arguments.anchor) if arguments.anchor else None
     with waiting("Comparing ..."):
         return AnchorService.from_settings(OPERATOR).verify(path, trusted_key=trusted)

@@ -22,7 +22,7 @@ from compaction.llm.embeddings import (
     QUESTION_SECONDS,
     EmbedderPolicy,
     EmbeddingClient,
-    endpoint_row,
+    endpoint_key,
 )
 from compaction.llm.guards import Guard
 from compaction.llm.types import Misconfigured, ModelFailed
@@ -258,8 +258,8 @@ def _permitted() -> None:
 
 def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:
     """The circuit breaker and the spending limit of one embedder."""
-    row = endpoint_row(url=embedder.url, model=embedder.model, question_model=embedder.question_model)
-    return Guard(EMBEDDER, models, row=row)
+    key = endpoint_key(url=embedder.url, model=embedder.model, question_model=embedder.question_model)
+    return Guard(EMBEDDER, models, row_key=key)
 
 
 def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from compaction.llm.guards import MOST_PAUSES, callable_models
+from compaction.llm.guards import MAX_PAUSE_FACTOR, callable_models
 from compaction.llm.types import CallOutcome, Usage
 from tests.compaction.model_settings import NOTHING, Worker
 from tests.statements import counted_statements
@@ -109,7 +109,7 @@ def test_a_probe_that_fails_makes_the_pause_longer_up_to_a_bound(worker, outcome
         pauses.append((asking.row.open_until - asking.clock()).total_seconds())
 
     assert pauses == [120, 240, 240, 240, 240]
-    assert max(pauses) == MOST_PAUSES * 60
+    assert max(pauses) == MAX_PAUSE_FACTOR * 60
 
 
 def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):

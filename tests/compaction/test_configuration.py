@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from compaction.llm.configuration import ModelsPolicy, chain_of, checked_chain
+from compaction.llm.configuration import ModelsPolicy, chain_of, parse_configured_chain
 from compaction.llm.types import Misconfigured, ModelFailed
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
@@ -20,7 +20,7 @@ def test_without_settings_there_is_no_model_and_none_is_needed(settings):
     settings.LCM = {}
 
     assert all(ModelsPolicy.from_settings().missing(name) for name in ("chat", "anthropic"))
-    assert checked_chain(CompactionPolicy.from_settings().summarizer) == ("extractive",)
+    assert parse_configured_chain(CompactionPolicy.from_settings().summarizer) == ("extractive",)
 
 
 def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
@@ -90,7 +90,7 @@ def test_the_vendor_wants_a_key_and_a_server_of_ones_own_may_not():
 def test_a_chain_is_the_order_in_which_summarizers_are_asked():
     assert chain_of("extractive") == ("extractive",)
     assert chain_of(" chat, anthropic ,extractive") == ("chat", "anthropic", "extractive")
-    assert checked_chain("anthropic,chat", models()) == ("anthropic", "chat")
+    assert parse_configured_chain("anthropic,chat", models()) == ("anthropic", "chat")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_chain_is_the_order_in_which_summarizers_are_asked():
 )
 def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
     with pytest.raises(Invalid) as refusal:
-        checked_chain(text, ModelsPolicy(chat_url="http://127.0.0.1:9"))
+        parse_configured_chain(text, ModelsPolicy(chat_url="http://127.0.0.1:9"))
 
     assert said in refusal.value.detail
 

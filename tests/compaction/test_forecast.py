@@ -59,7 +59,7 @@ def test_what_is_stepped_over_parts_the_ranges_of_a_step():
 def test_calls_and_cost_are_those_of_every_step():
     steps = forecast(chat(16), POLICY).steps
 
-    priced = estimate(steps, asks_a_model=True, prices=(2.0, 10.0))
+    priced = estimate(steps, calls_model=True, prices=(2.0, 10.0))
 
     tokens_in = 3 * 2000 + 900 + 4 * PROMPT_TOKENS
     assert (priced.calls, priced.tokens_in, priced.tokens_out) == (4, tokens_in, 3 * 200 + 450)
@@ -69,7 +69,7 @@ def test_calls_and_cost_are_those_of_every_step():
 def test_of_a_message_that_is_longer_than_any_prompt_a_model_reads_what_a_prompt_holds():
     steps = forecast([raw(1, tokens=500_000), *chat(12)[1:]], POLICY).steps
 
-    takes = estimate(steps[:1], asks_a_model=True)
+    takes = estimate(steps[:1], calls_model=True)
 
     assert takes.tokens_in == MOST_SOURCE_TOKENS + PROMPT_TOKENS
 

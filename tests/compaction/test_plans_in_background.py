@@ -43,8 +43,8 @@ def test_a_request_waits_and_wakes_a_worker_who_carries_it_out_once(plans, woken
     plan_id = a_plan(plans)
 
     told = plans.request_execution(plan_id=plan_id)
-    plans.carry_out(plan_id=plan_id)
-    plans.carry_out(plan_id=plan_id)
+    plans.execute_queued(plan_id=plan_id)
+    plans.execute_queued(plan_id=plan_id)
 
     assert told.requested_at is not None and told.executed_at is None
     assert woken == [(plan_id, 0.0)]
@@ -70,7 +70,7 @@ def test_while_another_compaction_is_at_work_the_plan_goes_on_waiting(plans, wok
 
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(pglock, "advisory", lambda *_, **__: nullcontext(enter_result=False))
-        plans.carry_out(plan_id=plan_id)
+        plans.execute_queued(plan_id=plan_id)
 
     assert [each for each, delay in woken if delay > 0] == [plan_id]
     assert CompactionPlan.objects.waiting().get().plan_id == plan_id
@@ -81,7 +81,7 @@ def test_what_cannot_be_done_is_said_in_the_plan_and_can_be_asked_again(plans):
     plans.engine.compact(conversation_id=CompactionPlan.objects.get(pk=plan_id).conversation_id)
     plans.request_execution(plan_id=plan_id)
 
-    plans.carry_out(plan_id=plan_id)
+    plans.execute_queued(plan_id=plan_id)
 
     assert plans.get_plan(plan_id=plan_id).refusal == "plan_outdated"
     assert not CompactionPlan.objects.waiting().exists()

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection
 
 from compaction.llm.guards import FAULTS
-from compaction.llm.types import CallOutcome, Protocol, Withheld
+from compaction.llm.types import CallOutcome, NotCalled, Protocol
 from compaction.models import ModelEndpoint
 from compaction.summarizing.escalation import Lack
 from compaction.summarizing.output_checks import Refusal
@@ -161,7 +161,7 @@ def assert_the_truth_is_recorded(behaving: Behaving, vendor: Vendor, *, model: s
     requests = 0
     for summary in Summary.objects.all():
         told = summary.quality.get("failures", [])
-        is_spared = told == [f"{model} normal: {Withheld.BREAKER_OPEN}"]
+        is_spared = told == [f"{model} normal: {NotCalled.BREAKER_OPEN}"]
         is_by_model = behaving.lack is None
         assert told == behaving.failures(model) or (is_spared and behaving.lack is Lack.UNAVAILABLE), told
         assert summary.level == behaving.level

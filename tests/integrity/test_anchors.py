@@ -62,7 +62,7 @@ def appended(conversation_id: int, *texts: str) -> None:
 def signed_again(anchor: bytes, old: bytes, new: bytes, *, key: Ed25519PrivateKey | None = None) -> bytes:
     """The anchor with other contents, signed by whoever holds this key."""
     body = anchor.rpartition(b'{"type":"signature"')[0].replace(old, new)
-    return anchor_file.signed(body, key.sign(body) if key else b"\0" * 64)
+    return anchor_file.with_signature(body, key.sign(body) if key else b"\0" * 64)
 
 
 def test_an_anchor_names_every_chain_with_its_head():
@@ -177,10 +177,10 @@ def test_a_public_key_is_given_as_digits_or_as_a_file(tmp_path):
 
     given = key.public_key.upper(), str(tmp_path / "key.pem"), str(tmp_path / "key.hex")
 
-    assert {signing.trusted_key(each) for each in given} == {key.public_key}
+    assert {signing.read_public_key(each) for each in given} == {key.public_key}
     for wrong in (tmp_path / "nothing", tmp_path / "missing"):
         with pytest.raises(Invalid) as refusal:
-            signing.trusted_key(str(wrong))
+            signing.read_public_key(str(wrong))
         assert refusal.value.code == "unusable_key"
 
 
@@ -209,13 +209,13 @@ def test_a_key_that_the_operator_names_is_used_and_never_made(tmp_path):
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(Invalid) as refusal:
-            service(key_file=file, makes_key=False).make()
+            service(key_file=file, may_create_key=False).make()
         assert refusal.value.code == "unusable_key"
     assert not AuditEntry.objects.exists()
     key = Ed25519PrivateKey.generate()
     file.write_bytes(in_pem(key))
 
-    assert service(key_file=file, makes_key=False).make().public_key == signing.public_hex(key)
+    assert service(key_file=file, may_create_key=False).make().public_key == signing.public_hex(key)
 
 
 def test_what_cannot_be_written_is_refused_and_no_act_says_that_it_was(tmp_path):
@@ -320,7 +320,7 @@ def test_what_is_written_is_what_is_read():
     anchor = anchor_file.parse(content, name="a file")
 
     again = anchor_file.body_of(anchor.header, anchor.chains.values(), anchor.acts)
-    assert anchor_file.signed(again, anchor.signature) == content
+    assert anchor_file.with_signature(again, anchor.signature) == content
 
 
 @pytest.mark.parametrize("seq", [3, 30])

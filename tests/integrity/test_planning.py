@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from integrity.repairs.repair_planning import Facts, Place, Step, propose
+from integrity.repairs.repair_planning import Facts, FindingKey, Step, propose
 from integrity.types import Risk
 
 KNOWN = frozenset({7, 8})
-CYCLE = Place("lineage_has_no_cycle", 7, "sum_1")
-CONTEXT = Place("context_is_what_lineage_says", 7, "msg_1")
-GAP = Place("messages_are_complete", 7, "seq_3")
-SUMMARY = Place("summaries_match_their_hashes", 7, "sum_1")
-COUNTERS = [Place("counters_are_recounts", 7, name) for name in ("total_tokens", "chain_head", "cold_messages")]
+CYCLE = FindingKey("lineage_has_no_cycle", 7, "sum_1")
+CONTEXT = FindingKey("context_is_what_lineage_says", 7, "msg_1")
+GAP = FindingKey("messages_are_complete", 7, "seq_3")
+SUMMARY = FindingKey("summaries_match_their_hashes", 7, "sum_1")
+COUNTERS = [FindingKey("counters_are_recounts", 7, name) for name in ("total_tokens", "chain_head", "cold_messages")]
 
 
 class Case(NamedTuple):
     """Findings, the steps against them, what is left to a person, and what else is known."""
 
-    places: list[Place]
+    places: list[FindingKey]
     steps: list[tuple[Step, str]]
     left: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
 CASES = {
     "no context is made of a lineage that is wrong itself": Case(
-        [CYCLE, CONTEXT, Place("context_is_what_lineage_says", 8, "msg_9")],
+        [CYCLE, CONTEXT, FindingKey("context_is_what_lineage_says", 8, "msg_9")],
         [(Step.QUARANTINE, "sum_1"), (Step.REBUILD_CONTEXT, "conv_8")],
         ("msg_1",),
     ),
@@ -49,7 +49,7 @@ CASES = {
         facts={"remakeable": frozenset({"sum_1"})},
     ),
     "a summary with wrong sources, too, is not": Case(
-        [SUMMARY, Place("sources_are_numbered_from_zero", 7, "sum_1")],
+        [SUMMARY, FindingKey("sources_are_numbered_from_zero", 7, "sum_1")],
         [(Step.QUARANTINE, "sum_1")],
         facts={"remakeable": frozenset({"sum_1"})},
     ),
@@ -58,7 +58,7 @@ CASES = {
         [SUMMARY], [], ("sum_1",), {"quarantined": frozenset({"sum_1"})}
     ),
     "what is of a conversation that is gone is left to a person": Case(
-        [Place("contents_match_their_hashes", 9, "msg_1")], [], ("msg_1",)
+        [FindingKey("contents_match_their_hashes", 9, "msg_1")], [], ("msg_1",)
     ),
 }
 
@@ -72,9 +72,12 @@ def test_steps_are_proposed_in_order_and_the_rest_is_left(case):
 
 
 def test_one_step_mends_many_findings_and_names_them():
-    others = [Place("messages_are_reachable_once", 7, "msg_1"), Place("context_is_what_lineage_says", 7, "msg_2")]
+    others = [
+        FindingKey("messages_are_reachable_once", 7, "msg_1"),
+        FindingKey("context_is_what_lineage_says", 7, "msg_2"),
+    ]
     # Rebuilding a context recounts it.
-    recount = Place("counters_are_recounts", 7, "active_tokens")
+    recount = FindingKey("counters_are_recounts", 7, "active_tokens")
 
     [proposal], _ = propose([CONTEXT, *others, recount], Facts(conversations=KNOWN))
 
@@ -100,7 +103,7 @@ def test_what_may_be_all_that_tells_of_lost_messages_is_a_high_risk():
     ],
 )
 def test_what_no_step_repairs_is_left_to_a_person_with_the_reason(code, id, why):
-    proposals, [left] = propose([Place(code, 7, id)], Facts(conversations=KNOWN))
+    proposals, [left] = propose([FindingKey(code, 7, id)], Facts(conversations=KNOWN))
 
     assert (proposals, left.id) == ([], id)
     assert why in left.why

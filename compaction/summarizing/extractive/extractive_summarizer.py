@@ -11,7 +11,7 @@ from functools import cache
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
-from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, affordable, material_of, poor_draft
+from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, budget_of, material_of, poor_draft
 from compaction.summarizing.extractive.summary_form import NAMED, closing, days_of, write
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
@@ -42,7 +42,7 @@ class ExtractiveSummarizer:
         # Cached, as the same texts are counted again after each choice.
         request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
-        budget = affordable(request)
+        budget = budget_of(request)
         if not material.statements:
             return poor_draft(request, material, budget, model=self.name)
         days = days_of(material.passages)
@@ -61,14 +61,14 @@ class _Writing:
     def draft(self, model: str) -> SummaryDraft:
         count, material = self.request.count_tokens, self.material
         names = names_left_out(material)
-        names_room, closing_room = self._rooms(names)
+        names_room, closing_room = self._reserved_rooms(names)
         coverage = self._coverage()
-        body = self._packed(coverage, self.budget - names_room - closing_room)
+        body = self._pack(coverage, self.budget - names_room - closing_room)
         if names_room and coverage.chosen:
             # The kept sentences contain many of the names, so the room for these goes to more sentences.
             missing = [name for name in names if self._spelling(name) not in body]
             names_room = min(names_room, self._cost_of_names(missing))
-            body = self._packed(coverage, self.budget - names_room - closing_room)
+            body = self._pack(coverage, self.budget - names_room - closing_room)
         if not coverage.chosen:
             return poor_draft(self.request, material, self.budget, model=model)
         ending = _Ending(left_out=len(self.request.sources) - len(material.sources_of(coverage.chosen)))
@@ -85,12 +85,12 @@ class _Writing:
                 count_tokens=count,
             )
         text = self._text(body, ending)
-        while (over := count(text) - self.budget) > 0 and ending.give_way(over / self.budget):
+        while (over := count(text) - self.budget) > 0 and ending.shorten(over / self.budget):
             text = self._text(body, ending)
         covered = coverage.covered.union(ending.names, material.vocabulary.known(" ".join(ending.topics or ())))
         return SummaryDraft(text=text, model=model, quality=round(material.share(covered), 4), left_out=ending.left_out)
 
-    def _rooms(self, names: Sequence[int]) -> tuple[int, int]:
+    def _reserved_rooms(self, names: Sequence[int]) -> tuple[int, int]:
         """Return the tokens reserved for the list of names and for the closing line."""
         if self.budget < ROOM_FOR_CLOSING:
             return 0, 0
@@ -112,7 +112,7 @@ class _Writing:
             tokens_of_heading=lambda place: estimate_tokens(material.passages[place].head),
         )
 
-    def _packed(self, coverage: Coverage, budget: int) -> str:
+    def _pack(self, coverage: Coverage, budget: int) -> str:
         return pack(coverage, render=self._body, count_tokens=self.request.count_tokens, budget=budget)
 
     def _body(self, chosen: Sequence[int]) -> str:
@@ -143,7 +143,7 @@ class _Ending:
     names: list[int] = field(default_factory=list)
     topics: list[str] | None = None
 
-    def give_way(self, part: float) -> bool:
+    def shorten(self, part: float) -> bool:
         """Shorten by about this share, topics first; return False if nothing is left."""
         for items in (self.topics, self.names):
             if items:

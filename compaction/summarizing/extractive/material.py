@@ -138,7 +138,7 @@ def _speakers(sources: Sequence[Source]) -> frozenset[str]:
     return frozenset(term[:end] for term in terms for end in range(_SHORTEST_SHORT_FORM, len(term) + 1))
 
 
-def affordable(request: SummaryRequest) -> int:
+def budget_of(request: SummaryRequest) -> int:
     """Return the budget: the target, or half of the sources' tokens if that is less."""
     characters = sum(len(source.text) for source in request.sources)
     if characters > _SURELY_LONG * request.target_tokens:

@@ -37,7 +37,7 @@ _MACHINE = 0.5
 
 def passages_of(sources: Sequence[Source]) -> Iterator[Passage]:
     """Yield the sources, in order, as passages; one without a word has no units."""
-    weights = Weights.suiting(sources)
+    weights = Weights.for_sources(sources)
     for index, source in enumerate(sources):
         if isinstance(source, SourceMessage):
             yield _of_message(index, source, weights)
@@ -97,7 +97,7 @@ class Weights:
     assistant_in_talk: float
 
     @classmethod
-    def suiting(cls, sources: Sequence[Source]) -> Weights:
+    def for_sources(cls, sources: Sequence[Source]) -> Weights:
         at_work = any(_has_tools(source) for source in sources)
         written = {role: _mean_length(sources, role) for role in ("user", "assistant")}
         answers = written["assistant"] > _MACHINE_RATIO * written["user"] > 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
-from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, affordable, material_of, poor_draft
+from compaction.summarizing.extractive.material import ROOM_FOR_CLOSING, Material, budget_of, material_of, poor_draft
 from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.extractive.summary_form import Turns, closing, days_of, write
 from compaction.summarizing.extractive.terms import CJK
@@ -44,7 +44,7 @@ class TelegraphicSummarizer:
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         """Return a text of at most the target; if not even a mark fits, an empty one."""
         material = material_of(request.sources)
-        budget, count, sources = affordable(request), request.count_tokens, request.sources
+        budget, count, sources = budget_of(request), request.count_tokens, request.sources
         if not material.statements:
             return poor_draft(request, material, budget, model=self.name)
         telegrams = _Telegrams(material, count)

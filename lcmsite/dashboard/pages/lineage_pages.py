@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from compaction.summarizing.retention_score import survivors
+from compaction.summarizing.retention_score import kept_facts
 from conversations.errors import NotFound
 from lcmsite.dashboard.parts.lineage_layout import picture, resolution
 from lcmsite.dashboard.parts.lineage_svg import shapes
@@ -92,7 +92,7 @@ def _beside(visit: Visit, conversation_id: int, summary_id: str) -> dict[str, An
         cursor=visit.request.GET.get("cursor"),
     )
     content = described.content or ""
-    kept = {item.id: survivors(item.content, content) for item in expansion.items}
+    kept = {item.id: kept_facts(item.content, content) for item in expansion.items}
     return {
         "conversation_id": conversation_id,
         "described": described,

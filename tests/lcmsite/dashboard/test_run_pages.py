@@ -59,7 +59,7 @@ def test_a_plan_is_told_and_then_done_by_a_worker(conversation_id, operator):
     told = operator.post(f"{path}new/", follow=True).content.decode()
     plan = CompactionPlan.objects.get()
     waiting = operator.post(f"{path}{plan.pk}/execution/", headers={"HX-Request": "true"}).content.decode()
-    CompactionPlans.from_settings().carry_out(plan_id=plan.pk)
+    CompactionPlans.from_settings().execute_queued(plan_id=plan.pk)
     done = operator.get(f"{path}{plan.pk}/progress/").content.decode()
 
     assert "Execute this plan" in told and "Steps" in told
@@ -75,7 +75,7 @@ def test_a_plan_that_no_longer_fits_says_so(conversation_id, operator, engine):
     engine.compact(conversation_id=conversation_id)
 
     operator.post(f"{path}{plan.pk}/execution/")
-    CompactionPlans.from_settings().carry_out(plan_id=plan.pk)
+    CompactionPlans.from_settings().execute_queued(plan_id=plan.pk)
     page = operator.get(f"{path}{plan.pk}/").content.decode()
 
     assert "plan_outdated" in page and "have changed. Make a new plan" in page
