@@ -118,7 +118,7 @@ class ColdTexts:
     on_damage: Callable[[ColdBlockDamaged], object] | None = None
 
     def read(self, block_ids: Iterable[int]) -> None:
-        """Read those of these blocks that are missing here, in one query.
+        """Load into this cache the blocks that it does not hold yet, in one query.
 
         Raises BlockGone for a removed block, and ColdBlockDamaged for one whose bytes have changed.
         """

@@ -128,9 +128,10 @@ SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NU
 FROM named
 
 -- name: past_context
--- The context as of a moment: the summaries that existed, and the messages that none of them covered yet.
--- A summary that goes beyond the last message of that moment did not exist, whatever its time. Where the head was
--- moved, only the path to the head of that moment counts: `off` are the seqs beside it, `kept` the summaries on it.
+-- The context as it was at a past moment: the summaries that existed then, and the messages that none of them covered.
+-- `moment` is a seq or a time. A summary whose range ends after the moment's last message did not exist yet, whatever
+-- its creation time. If the head was moved, only the path to the head of that moment counts: `off` lists the seqs that
+-- are not on this path, `kept` the summaries that are.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION

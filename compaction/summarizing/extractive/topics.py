@@ -60,7 +60,7 @@ def index_of_names(
 def topics_left_out(
     material: Material, *, covered: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
 ) -> list[str]:
-    """Choose phrases from the sentences that were not kept, by their new terms."""
+    """Choose phrases with terms that the summary lacks, from sentences it leaves out."""
     phrases: list[str] = []
     candidates: list[Candidate] = []
     seen: set[str] = set()

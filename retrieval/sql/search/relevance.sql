@@ -70,7 +70,8 @@ newest AS MATERIALIZED (
 ctid = ANY(ARRAY(SELECT row FROM newest))
 
 -- name: matches_words
--- The condition for words where another index finds the rows: no index serves a CASE.
+-- Whether a row holds the query's words, written as a CASE so that the planner cannot use the text index for it: the
+-- rows are found by another index.
 CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
 
 -- name: lexeme_rank
