@@ -162,7 +162,7 @@ def test_a_damaged_summary_with_foreign_links_is_not_made_again(compacted_id):
     assert not Summary.objects.filter(supersedes_id=summary.pk).exists()
 
 
-SECRET = "The door code is 7751-lighthouse"
+SECRET = "The door code is qz7751-lighthouse"
 
 
 @pytest.fixture
@@ -200,14 +200,14 @@ def test_a_summary_of_what_was_quarantined_later_is_withheld_until_it_is_made_ag
 
     [again] = Summary.objects.filter(supersedes_id=above.summary_id)
     assert again.pk in {item.id for item in assembled(conversation_id).items}
-    assert "7751" not in again.content and "harbour 0" in again.content
-    assert "7751" not in shown_to_models(conversation_id)
-    assert not Summary.objects.filter(content__contains="7751").exclude(pk__in=[leaf.summary_id, above.summary_id])
+    assert "qz7751" not in again.content and "harbour 0" in again.content
+    assert "qz7751" not in shown_to_models(conversation_id)
+    assert not Summary.objects.filter(content__contains="qz7751").exclude(pk__in=[leaf.summary_id, above.summary_id])
 
     Quarantines.from_settings().release(quarantine_id=quarantine_id)
     engine.redo(conversation_id=conversation_id)
 
-    assert "7751" in Summary.objects.get(supersedes_id=again.pk).content
+    assert "qz7751" in Summary.objects.get(supersedes_id=again.pk).content
 
 
 def test_what_is_quarantined_goes_into_no_summary(secret_id):
@@ -216,8 +216,8 @@ def test_what_is_quarantined_goes_into_no_summary(secret_id):
     CompactionEngine.from_settings().compact(conversation_id=secret_id)
 
     assert Summary.objects.filter(conversation_id=secret_id).exists()
-    assert not Summary.objects.filter(content__contains="7751").exists()
-    assert "7751" not in shown_to_models(secret_id)
+    assert not Summary.objects.filter(content__contains="qz7751").exists()
+    assert "qz7751" not in shown_to_models(secret_id)
 
 
 def test_a_quarantine_during_a_run_overtakes_its_summaries(secret_id):
@@ -227,4 +227,4 @@ def test_a_quarantine_during_a_run_overtakes_its_summaries(secret_id):
     quarantined(message_ids(secret_id)[2])
     Quarantine.objects.update(created_at=run.started_at + timedelta(microseconds=1))
 
-    assert "7751" not in shown_to_models(secret_id)
+    assert "qz7751" not in shown_to_models(secret_id)
