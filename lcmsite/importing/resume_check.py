@@ -20,8 +20,8 @@ from lcmsite.importing.history import KEYS_BEGIN, Entry
 AT_ONCE = 1000
 _NOTHING = hashing.content_hash("")
 _WHAT_TO_DO = (
-    "Nothing more of this file is stored. Restore the file and add lines only at its end, or import it into another session "
-    "with --session."
+    "Nothing more of this file is stored. Restore the file and add lines only at its end, or import it into another "
+    "session with --session."
 )
 
 
