@@ -107,7 +107,7 @@ def _read_expected(arguments: Namespace) -> Expected:
 @verb(
     "ledger import",
     argument("file", metavar="FILE", help="The ledger; it must verify."),
-    argument("--as", dest="session", metavar="SESSION", help="The session id to use, for a ledger of one conversation."),
+    argument("--as", dest="session", metavar="SESSION", help="New session id, for a ledger of one conversation only."),
     argument("--skip-existing", action="store_true", help="Skip conversations that exist already."),
 )
 def import_ledger(session: Session, arguments: Namespace) -> Any:
