@@ -263,7 +263,7 @@ def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:
 
 
 def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
-    """Make the client that embeds stored passages, with its share of the spending limit."""
+    """Make the client for stored passages, with its share of the spending limit."""
     share = SHARE_OF_BACKGROUND
     spending = replace(
         models,
