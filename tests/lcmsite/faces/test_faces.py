@@ -103,20 +103,14 @@ def test_a_search_is_of_one_conversation_or_of_all(world):
 
 @pytest.mark.parametrize("of_a_range", [False, True], ids=["a summary", "a range"])
 def test_an_expansion_goes_on_where_its_page_stopped_on_the_command_line_too(world, of_a_range):
-    whole = ["expand-range", "harbour", "2", "41", "--only-messages"]
-    arguments = [
-        *(whole if of_a_range else ["expand", world["summary_id"], "--include-messages"]),
-        "--token-cap",
-        "400",
-    ]
-    pages = []
-    page = lcm("--json", *arguments).json
-    while page.get("next_cursor"):
-        pages += page["items"]
-        page = lcm("--json", *arguments, f"--cursor={page['next_cursor']}").json
-    pages += page["items"]
+    of_a_summary = ["expand", world["summary_id"], "--include-messages"]
+    whole = ["expand-range", "harbour", "2", "41", "--only-messages"] if of_a_range else of_a_summary
+    arguments = ["--json", *whole, "--token-cap", "2000"]
+    pages = [lcm(*arguments).json]
+    while cursor := pages[-1].get("next_cursor"):
+        pages.append(lcm(*arguments, f"--cursor={cursor}").json)
 
-    seqs = [item["first_seq"] for item in pages if item["complete"]]
+    seqs = [item["first_seq"] for page in pages for item in page["items"] if item["complete"]]
     assert seqs == (list(range(2, 42)) if of_a_range else sorted(set(seqs)))
     assert len(pages) > 2
 
@@ -134,15 +128,19 @@ def test_a_check_with_findings_says_so_by_its_exit_status(world):
     assert told.json["is_clean"] is False
 
 
-def test_a_compaction_may_be_left_to_a_worker(world):
-    path = f"conversations/{world['conversation_id']}/compactions/"
+def test_a_compaction_and_a_flush_may_be_left_to_a_worker(world):
+    api, path = Api(an_api_key()), f"conversations/{world['conversation_id']}"
 
-    reply = Api(an_api_key()).post(path, {"background": True})
+    reply = api.post(f"{path}/compactions/", {"background": True})
     shown = lcm("--json", "compact", "harbour", "--background")
+    flushed = api.post(f"{path}/flushes/", {"host_reference": "second", "background": True})
+    also = lcm("flush", "harbour", "third", "--background")
 
-    assert reply.status == 202
-    assert reply.body["state"] == "queued"
+    assert (reply.status, reply.body["state"]) == (202, "queued")
     assert shown.json["job_id"] == reply.body["job_id"]
+    assert flushed.status == 202
+    assert (flushed.body["boundary"]["last_seq"], flushed.body["job"]["state"]) == (42, "queued")
+    assert "third" in also.out and "queued" in also.out
 
 
 def test_a_plan_is_told_carried_out_once_and_then_refused_alike_everywhere(world):
@@ -160,18 +158,6 @@ def test_a_plan_is_told_carried_out_once_and_then_refused_alike_everywhere(world
     assert (reply.status, reply.body["code"]) == (409, "plan_executed")
     assert reply.body["context"] == {"plan_id": plan["plan_id"], "run_id": done.json["run_id"]}
     assert (again.exit_code, again.problem) == (4, reply.body)
-
-
-def test_a_flush_may_be_left_to_a_worker(world):
-    path = f"conversations/{world['conversation_id']}/flushes/"
-
-    reply = Api(an_api_key()).post(path, {"host_reference": "second", "background": True})
-    shown = lcm("flush", "harbour", "third", "--background")
-
-    assert reply.status == 202
-    assert (reply.body["boundary"]["last_seq"], reply.body["job"]["state"]) == (42, "queued")
-    assert "third" in shown.out
-    assert "queued" in shown.out
 
 
 def test_what_is_not_covered_shows_in_the_exit_status(world):
