@@ -12,7 +12,6 @@ import pytest
 from conversations.errors import Invalid
 from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
 from lcmsite.ops.documents import PROJECT, README, generated_documents
-from tests.frozen.error_codes import refusals
 
 DOCUMENTS = sorted([README, *PROJECT.glob("[a-z]*/README.md"), *PROJECT.glob("docs/*.md")])
 of_each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
@@ -137,44 +136,33 @@ def test_links_anchors_and_paths_lead_somewhere(document: Path):
 
 
 @of_each_document
-def test_every_make_target_that_is_named_exists(document: Path):
-    pieces = [*code_blocks(document.read_text()), *inline_code(document.read_text())]
+def test_every_command_that_is_named_exists_and_every_call_that_is_shown_would_be_understood(document: Path):
+    blocks, inline = code_blocks(document.read_text()), inline_code(document.read_text())
 
-    named = {
-        call[0] for piece in pieces for call in calls(piece, "make") if call and call[0].replace("-", "").isalpha()
-    }
+    named = {call[0] for piece in (*blocks, *inline) for call in calls(piece, "make") if call}
 
-    assert named <= targets()
-
-
-@of_each_document
-def test_every_verb_of_lcm_that_is_named_exists(document: Path):
-    unknown = []
-    for piece in inline_code(document.read_text()):
-        # `lcm key create|list` names two.
-        family, *others = piece.split("|")
-        if family.startswith("lcm "):
-            first = family.split()[1:]
-            unknown += [words for words in (first, *([*first[:-1], other] for other in others)) if not is_known(words)]
-
-    assert not unknown
+    assert {name for name in named if name.replace("-", "").isalpha()} <= targets()
+    assert [words for piece in inline for words in verbs_in(piece) if not is_known(words)] == []
+    assert [fault for block in blocks for words in calls(block, "lcm") for fault in faults_in(words)] == []
 
 
-@of_each_document
-def test_every_call_of_lcm_that_is_shown_would_be_understood(document: Path):
-    misunderstood = []
-    for block in code_blocks(document.read_text()):
-        for words in calls(block, "lcm"):
-            verb, rest = verb_of(words)
-            if verb is None and rest:
-                misunderstood.append((words, "there is no such verb"))
-            elif verb in verbs() and "..." not in rest:
-                try:
-                    parser_of(verbs()[verb]).parse_intermixed_args(rest)
-                except Invalid as refusal:
-                    misunderstood.append((words, refusal.detail))
+def verbs_in(piece: str) -> Iterator[list[str]]:
+    """The verbs of LCM that are named: `lcm key create|list` names two."""
+    family, *others = piece.split("|")
+    if family.startswith("lcm "):
+        first = family.split()[1:]
+        yield from (first, *([*first[:-1], other] for other in others))
 
-    assert not misunderstood
+
+def faults_in(words: list[str]) -> Iterator[tuple[list[str], str]]:
+    verb, rest = verb_of(words)
+    if verb is None and rest:
+        yield words, "there is no such verb"
+    elif verb in verbs() and "..." not in rest:
+        try:
+            parser_of(verbs()[verb]).parse_intermixed_args(rest)
+        except Invalid as refusal:
+            yield words, refusal.detail
 
 
 def test_calls_are_found_wherever_a_shell_would_find_them():
@@ -197,25 +185,3 @@ def test_every_test_that_ci_names_exists():
 
     assert named
     assert [each for each in named if not (PROJECT / each).exists()] == []
-
-
-def test_every_code_of_a_refusal_stands_in_its_page_with_its_statuses_and_no_other():
-    statuses: dict[str, set[int]] = {}
-    for refusal in refusals():
-        statuses.setdefault(refusal.code, set()).add(refusal.status)
-
-    assert statuses_in_the_page() == statuses
-
-
-def statuses_in_the_page() -> dict[str, set[int]]:
-    """One status for all codes of a line, one for each of them, or, of a single code, all of its."""
-    found: dict[str, set[int]] = {}
-    page = (PROJECT / "docs" / "errors.md").read_text()
-    for names, numbers in re.findall(r"^\| (`.+?`) \| ([\d, ]+) \|", page, re.M):
-        codes, statuses = re.findall(r"`(\w+)`", names), [int(each) for each in numbers.split(", ")]
-        if len(codes) == 1:
-            found[codes[0]] = set(statuses)
-        else:
-            each = statuses * (len(codes) // len(statuses))
-            found |= {code: {status} for code, status in zip(codes, each, strict=True)}
-    return found

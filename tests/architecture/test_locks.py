@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.metadata
 import re
 import sys
 
 import pytest
 
-from tests.architecture.house.sources import PROJECT, ROOMS, trees
+from tests.architecture.house.sources import PROJECT, ROOMS, python_files
 
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-embedder.lock")
 
 TOOLS = {"pytest", "hypothesis", "mypy", "playwright", "ruff", "schemathesis", "setuptools", "uv"}
+
+# Wherever in a file it is imported.
+_IMPORT = re.compile(r"^ *(?:import|from(?= [\w.]+ import)) (\w+)", re.M)
 
 # Used only where it is installed, as the documentation says.
 OPTIONAL = {"boto3", "botocore", "storages"}
@@ -50,21 +52,9 @@ def test_what_the_code_imports_is_in_the_lock_for_production():
     ours = {*ROOMS, "templates", *sys.stdlib_module_names, *OPTIONAL}
     missing = {
         module
-        for _, tree in trees()
-        for module in imported(tree) - ours
+        for file in python_files()
+        for module in {*_IMPORT.findall(file.read_text())} - ours
         if not {name_of(owner) for owner in owners.get(module, [])} & pinned("requirements.lock").keys()
     }
 
     assert missing == set()
-
-
-def imported(module: ast.Module) -> set[str]:
-    """The packages that a module imports, whenever it does."""
-    names = set()
-    for node in ast.walk(module):
-        match node:
-            case ast.Import(names=aliases):
-                names |= {alias.name.partition(".")[0] for alias in aliases}
-            case ast.ImportFrom(module=str(module), level=0):
-                names.add(module.partition(".")[0])
-    return names

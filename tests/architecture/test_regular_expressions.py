@@ -44,7 +44,7 @@ def compiled() -> Iterator[tuple[str, str]]:
 
 def written() -> Iterator[tuple[str, str]]:
     """The texts inside each call of the module `re`, with where they are."""
-    for file, module in trees():
+    for file, module in trees(holding="re."):
         for node in ast.walk(module):
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[pattern, *_]):

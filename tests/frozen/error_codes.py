@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from conversations.errors import LcmError
 from lcmsite.catalogue.problems import INTERNAL, KINDS
@@ -24,7 +25,8 @@ class Refusal:
     retryable: bool
 
 
-def refusals() -> list[Refusal]:
+@cache
+def refusals() -> tuple[Refusal, ...]:
     """The codes of errors themselves, and those given where one is raised."""
     # What is only imported when it is needed has errors, too.
     assert verbs() and issubclass(UpstreamFailed, LcmError)
@@ -35,7 +37,7 @@ def refusals() -> list[Refusal]:
     for name, codes in _raised_with().items():
         if name in errors:
             found |= {_refusal(errors[name], code) for code in codes}
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _below(error: type[LcmError]) -> Iterator[type[LcmError]]:
@@ -53,7 +55,7 @@ def _refusal(error: type[LcmError], code: str) -> Refusal:
 def _raised_with() -> dict[str, set[str]]:
     """The `code=` that is given to each class, by its name."""
     found: dict[str, set[str]] = defaultdict(set)
-    for _, module in trees():
+    for _, module in trees(holding="code="):
         for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
             for given in call.keywords:
                 either = [given.value.body, given.value.orelse] if isinstance(given.value, ast.IfExp) else [given.value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from lcmsite.ops.documents import PROJECT
 from tests.frozen.database import MAJOR
+from tests.frozen.error_codes import refusals
 from tests.frozen.faces import faces
 
 FACES = Path(__file__).parent / "faces"
@@ -42,3 +45,25 @@ def test_a_face_is_as_it_is_written_down(now, name):
 
     if shown := list(islice(difference, MOST_LINES)):
         pytest.fail("\n".join([*shown, "", ADVICE.format(name)]), pytrace=False)
+
+
+def test_every_code_of_a_refusal_stands_in_its_page_with_its_statuses_and_no_other():
+    statuses: dict[str, set[int]] = {}
+    for refusal in refusals():
+        statuses.setdefault(refusal.code, set()).add(refusal.status)
+
+    assert statuses_in_the_page() == statuses
+
+
+def statuses_in_the_page() -> dict[str, set[int]]:
+    """One status for all codes of a line, one for each of them, or, of a single code, all of its."""
+    found: dict[str, set[int]] = {}
+    page = (PROJECT / "docs" / "errors.md").read_text()
+    for names, numbers in re.findall(r"^\| (`.+?`) \| ([\d, ]+) \|", page, re.M):
+        codes, statuses = re.findall(r"`(\w+)`", names), [int(each) for each in numbers.split(", ")]
+        if len(codes) == 1:
+            found[codes[0]] = set(statuses)
+        else:
+            each = statuses * (len(codes) // len(statuses))
+            found |= {code: {status} for code, status in zip(codes, each, strict=True)}
+    return found

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from django.utils import timezone
 
@@ -205,7 +205,7 @@ def in_pem(key: PrivateKeyTypes) -> bytes:
 def test_a_key_that_the_operator_names_is_used_and_never_made(tmp_path):
     a_conversation("one")
     file = tmp_path / "given.pem"
-    for content in (None, b"nothing", in_pem(generate_private_key(65537, 2048))):
+    for content in (None, b"nothing", in_pem(X25519PrivateKey.generate())):
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(Invalid) as refusal:
@@ -323,18 +323,18 @@ def test_what_is_written_is_what_is_read():
     assert anchor_file.with_signature(again, anchor.signature) == content
 
 
-@pytest.mark.parametrize("seq", [3, 30])
-def test_a_history_rewritten_with_all_its_hashes_is_refused_by_an_anchor_and_by_nothing_else(conversation, seq):
+def test_a_history_rewritten_with_all_its_hashes_is_refused_by_an_anchor_and_by_nothing_else(conversation):
     kept = exported(conversation.id)
     anchor = an_anchor()
     head = the_ledgers().verify_file(io.BytesIO(kept), name="kept").line_hash
     assert codes(kept, anchor, line_hash=head) == []
 
-    rewrite(conversation.id, seq=seq, text=f"message {seq + 1}")
+    # Below a leaf and a summary of leaves.
+    rewrite(conversation.id, seq=3, text="message 4")
     as_at_a_commit()
     ledger = exported(conversation.id)
 
-    assert f'"message {seq + 1}"'.encode() in ledger and ledger != kept
+    assert ledger.count(b'"message 4"') == 2 and ledger != kept
     # Without what was kept elsewhere nothing shows: not to the checker, and not to who verifies the ledger.
     assert checked() == {}
     assert the_ledgers().verify_live().is_clean and verified(ledger).is_clean

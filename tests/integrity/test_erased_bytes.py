@@ -20,7 +20,8 @@ from integrity.retention.erasure import Erasures
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.erasing import assert_clean, erased
 
-ROUNDS = 10
+# So often two are at work at once.
+many_times = pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.thorough)])
 
 
 def files() -> LargeFileService:
@@ -55,29 +56,18 @@ def at_once(*works: Callable[[], None]) -> None:
             done.result()
 
 
-@pytest.fixture
-def conversations(committed_db: None) -> tuple[int, int]:
+def two_conversations() -> tuple[int, int]:
     return a_conversation("one").conversation_id, a_conversation("two").conversation_id
 
 
-def test_the_bytes_stay_for_the_twin_and_go_with_the_last(conversations):
-    first, second = conversations
-    one, twin = stored(first), stored(second)
-    named = files().store(conversation_id=first, content=b"shared", file_name="named").file_id
-
-    erase(first, one)
-    assert files().read(file_id=twin) == files().read(file_id=named) == b"shared"
-    erase(first, named)
-    assert files().read(file_id=twin) == b"shared"
-    erase(second, twin)
-
-    assert not has_bytes(twin)
-    assert [erasure.bytes_left for erasure in Erasure.objects.all()] == [[], [], []]
-    assert_clean()
+@pytest.fixture
+def conversations(committed_db: None) -> tuple[int, int]:
+    return two_conversations()
 
 
-def test_the_last_two_erased_at_once_leave_no_bytes(conversations):
-    for number in range(ROUNDS):
+@many_times
+def test_the_last_two_erased_at_once_leave_no_bytes(conversations, rounds):
+    for number in range(rounds):
         one, twin = (stored(each, b"twins %d" % number) for each in conversations)
 
         at_once(lambda: erase(conversations[0], one), lambda: erase(conversations[1], twin))  # noqa: B023
@@ -85,9 +75,10 @@ def test_the_last_two_erased_at_once_leave_no_bytes(conversations):
         assert not has_bytes(one)
 
 
-def test_who_stores_what_is_erased_at_that_moment_has_it_or_is_told_to_store_it_once_more(conversations):
+@many_times
+def test_who_stores_what_is_erased_at_that_moment_has_it_or_is_told_to_store_it_once_more(conversations, rounds):
     first, second = conversations
-    for number in range(ROUNDS):
+    for number in range(rounds):
         content = b"at that moment %d" % number
         one, again = stored(first, content), []
 
@@ -117,8 +108,8 @@ def test_a_row_that_is_not_committed_yet_keeps_the_bytes(conversations):
 
     def remove() -> None:
         assert is_written.wait(30)
-        # It waits for the other transaction, which goes on in a second.
-        Timer(1, may_commit.set).start()
+        # It waits for the other transaction, which goes on soon.
+        Timer(0.3, may_commit.set).start()
         erase(first, one)
 
     at_once(write, remove)
@@ -141,8 +132,9 @@ def test_bytes_that_went_before_the_row_was_written_are_asked_for_again_and_no_r
     assert files().read(file_id=stored(second)) == b"shared"
 
 
-def test_an_upload_that_met_an_erasure_is_finished_by_asking_again(conversations, monkeypatch):
-    first, second = conversations
+@pytest.mark.django_db
+def test_an_upload_that_met_an_erasure_is_finished_by_asking_again(monkeypatch):
+    first, second = two_conversations()
     one = stored(first)
     uploads = UploadService.from_settings()
     upload = uploads.begin(conversation_id=second, byte_size=6)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
 
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
@@ -13,6 +17,7 @@ from integrity.types import PlanState, RepairPlanRecord
 from tests.compaction.test_session_history import SMALL
 from tests.histories import a_session, current, summarize, work_off
 from tests.integrity.breaking import checked, damaging, forging
+from tests.made_once import made_once
 
 pytestmark = pytest.mark.django_db
 
@@ -20,12 +25,17 @@ HASHES = "session_summaries_match_their_hashes"
 OF = "WHERE summary_id = '{id}'"
 
 
+@pytest.fixture(scope="module")
+def made(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[SessionSummary]]:
+    with made_once(django_db_blocker), override_settings(LCM=SMALL):
+        summarize(a_session(number) for number in range(4))
+        yield [each for depth in (0, 1, 2) for each in current(depth)]
+
+
 @pytest.fixture
-def past(settings) -> list[SessionSummary]:
-    """Four sessions in two arcs, and these in an epoch, from the bottom up."""
-    settings.LCM = SMALL
-    summarize(a_session(number) for number in range(4))
-    return [each for depth in (0, 1, 2) for each in current(depth)]
+def past(made: list[SessionSummary], db: None) -> list[SessionSummary]:
+    """Four sessions in two arcs, and these in an epoch, from the bottom up; each test damages them for itself."""
+    return made
 
 
 def planned() -> RepairPlanRecord:

@@ -34,15 +34,12 @@ BREAKS = {
         ("UPDATE map_events SET event = 'paused' WHERE seq = 5",),
         {CHAIN: [5], STATES: [None]},
     ),
-    "an event at another time": (("UPDATE map_events SET at = at - interval '1 day' WHERE seq = 3",), {CHAIN: [3]}),
-    "other details": (("UPDATE map_events SET details = '{\"a\": 1}' WHERE seq = 3",), {CHAIN: [3]}),
     "a hash": (("UPDATE map_events SET hash = sha256('x') WHERE seq = 3",), {CHAIN: [3, 4]}),
     "a removed event": (("DELETE FROM map_events WHERE seq = 2",), {CHAIN: [3, 4, 5], ONCE: [1]}),
     "a removed newest event": (("DELETE FROM map_events WHERE seq = 5",), {STATES: [None]}),
     "removed newest events": (("DELETE FROM map_events WHERE seq >= 4",), {ONCE: [3], STATES: [None]}),
     "no events": (("DELETE FROM map_events",), {CHAIN: [None], ONCE: [1, 2, 3], SUBMITTED: [None]}),
     "an input": (("UPDATE map_items SET input = '7' WHERE position = 2",), {HASHES: [2]}),
-    "an output": (("UPDATE map_items SET output = '7' WHERE position = 2",), {HASHES: [2]}),
     "an input with its hash": (
         ("UPDATE map_items SET input = '7', input_hash = sha256('7') WHERE position = 2",),
         {ONCE: [2]},
@@ -72,7 +69,6 @@ BREAKS = {
     "an end as a failure": (("UPDATE map_runs SET state = 'failed'",), {STATES: [None]}),
     "no output": (("UPDATE map_runs SET output_file_id = NULL",), {STATES: [None]}),
     "another schema": (("UPDATE map_runs SET output_schema = '{}'",), {SCHEMAS: [None]}),
-    "no schema": (("UPDATE map_runs SET output_schema = ''",), {SCHEMAS: [None]}),
     "another schema with its hash": (
         ("UPDATE map_runs SET output_schema = '{}', schema_hash = sha256('{}')",),
         {SUBMITTED: [None]},
@@ -82,7 +78,6 @@ BREAKS = {
         {SUBMITTED: [None]},
     ),
     "another model": (("UPDATE map_runs SET model = 'anthropic'",), {SUBMITTED: [None]}),
-    "another kind": (("UPDATE map_runs SET kind = 'agentic', retain = 'all'",), {SUBMITTED: [None]}),
     "an item completed twice": (
         (
             "INSERT INTO map_events (workspace_id, run_id, seq, actor, event, position, input_hash, output_hash,"
@@ -96,12 +91,11 @@ BREAKS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_change_past_the_triggers_is_found(name):
     run = completed(a_map_run(items=3))
     statements, finds = BREAKS[name]
-    assert checked() == {}
 
     for statement in statements:
         forging(_TABLE.search(statement)[0], statement)
@@ -137,7 +131,6 @@ def test_the_terms_of_a_run_cannot_be_changed_and_a_change_past_the_triggers_is_
     statement = f"UPDATE map_runs SET {column} = {TERMS[column]}"
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement)
-    assert checked() == {}
 
     forging("map_runs", statement)
     with_a_seal = set(checked())
@@ -148,10 +141,10 @@ def test_the_terms_of_a_run_cannot_be_changed_and_a_change_past_the_triggers_is_
     assert checked()[SEALS] == [delegated.pk]
 
 
-@pytest.mark.parametrize("column", ["retain", "delegated_scope", "kept_work"])
-def test_no_run_delegates_without_its_terms(delegated, column):
-    with pytest.raises(DatabaseError), transaction.atomic():
-        breaking(f"UPDATE map_runs SET {column} = E' \\n'")
+def test_no_run_delegates_without_its_terms(delegated):
+    for column in ("retain", "delegated_scope", "kept_work"):
+        with pytest.raises(DatabaseError), transaction.atomic():
+            breaking(f"UPDATE map_runs SET {column} = E' \\n'")
 
 
 def test_a_run_without_the_event_of_its_delegation_is_found(delegated):
@@ -160,9 +153,11 @@ def test_a_run_without_the_event_of_its_delegation_is_found(delegated):
     assert checked() == {SUBMITTED: [delegated.pk]}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_what_is_completed_and_what_was_submitted_is_not_changed():
+    completed(a_map_run(items=2))
+    assert checked() == {}
+
+    for statement in (
         "UPDATE map_items SET state = 'queued', output = NULL, output_hash = NULL",
         "UPDATE map_items SET output = '1', output_hash = sha256('1')",
         "UPDATE map_items SET input = '1'",
@@ -171,14 +166,9 @@ def test_a_run_without_the_event_of_its_delegation_is_found(delegated):
         "DELETE FROM map_runs",
         "UPDATE map_runs SET prompt = 'Praise {{item}}.'",
         "UPDATE map_runs SET total = 1",
-    ],
-)
-def test_what_is_completed_and_what_was_submitted_is_not_changed(statement):
-    completed(a_map_run(items=2))
-
-    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statement)
-
+    ):
+        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(statement)
     assert MapItem.objects.filter(state="done").count() == 2
 
 

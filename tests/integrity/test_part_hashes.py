@@ -55,7 +55,7 @@ def test_parts_of_every_type_with_a_value_in_every_column_are_found_whole():
     assert_found_whole(*(full(PartType.TOOL, **values) for values in OTHERWISE))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.none() | texts, arguments=json_of(texts), metadata=json_of(texts), files=st.lists(texts, max_size=3))
 def test_whatever_a_part_holds_it_is_found_whole(db, text, arguments, metadata, files):
     assert_found_whole(

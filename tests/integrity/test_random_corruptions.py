@@ -188,14 +188,14 @@ def missed(chosen: list[Place]) -> list[str]:
     return found_by_none
 
 
-def test_a_corruption_in_each_table_is_found_by_the_declared_invariant(everything):
+def test_a_corruption_in_any_of_twenty_tables_is_found_by_the_declared_invariant(everything):
     chance = random.Random(SEED)
     of_tables: dict[str, list[Place]] = {}
     for place in everything:
         if place.is_demanded:
             of_tables.setdefault(place.table.name, []).append(place)
 
-    assert missed([chance.choice(of_table) for of_table in of_tables.values()]) == []
+    assert missed([chance.choice(of_table) for of_table in chance.sample([*of_tables.values()], 20)]) == []
 
 
 @pytest.mark.thorough

@@ -21,74 +21,76 @@ from tests.integrity.repairing import a_plan
 pytestmark = pytest.mark.django_db
 
 
+OF_MESSAGES = (
+    "content = 'forged'", "metadata = '{\"a\": 2}'", "exact = '{}'", "author = 'eve'", "idempotency_key = 'k'",
+)  # fmt: skip
+OF_PARTS = ("tool_output = 'forged'", "text_content = 'forged'", "file_name = 'forged'")
+ROLES = [role for role in Role if role != Role.TOOL]
+
+
 @pytest.fixture
 def erasure() -> str:
-    """Messages 2 and 3 of a conversation of four are erased, and message 4 by another act."""
+    """What a user said in messages 2 to 6 is erased, with results of tools behind it, and the last by another act."""
     conversation_id = a_conversation("one").conversation_id
+    said = [NewMessage(Role.USER, f"{n}", author="ada", idempotency_key=f"k{n}", metadata={"a": n}) for n in range(5)]
+    results = [a_tool_result(f"c{n}", f"result {n}") for n in range(len(OF_PARTS) + len(ROLES))]
     a_store().append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            NewMessage(Role.USER, "two", author="ada", idempotency_key="k", metadata={"a": 1}),
-            a_tool_result("c1", "three"),
-            NewMessage(Role.USER, "four"),
-        ],
+        conversation_id=conversation_id, messages=[*said, *results, NewMessage(Role.USER, "the last")]
     )
     erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="key 7"))
-    preview, _ = erased(erasures, conversation_id, from_seq=2, to_seq=3)
-    erased(erasures, conversation_id, from_seq=4, to_seq=4)
+    last = 2 + len(said) + len(results)
+    preview, _ = erased(erasures, conversation_id, from_seq=2, to_seq=last - 1)
+    erased(erasures, conversation_id, from_seq=last, to_seq=last)
     assert checked() == {}
     return preview.erasure_id
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "messages SET content = 'forged' WHERE seq = 2",
-        "messages SET metadata = '{\"a\": 2}' WHERE seq = 2",
-        "messages SET exact = '{}' WHERE seq = 2",
-        "messages SET author = 'eve' WHERE seq = 2",
-        "messages SET idempotency_key = 'k' WHERE seq = 2",
-        "message_parts SET tool_output = 'forged'",
-        "message_parts SET text_content = 'forged'",
-        "message_parts SET file_name = 'forged'",
-    ],
-)
-def test_an_erased_row_that_holds_something_is_found(erasure, change):
-    breaking(f"UPDATE {change}")
+def test_erased_rows_that_hold_something_and_another_role_where_there_was_no_author_are_found(erasure):
+    ids = dict(Message.objects.values_list("seq", "pk"))
+    seqs = iter(range(2, len(ids)))
+    holding, of_another_role = [], []
+    for change, seq in zip(OF_MESSAGES, seqs, strict=False):
+        breaking(f"UPDATE messages SET {change} WHERE seq = %s", seq)
+        holding.append(f"msg_{ids[seq]}")
+    for change, seq in zip(OF_PARTS, seqs, strict=False):
+        breaking(f"UPDATE message_parts SET {change} WHERE message_id = %s", ids[seq])
+        holding.append(f"part_{ids[seq]}_0")
+    for role, seq in zip(ROLES, seqs, strict=False):
+        breaking("UPDATE messages SET role = %s WHERE seq = %s", role, seq)
+        of_another_role.append(f"msg_{ids[seq]}")
 
-    assert list(checked()) == ["emptied_rows_hold_no_text"]
+    assert {code: sorted(found) for code, found in checked().items()} == {
+        "emptied_rows_hold_no_text": sorted(holding),
+        "entries_match_their_hashes": sorted(of_another_role),
+    }
 
 
-@pytest.mark.parametrize("taken", ["erased", "cold", "quarantined"])
-def test_vectors_of_a_text_that_was_taken_away_are_found(taken):
-    conversation_id = a_conversation("one", "two").conversation_id
-    first, second = Message.objects.filter(conversation_id=conversation_id).order_by("seq").values_list("pk", flat=True)
+def test_vectors_of_texts_that_were_taken_away_are_found():
     scope = Scope(a_workspace().pk, actor="key 7")
-    if taken == "erased":
-        erased(Erasures.from_settings(scope), conversation_id, from_seq=1, to_seq=1)
-    elif taken == "cold":
-        Retention.from_settings(scope).archive(conversation_id=conversation_id)
-    else:
-        quarantine(conversation_id, f"msg_{first}", reason="wrong", log=AuditLog(scope))
+    erasing, cold, holding = (a_conversation("one", "two").conversation_id for _ in range(3))
+    first, second = (
+        dict(Message.objects.filter(seq=seq).values_list("conversation_id", "pk").order_by("pk")) for seq in (1, 2)
+    )
+    erased(Erasures.from_settings(scope), erasing, from_seq=1, to_seq=1)
+    Retention.from_settings(scope).archive(conversation_id=cold)
+    quarantine(holding, f"msg_{first[holding]}", reason="wrong", log=AuditLog(scope))
     embedder = Embedder.objects.create(url="http://host/v1", model="small", question_model="small", dimension=3)
-    breaking(f"CREATE TABLE embedding_vectors_{embedder.pk} AS SELECT %s::bigint AS message_id", second)
-    held = {"vectors_leave_with_their_texts": [f"msg_{second}"]} if taken == "cold" else {}
-    assert checked() == held
+    vectors = f"embedding_vectors_{embedder.pk}"
+    breaking(f"CREATE TABLE {vectors} AS SELECT unnest(%s::bigint[]) AS message_id", [*second.values()])
+    assert checked() == {"vectors_leave_with_their_texts": [f"msg_{second[cold]}"]}
 
-    breaking(f"UPDATE embedding_vectors_{embedder.pk} SET message_id = %s", first)
+    breaking(f"DELETE FROM {vectors}")
+    breaking(f"INSERT INTO {vectors} SELECT unnest(%s::bigint[])", [*first.values()])
 
-    assert checked() == {"vectors_leave_with_their_texts": [f"msg_{first}"]}
-
-
-@pytest.mark.parametrize("role", [role for role in Role if role != Role.TOOL])
-def test_another_role_of_an_erased_message_that_had_no_author_is_found(erasure, role):
-    breaking("UPDATE messages SET role = %s WHERE seq = 3", role)
-
-    assert checked() == {"entries_match_their_hashes": [f"msg_{Message.objects.get(seq=3).pk}"]}
+    [(code, found)] = checked().items()
+    assert (code, sorted(found)) == (
+        "vectors_leave_with_their_texts",
+        sorted(f"msg_{message_id}" for message_id in first.values()),
+    )
 
 
 def test_another_act_of_an_erasure_and_a_removed_erasure_are_found(erasure):
-    breaking("UPDATE messages SET erased_by_id = (SELECT erased_by_id FROM messages WHERE seq = 4) WHERE seq = 2")
+    breaking("UPDATE messages SET erased_by_id = (SELECT max(erased_by_id) FROM messages) WHERE seq = 2")
     assert list(checked()) == ["texts_leave_by_recorded_acts"]
 
     breaking("DELETE FROM erasures WHERE erasure_id = %s", erasure)
@@ -129,15 +131,16 @@ def test_a_key_that_was_removed_is_found():
     assert checked() == {"audited_site_rows_are_there": [f"key {key.record.api_key_id}"]}
 
 
-@pytest.mark.parametrize("table", ["compaction_boundaries", "assembly_receipts", "erasures"])
-def test_a_row_of_a_conversation_that_is_gone_is_found(table):
-    conversation = a_conversation("one").conversation_id
+def test_rows_of_a_conversation_that_is_gone_are_found():
+    gone = a_conversation("one").conversation_id + 1000
     values = {
         "compaction_boundaries": "(conversation_id, host_reference, last_seq, metadata) VALUES (%s, 'x', 1, '{}')",
         "assembly_receipts": "(conversation_id, receipt_id, figures, lines) VALUES (%s, 'rcp_x', '{}', '[]')",
         "erasures": "(conversation_id, erasure_id, requested_by, expires_at, message_ids, file_ids, fingerprint,"
         " confirmation) VALUES (%s, 'era_x', 'ada', now(), '{}', '{}', '', '')",
     }
-    breaking(f"INSERT INTO {table} {values[table]}", conversation + 1000)
+    for table, row in values.items():
+        breaking(f"INSERT INTO {table} {row}", gone)
 
-    assert list(checked()) == ["rows_belong_to_something"]
+    found = checked()
+    assert (list(found), len(found["rows_belong_to_something"])) == (["rows_belong_to_something"], len(values))

@@ -208,23 +208,20 @@ def test_scans_and_reports_are_secrets_of_their_workspace(conversation_ids):
             read()
 
 
-def test_reports_are_listed_with_the_newest_first_and_their_findings_come_in_pages(conversation_ids):
+def test_findings_of_a_report_come_in_pages(conversation_ids):
     checker = IntegrityChecker.from_settings()
-    first = checker.run().report_id
     breaking("UPDATE messages SET content = 'x' WHERE conversation_id = %s", conversation_ids[3])
-    second = checker.run().report_id
+    report_id = checker.run().report_id
 
-    page = checker.get_report(report_id=second, code="contents_match_their_hashes", limit=3)
-    rest = checker.get_report(report_id=second, code="contents_match_their_hashes", after_id=page.next_after_id)
+    page = checker.get_report(report_id=report_id, code="contents_match_their_hashes", limit=3)
+    rest = checker.get_report(report_id=report_id, code="contents_match_their_hashes", after_id=page.next_after_id)
 
-    assert [each.report_id for each in checker.list_reports()] == [second, first]
-    assert [each.report_id for each in checker.list_reports(before_report=second)] == [first]
     assert (len(page.findings), len(rest.findings), rest.next_after_id) == (3, 2, None)
     assert page.report.finding_count == 5
     assert not {finding.finding_id for finding in page.findings} & {finding.finding_id for finding in rest.findings}
 
 
-def test_reports_of_one_extent_are_listed_alone(conversation_ids):
+def test_reports_are_listed_with_the_newest_first_or_those_of_one_extent_alone(conversation_ids):
     checker = IntegrityChecker.from_settings()
     full, incremental = checker.run().report_id, checker.run(extent=ScanMode.INCREMENTAL).report_id
     of_one = checker.run(conversation_id=conversation_ids[0]).report_id
@@ -232,6 +229,8 @@ def test_reports_of_one_extent_are_listed_alone(conversation_ids):
     def listed(**given: object) -> list[str]:
         return [each.report_id for each in checker.list_reports(**given)]
 
+    assert listed() == [of_one, incremental, full]
+    assert listed(before_report=of_one) == [incremental, full]
     assert listed(extent=ScanMode.FULL) == [of_one, full]
     assert listed(extent=ScanMode.FULL, whole=True) == [full]
     assert listed(extent=ScanMode.INCREMENTAL) == [incremental]

@@ -29,7 +29,7 @@ def all_texts() -> str:
     return "".join(SessionSummary.objects.values_list("content", flat=True))
 
 
-@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("is_compacted", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_what_rests_on_an_erased_message_loses_its_text_up_to_the_epoch_and_is_made_again(settings, is_compacted):
     settings.LCM = {"sessions_per_arc": 2, "arcs_per_epoch": 2, "leaf_chunk_tokens": 300, "leaf_target_tokens": 100}
     confided = a_conversation(SECRET, *[f"Boat {n} came in at noon." for n in range(30)], project="harbour")

@@ -1,4 +1,4 @@
-"""What cannot be answered is refused alike through every face: strangers, readers who would write, wrong params."""
+"""What cannot be answered is refused alike through every face: to strangers, and for wrong params."""
 
 import json
 
@@ -8,39 +8,32 @@ from lcmsite.catalogue.operation import placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
-from tests.lcmsite.faces.questions import WRITES, questions
+from tests.lcmsite.faces.questions import questions
 
 ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path) and not operation.operator_only]
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("operation", ABOUT_ONE_THING, ids=lambda operation: operation.tool)
-def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
+def test_what_is_anothers_and_what_no_row_could_be_is_as_unknown_as_anything_else(world, operation):
     stranger = an_api_key(a_workspace("elsewhere"), "admin")
     given = next(iter(questions(operation, world)))
 
     over_rest = Api(stranger).perform(operation, given)
-    if operation in WRITES:
-        given |= {name: json.dumps(given[name]) for name in ("messages", "overrides", "entries") if name in given}
-        given |= {"content": "/dev/null"} if "content" in given else {}
-    on_the_command_line = lcm("--api-key", stranger, "--json", *as_arguments(operation, given))
+    on_the_command_line = lcm("--api-key", stranger, "--json", *as_arguments(operation, said(given)))
 
     assert (over_rest.status, over_rest.body["code"]) == (404, "not_found")
     assert on_the_command_line.exit_code == 3
     assert on_the_command_line.problem == over_rest.body
+    if "conversation_id" in placeholders(operation.path):
+        none = Api(an_api_key(None, "admin")).perform(operation, given | {"conversation_id": 10**21})
+        assert (none.status, none.body["code"]) == (404, "not_found")
 
 
-OF_A_CONVERSATION = [operation for operation in CATALOGUE if "conversation_id" in placeholders(operation.path)]
-
-
-@pytest.mark.sampled(12)
-@pytest.mark.parametrize("operation", OF_A_CONVERSATION, ids=lambda operation: operation.tool)
-def test_a_number_that_no_row_could_have_is_as_unknown_as_any_other(world, operation):
-    given = next(iter(questions(operation, world))) | {"conversation_id": 10**21}
-
-    reply = Api(an_api_key(None, "admin")).perform(operation, given)
-
-    assert (reply.status, reply.body["code"]) == (404, "not_found")
+def said(given):
+    """As it is said on a command line: JSON as text, bytes as the path of a file."""
+    texts = {name: json.dumps(given[name]) for name in ("messages", "overrides", "entries") if name in given}
+    return given | texts | ({"content": "/dev/null"} if "content" in given else {})
 
 
 REFUSALS = [
@@ -49,24 +42,18 @@ REFUSALS = [
     ("lcm_expand", {"depth": 0}, 400, "invalid_params"),
     ("lcm_expand", {"cursor": "nonsense"}, 400, "bad_cursor"),
     ("lcm_expand", {"cursor": "e30:1xUN0v:p21rpvUeGLzkiP"}, 400, "bad_cursor"),
-    ("lcm_expand", {"summary_id": "sum_0000000000000000"}, 404, "not_found"),
     ("lcm_describe", {"id": "sum_0000000000000000"}, 404, "not_found"),
     ("lcm_describe", {"id": f"msg_{10**30}"}, 404, "not_found"),
     ("lcm_describe", {"id": "conv_987654321"}, 404, "not_found"),
     ("lcm_describe_range", {"from_seq": 0}, 400, "invalid_params"),
     ("lcm_describe_range", {"from_seq": 42, "to_seq": 2}, 400, "invalid"),
-    ("lcm_describe_range", {"conversation_id": 987654321}, 404, "not_found"),
-    ("lcm_impact", {"id": "file_0000000000000000"}, 404, "not_found"),
     ("lcm_expand_range", {"cursor": "nonsense"}, 400, "bad_cursor"),
     ("lcm_expand_range", {"to_seq": 10**30}, 400, "invalid_params"),
     ("lcm_expand_query", {"ids": ["nothing"]}, 404, "not_found"),
     ("lcm_expand_query", {"ids": ["file_0000000000000000"]}, 400, "invalid"),
     ("lcm_expand_query", {"ids": ["sum_0"] * 51}, 400, "invalid_params"),
     ("lcm_expand_query", {"token_cap": 1}, 400, "invalid_params"),
-    ("lcm_expand_query", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
     ("lcm_expand_query", {"query": '"'}, 400, None),
-    ("lcm_grant", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
-    ("lcm_revoke_grant", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
     ("lcm_assemble", {"budget": 0}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": 10**30}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": "much"}, 400, "invalid_params"),
@@ -78,53 +65,45 @@ REFUSALS = [
     ("lcm_assemble", {"as_of": "run_0000000000000000"}, 404, "not_found"),
     ("lcm_recall", {"share": 1.5}, 400, "invalid_params"),
     ("lcm_recall", {"share": "nan"}, 400, None),
-    ("lcm_receipt", {"receipt_id": "rcp_0000000000000000"}, 404, "not_found"),
     ("lcm_compare_receipts", {"other": "rcp_0000000000000000"}, 404, "not_found"),
     ("lcm_grep", {"query": "("}, 400, None),
     ("lcm_grep", {"query": "a{2,1}"}, 400, None),
     ("lcm_grep", {"query": "(?<=x)y(?P<n>z)(?P=n)(?#c)[[:nope:]]"}, 400, None),
     ("lcm_grep", {"query": "x" * 200_000}, 400, "invalid_params"),
-    ("lcm_grep", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_read_file", {"offset": -1}, 400, "invalid_params"),
     ("lcm_messages", {"limit": 100_000}, 400, "invalid_params"),
-    ("lcm_evaluate", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_check", {"conversation_id": 987654321}, 404, "not_found"),
-    ("lcm_scan", {"scan_id": 987654321}, 404, "not_found"),
-    ("lcm_report", {"report_id": "report_0000000000000000"}, 404, "not_found"),
     ("lcm_plan_repairs", {"ledger_file_id": "file_0000000000000000"}, 404, "not_found"),
-    ("lcm_repairs", {"repair_id": "repair_0000000000000000"}, 404, "not_found"),
-    ("lcm_compact", {"conversation_id": 987654321}, 404, "not_found"),
-    ("lcm_plan", {"conversation_id": 987654321}, 404, "not_found"),
-    ("lcm_show_plan", {"plan_id": "plan_0000000000000000"}, 404, "not_found"),
-    ("lcm_execute_plan", {"plan_id": "plan_0000000000000000"}, 404, "not_found"),
     ("lcm_flush", {"host_reference": "NUL \x00"}, 400, "invalid_params"),
     ("lcm_flush", {"host_reference": "x" * 501}, 400, "invalid_params"),
     ("lcm_boundary", {"host_reference": "one that is new", "last_seq": 43}, 400, "invalid"),
-    ("lcm_boundaries", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_coverage", {"host_reference": "another"}, 404, "not_found"),
     ("lcm_coverage", {"idempotency_keys": ["k"] * 1001}, 400, "invalid_params"),
     ("lcm_coverage", {"idempotency_keys": [7]}, 400, "invalid_params"),
+    ("lcm_boundary", {"last_seq": 3}, 409, "conflict"),
+    ("lcm_configure", {"overrides": {"fresh_tail_count": 300}}, 400, "cannot_be_satisfied"),
 ]
+EXIT_CODES = {400: 2, 404: 3, 409: 4}
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("tool", "wrong", "status", "code"), REFUSALS, ids=lambda value: str(value)[:40])
 def test_what_cannot_be_answered_is_refused_alike_everywhere(world, tool, wrong, status, code):
     operation = next(each for each in CATALOGUE if each.tool == tool)
     given = next(iter(questions(operation, world))) | ({"mode": "regex"} if tool == "lcm_grep" else {}) | wrong
 
     reply = Api(an_api_key()).perform(operation, given)
-    shown = lcm("--json", *as_arguments(operation, given))
+    shown = lcm("--json", *as_arguments(operation, said(given)))
 
     assert reply.status == status
     assert reply.body["code"] == code or code is None
     assert shown.problem == reply.body
-    assert shown.exit_code == (3 if status == 404 else 2)
+    assert shown.exit_code == EXIT_CODES[status]
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(x+x+)+y", r"(.*)*(.*)*(.*)*=", r"(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_pattern_made_to_take_for_ever_ends_in_time(world, settings, pattern):
-    settings.LCM = {**settings.LCM, "search_timeout_ms": 1000}
+@pytest.mark.parametrize("pattern", ["(a+)+$", r"(.*)*(.*)*(.*)*="])
+def test_a_pattern_made_to_take_for_ever_ends_in_time(db, settings, pattern):
+    settings.LCM = {**settings.LCM, "search_timeout_ms": 200}
     a_conversation("a" * 50_000 + "!", session_id="trap")
 
     reply = Api(an_api_key()).get("matches/", query=pattern, mode="regex")
@@ -151,24 +130,3 @@ def test_a_grant_that_was_taken_back_is_refused_alike_everywhere_and_listed(worl
     assert [(each["state"], each["refusals"]) for each in listed] == [
         ("revoked", {"grant_recursion": 1, "grant_revoked": 2})
     ]
-
-
-def test_settings_that_cannot_work_together_are_refused_alike_everywhere(world):
-    path = f"conversations/{world['conversation_id']}/overrides/"
-
-    reply = Api(an_api_key()).ask("PUT", path, {"overrides": {"fresh_tail_count": 300}})
-    shown = lcm("--json", "configure", "harbour", '{"fresh_tail_count": 300}')
-
-    assert (reply.status, reply.body["code"]) == (400, "cannot_be_satisfied")
-    assert "300 is more than max_active_messages 200" in reply.body["detail"]
-    assert shown.problem == reply.body
-
-
-def test_a_boundary_said_to_be_another_is_refused_alike_everywhere(world):
-    path = f"conversations/{world['conversation_id']}/boundaries/"
-
-    reply = Api(an_api_key()).post(path, {"host_reference": world["host_reference"], "last_seq": 3})
-    shown = lcm("--json", "boundary", "harbour", world["host_reference"], "--last-seq", "3")
-
-    assert (reply.status, reply.body["code"], reply.body["retryable"]) == (409, "conflict", False)
-    assert shown.problem == reply.body

@@ -35,21 +35,17 @@ def test_what_is_no_list_is_still_said_once(boats):
     assert (reply.status, reply.body["code"]) == (400, "invalid_params")
 
 
-@pytest.mark.parametrize(
-    "moment", ["2020-01-01", "2020-01-01T12:00:00Z", "2020-01-01T12:00:00", "2020-01-01T12:00:00.5+02:00"]
-)
-def test_a_moment_may_be_said_in_any_form_of_iso_8601(boats, moment):
-    found = lcm("--json", "grep", "boats", "--since", moment)
-
-    assert len(found.json["items"]) == 3
+def test_a_moment_may_be_said_in_any_form_of_iso_8601(boats):
+    for moment in ("2020-01-01", "2020-01-01T12:00:00Z", "2020-01-01T12:00:00", "2020-01-01T12:00:00.5+02:00"):
+        assert len(lcm("--json", "grep", "boats", "--since", moment).json["items"]) == 3, moment
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "", "2020-13-01", "0001-01-01T00:00:00+14:00", "12"])
-def test_what_is_no_moment_is_refused(boats, moment):
-    refused = lcm("--json", "grep", "boats", f"--since={moment}")
+def test_what_is_no_moment_is_refused(boats):
+    for moment in ("yesterday", "", "2020-13-01", "0001-01-01T00:00:00+14:00", "12"):
+        refused = lcm("--json", "grep", "boats", f"--since={moment}")
 
-    assert (refused.exit_code, refused.problem["code"]) == (2, "invalid_params")
-    assert list(refused.problem["errors"]) == ["since"]
+        assert (refused.exit_code, refused.problem["code"]) == (2, "invalid_params"), moment
+        assert list(refused.problem["errors"]) == ["since"]
 
 
 def test_a_page_on_a_terminal_says_how_to_go_on(boats):
