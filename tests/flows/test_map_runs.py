@@ -107,11 +107,11 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         assert min(unreliable.calls.values()) >= 1 and sum(unreliable.calls.values()) > count * 5 / 4
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(5000, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
-def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, settings, count):
+def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, settings):
     """Lines of several users, labelled by a program that stands for a model, then counted and joined by a script."""
-    chance = random.Random(42)
+    count, chance = 5000, random.Random(42)
     lines = [{"id": n, "user": chance.randrange(40), "text": f"entry {chance.getrandbits(64):x}"} for n in range(count)]
     with Vendor(Unreliable()) as vendor:
         settings.LCM = {**settings.LCM, **TIGHT, "chat_url": vendor.url, "map_slice_seconds": 300.0}
