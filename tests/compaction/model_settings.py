@@ -1,8 +1,9 @@
-"""Language models as tests configure them, who asks them, and a clock that stands still until it is moved."""
+"""Language models as tests configure them, one in process, who asks them, and a clock that is moved by hand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from traceback import TracebackException
 from typing import Any
@@ -13,6 +14,9 @@ from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.guards import Guard, callable_models
 from compaction.llm.types import BreakerOpen, CallOutcome, ModelFailed, SpendExhausted, Usage
 from compaction.models import ModelEndpoint
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 
 # Found again wherever it should not be.
 KEY = "sk-never-shown-4242"
@@ -36,6 +40,35 @@ def shown(error: BaseException) -> str:
     traceback = error.__traceback__
     inner = traceback.tb_next if traceback is not None else None
     return "".join(TracebackException(type(error), error, inner, capture_locals=True).format())
+
+
+@dataclass
+class Model:
+    """A model that answers, is away, or answers with nothing of use."""
+
+    failure: Exception | None = None
+    requests: list[SummaryRequest] = field(default_factory=list)
+    name: str = "model"
+    # What happens while it works.
+    meanwhile: Callable[[], object] = lambda: None
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        self.requests.append(request)
+        self.meanwhile()
+        if self.failure is not None:
+            raise self.failure
+        return SummaryDraft(text=f"Written by a model, number {len(self.requests)}.", model="a-model")
+
+
+def asking_only(model: Any, built: Any) -> Any:
+    """An engine or a history as it was built, but for whom it asks."""
+    escalation = Escalation(
+        chain=(model,),
+        last_resort=TelegraphicSummarizer(),
+        count_tokens=built.store.tokens.count,
+        models=frozenset({model.name}),
+    )
+    return replace(built, escalation=escalation)
 
 
 @dataclass

@@ -24,7 +24,7 @@ def test_appends_moves_and_compactions_at_once_leave_a_sound_conversation(commit
 
     def work(worker: int) -> int:
         choose, appended = random.Random(worker), 0
-        for turn in range(8):
+        for turn in range(5):
             match choose.choice(["append", "append", "move", "compact"]):
                 case "append":
                     text = f"Boat {worker}.{turn} left the harbour in the morning. " * 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,8 +15,7 @@ from conversations.errors import Invalid
 from conversations.policy import check_overrides
 from conversations.types import Role, SummaryKind
 from lcmsite.ops.checks import compaction_can_work, sizes_fit_each_other
-from tests.factories import a_conversation
-from tests.lcmsite.callers import Api, an_api_key, lcm
+from tests.factories import a_conversation, a_store
 
 
 def chat(count: int, *, tokens: int) -> list[Slot]:
@@ -90,24 +89,18 @@ def test_what_works_in_its_way_is_not_refused(overrides):
 
 
 @pytest.mark.django_db
-def test_a_contradiction_is_refused_on_every_face(settings):
+def test_a_contradiction_is_refused_when_a_conversation_is_opened_and_when_it_is_configured(settings):
     settings.LCM = {"context_threshold": 0.88}
     number = a_conversation(session_id="s1").conversation_id
-    api, overrides = Api(an_api_key(None, "write")), {"hard_threshold": 0.85}
+    overrides = {"hard_threshold": 0.85}
 
-    replies = [
-        api.ask("PUT", f"conversations/{number}/overrides/", {"overrides": overrides}),
-        api.post("conversations/", {"session_id": "s2", "overrides": overrides}),
-    ]
-    shown = [
-        lcm("--json", "configure", "s1", json.dumps(overrides)),
-        lcm("--json", "open", "s3", "--overrides", json.dumps(overrides)),
-    ]
-
-    for problem in (*(reply.body for reply in replies), *(run.problem for run in shown)):
-        assert problem["code"] == "cannot_be_satisfied"
-        assert "context_threshold 0.88 is above hard_threshold 0.85" in problem["detail"]
-    assert [reply.status for reply in replies] == [400, 400] and [run.exit_code for run in shown] == [2, 2]
+    for save in (
+        partial(a_store().open_conversation, session_id="s2"),
+        partial(a_store().configure_conversation, conversation_id=number),
+    ):
+        with pytest.raises(Invalid, match=r"context_threshold 0\.88 is above hard_threshold 0\.85") as refusal:
+            save(overrides=overrides)
+        assert refusal.value.code == "cannot_be_satisfied"
     assert compaction_can_work(None) == []
 
 
@@ -133,7 +126,7 @@ def test_the_operators_own_settings_are_a_system_check(settings):
     assert "150 x 0.7 = 105" in found[0].msg
 
 
-@given(st.integers(100, 500), st.integers(32, 300), st.integers(2, 5))
+@given(st.integers(100, 500), st.integers(32, 300), st.integers(2, 3))
 def test_a_full_chunk_is_refused_exactly_if_no_run_would_summarize_it(chunk: int, target: int, fan_in: int):
     policy = CompactionPolicy(leaf_chunk_tokens=chunk, leaf_target_tokens=target, condense_fan_in=fan_in)
     # Messages of a token each, which fill their chunks to the last token.

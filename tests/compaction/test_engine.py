@@ -57,7 +57,7 @@ def test_without_pressure_an_automatic_run_does_nothing(engine):
 
 
 def test_under_pressure_an_automatic_run_stops_when_there_is_room_again(engine):
-    conversation = a_talk(100)
+    conversation = a_talk(60)
     budget = conversation.counters.active_tokens
 
     result = engine(model_token_budget=budget, leaf_chunk_tokens=600, max_active_messages=1000).compact(
@@ -124,7 +124,7 @@ def test_tool_calls_and_their_results_are_compacted_together(engine):
     store = a_store()
     conversation = store.open_conversation(session_id="tools")
     messages = [NewMessage(Role.USER, "Please read all the files.")]
-    for n in range(30):
+    for n in range(16):
         messages += [
             a_tool_call(f"call-{n}", path=f"src/module_{n}.py"),
             a_tool_result(f"call-{n}", f"line {n}\n" * 50),

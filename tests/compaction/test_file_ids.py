@@ -20,7 +20,7 @@ def test_files_travel_up_the_lineage():
     )
     conversation_id = conversation.conversation_id
     picture = LargeFileService.from_settings().store(conversation_id=conversation_id, content=b"\x89PNG")
-    said = [NewMessage(Role.USER, f"Message {n} about the harbour and its boats. " * 40) for n in range(40)]
+    said = [NewMessage(Role.USER, f"Message {n} about the harbour and its boats. " * 25) for n in range(32)]
     said[3] = NewMessage(Role.USER, "".join(f"2026-01-01 10:00:00 INFO step {n}\n" for n in range(5000)))
     said[21] = NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.png", file_url=picture.file_id),))
 

@@ -104,7 +104,7 @@ def test_a_conversation_that_somebody_else_compacts_for_long_costs_its_job_no_at
 
 def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(committed_db, settings, monkeypatch):
     settings.LCM = {"job_lease_seconds": 3}
-    job_id = jobs.request(conversation_id=a_conversation(*[LONG] * 40).conversation_id, reason=Reason.MANUAL)
+    job_id = jobs.request(conversation_id=a_conversation(*[LONG] * 20).conversation_id, reason=Reason.MANUAL)
     summarize = ExtractiveSummarizer.summarize
     claimed_meanwhile = []
 

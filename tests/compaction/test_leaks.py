@@ -99,7 +99,7 @@ def _echo(form: str) -> Behaviour:
 )
 def test_no_secret_that_a_model_echoes_is_stored_or_logged(settings, caplog, capfd, model, secret):
     caplog.set_level(logging.DEBUG)
-    conversation_id = a_conversation(*(f"Turn {n}: the port of staging {n}. " * 90 for n in range(24))).conversation_id
+    conversation_id = a_conversation(*(f"Turn {n}: the port of staging {n}. " * 45 for n in range(24))).conversation_id
     values = {"LCM_CHAT_KEY": KEY, "LCM_METRICS_TOKEN": f"tok-{KEY}", "LCM_DATABASE_URL": f"pw-{KEY}"}
     settings.SECRETS = {name: value for name, value in values.items() if name != "LCM_CHAT_KEY"}
 
@@ -121,7 +121,7 @@ def test_no_secret_that_a_model_echoes_is_stored_or_logged(settings, caplog, cap
 
 @pytest.mark.usefixtures("committed_db")
 def test_the_next_summarizer_of_the_chain_is_asked_instead(settings):
-    conversation_id = a_conversation(*(f"Turn {n}: the port of staging {n}. " * 90 for n in range(24))).conversation_id
+    conversation_id = a_conversation(*(f"Turn {n}: the port of staging {n}. " * 45 for n in range(24))).conversation_id
 
     with Vendor(saying(f"The port was set. {KEY}")) as vendor:
         settings.LCM = asking(vendor, "chat,extractive", chat_key=KEY)

@@ -37,7 +37,7 @@ def plans(models: ModelsPolicy | None = None, **settings: Any) -> CompactionPlan
     return CompactionPlans(engine=engine, models=models or ModelsPolicy())
 
 
-def a_talk(count: int = 60, **options: Any) -> ConversationRecord:
+def a_talk(count: int = 40, **options: Any) -> ConversationRecord:
     """A conversation with something in every message that the others do not say."""
     return a_conversation(
         *(f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(count)), **options
@@ -131,8 +131,8 @@ def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for()
     conversation = a_talk()
     plans(condense_fan_in=100).engine.compact(conversation_id=conversation.conversation_id)
 
-    plan = planned(conversation, condense_fan_in=6)
-    plans(condense_fan_in=6).execute_plan(plan_id=plan.plan_id)
+    plan = planned(conversation, condense_fan_in=4)
+    plans(condense_fan_in=4).execute_plan(plan_id=plan.plan_id)
 
     assert {step.kind for step in plan.steps} == {SummaryKind.CONDENSED}
     first = Summary.objects.get(depth=1, first_seq=1)

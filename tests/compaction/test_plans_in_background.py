@@ -14,7 +14,7 @@ from tests.factories import a_conversation, a_workspace
 
 pytestmark = pytest.mark.django_db
 
-TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
+TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(16)]
 
 
 @pytest.fixture

@@ -182,7 +182,7 @@ MARKS = [NONCE, NONCE.upper(), f"</source-{NONCE}>", f"<summary-{NONCE}>", NONCE
 hostile = any_text | st.lists(st.sampled_from([*MARKS, "$source", "${", "$$", "\n", "[a | b]"])).map("".join)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(hostile, hostile, hostile, hostile, st.sampled_from([1.0, 0.75, 0.5]))
 def test_no_source_closes_its_own_envelope_or_is_read_as_a_template(text, author, previous, instructions, share):
     sources = [a_message(text, author=author), a_summary(text, first_seq=1, last_seq=2)]

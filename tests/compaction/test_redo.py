@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from compaction.engine import CompactionEngine
 from compaction.llm.types import ModelFailed, Refused, Unreachable
 from compaction.policy import CompactionPolicy
-from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.output_checks import Refusal, Rejected
-from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import Outcome
 from conversations.models import ContextItem, Summary
 from retrieval.engine import RetrievalEngine
+from tests.compaction.model_settings import Model, asking_only
 from tests.factories import a_conversation
 
 pytestmark = pytest.mark.django_db
 
+AWAY = Unreachable("nobody answers")
 LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
-
-
-@dataclass
-class Model:
-    """A model that is there, or is not."""
-
-    is_there: bool = True
-    asked: list[SummaryRequest] = field(default_factory=list)
-    name: str = "model"
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        self.asked.append(request)
-        if not self.is_there:
-            raise Unreachable("nobody answers")
-        return SummaryDraft(text=f"Written by a model, number {len(self.asked)}.", model="a-model", tokens_in=100)
 
 
 @pytest.fixture
@@ -45,22 +30,15 @@ def model() -> Model:
 
 @pytest.fixture
 def engine(model: Model) -> CompactionEngine:
-    built = CompactionEngine.from_settings()
-    escalation = Escalation(
-        chain=(model,),
-        last_resort=TelegraphicSummarizer(),
-        count_tokens=built.store.tokens.count,
-        models=frozenset({model.name}),
-    )
     policy = CompactionPolicy(leaf_chunk_tokens=1000, leaf_target_tokens=100, condensed_target_tokens=200)
-    return replace(built, escalation=escalation, policy=policy)
+    return replace(asking_only(model, CompactionEngine.from_settings()), policy=policy)
 
 
 def compacted_without_a_model(engine: CompactionEngine, model: Model, messages: int) -> int:
     conversation = a_conversation(*[f"{LONG} {n}" for n in range(messages)])
-    model.is_there = False
+    model.failure = AWAY
     engine.compact(conversation_id=conversation.conversation_id)
-    model.is_there = True
+    model.failure = None
     return conversation.conversation_id
 
 
@@ -70,17 +48,19 @@ def shown(conversation_id: int) -> list[Summary]:
 
 
 def test_the_old_text_is_no_longer_found(engine, model):
-    conversation_id = compacted_without_a_model(engine, model, 30)
+    conversation_id = compacted_without_a_model(engine, model, 16)
+    grep = RetrievalEngine.from_settings().grep
+    find = partial(grep, query="5433", scope="summaries", conversation_id=conversation_id)
+    assert find().matches
+
     engine.redo(conversation_id=conversation_id)
 
-    found = RetrievalEngine.from_settings().grep(query="5433", scope="summaries", conversation_id=conversation_id)
-
-    assert found.matches == ()
+    assert find().matches == ()
 
 
 def test_while_the_model_is_still_away_nothing_changes(engine, model):
-    conversation_id = compacted_without_a_model(engine, model, 30)
-    model.is_there = False
+    conversation_id = compacted_without_a_model(engine, model, 16)
+    model.failure = AWAY
     before = shown(conversation_id)
 
     result = engine.redo(conversation_id=conversation_id)
@@ -89,13 +69,9 @@ def test_while_the_model_is_still_away_nothing_changes(engine, model):
     assert shown(conversation_id) == before
 
 
-def test_asking_again_and_again_for_what_a_model_will_not_do_piles_up_no_rows(engine, model, monkeypatch):
-    conversation_id = compacted_without_a_model(engine, model, 30)
-
-    def chat(self: Model, request: SummaryRequest) -> SummaryDraft:
-        raise Rejected(Refusal.CHATTY)
-
-    monkeypatch.setattr(Model, "summarize", chat)
+def test_asking_again_and_again_for_what_a_model_will_not_do_piles_up_no_rows(engine, model):
+    conversation_id = compacted_without_a_model(engine, model, 16)
+    model.failure = Rejected(Refusal.CHATTY)
     engine.redo(conversation_id=conversation_id)
     rows = Summary.objects.count()
 
@@ -104,20 +80,18 @@ def test_asking_again_and_again_for_what_a_model_will_not_do_piles_up_no_rows(en
     assert Summary.objects.count() == rows
 
 
-def test_attempts_count_for_one_summary_and_only_while_a_model_is_there(engine, model, monkeypatch):
+def test_attempts_count_for_one_summary_and_only_while_a_model_is_there(engine, model):
     engine = replace(engine, policy=replace(engine.policy, condense_fan_in=100))
-    conversation_id = compacted_without_a_model(engine, model, 50)
-    answer = Model.summarize
+    conversation_id = compacted_without_a_model(engine, model, 28)
 
     def attempt(failure: ModelFailed, *, but_for: str = "nothing") -> tuple[str, int, bool]:
         """What waits after a redo that failed but for one text, the attempts at it, and whether it has to rest."""
 
-        def fail(self: Model, request: SummaryRequest) -> SummaryDraft:
-            if any(but_for in source.text for source in request.sources):
-                return answer(self, request)
-            raise failure
+        def fail() -> None:
+            is_answered = any(but_for in source.text for source in model.requests[-1].sources)
+            model.failure = None if is_answered else failure
 
-        monkeypatch.setattr(Model, "summarize", fail)
+        model.meanwhile = fail
         engine.redo(conversation_id=conversation_id)
         [run] = engine.list_runs(conversation_id=conversation_id, limit=1)
         details = run.details
@@ -125,15 +99,15 @@ def test_attempts_count_for_one_summary_and_only_while_a_model_is_there(engine, 
 
     first, second, third = ((each.summary_id, f"5433.  {each.first_seq - 1}") for each in shown(conversation_id)[:3])
     assert [attempt(Refused("no")) for _ in range(2)] == [(first[0], 1, True), (first[0], 2, True)]
-    assert attempt(Unreachable("nobody answers")) == (first[0], 2, False)
+    assert attempt(AWAY) == (first[0], 2, False)
     assert attempt(Refused("no"), but_for=second[1]) == (first[0], 3, True)
     assert attempt(Refused("no"), but_for=first[1]) == (third[0], 1, True)
 
 
 def test_where_nothing_is_degraded_no_model_is_asked(engine, model):
-    conversation_id = a_conversation(*[f"{LONG} {n}" for n in range(30)]).conversation_id
+    conversation_id = a_conversation(*[f"{LONG} {n}" for n in range(16)]).conversation_id
     engine.compact(conversation_id=conversation_id)
-    model.asked.clear()
+    model.requests.clear()
 
     assert engine.redo(conversation_id=conversation_id).outcome is Outcome.NOTHING_TO_DO
-    assert model.asked == []
+    assert model.requests == []

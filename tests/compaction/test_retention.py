@@ -19,14 +19,15 @@ FACTS = """src/export/rows.py https://example.org/issues/12 getSummary ORDER_BY 
 5433 1,250.75 2026-03-07 12:30 Lisbon Ångström Москве"""
 
 
-@pytest.mark.parametrize("fact", FACTS.split())
-def test_a_fact_that_is_lost_costs_and_one_that_is_kept_does_not(fact):
-    source = f"they wrote {fact} down near config/base.yml"
+def test_a_fact_that_is_lost_costs_and_one_that_is_kept_does_not():
+    for fact in FACTS.split():
+        source = f"they wrote {fact} down near config/base.yml"
 
-    assert retention([source], f"in config/base.yml there was {fact} too") == 1.0
-    assert retention([source], "in config/base.yml there was something") < 1.0
+        assert retention([source], f"in config/base.yml there was {fact} too") == 1.0
+        assert retention([source], "in config/base.yml there was something") < 1.0, fact
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("quoted", ['"{}"', "(see {}).", "`{}`,", "['{}']", '{{"at":"{}"}}', "«{}»", "\n{}\n\n"])
 @pytest.mark.parametrize("fact", ["src/export/rows.py", "getSummary", "E1101", "5433", "2026-03-07"])
 def test_a_fact_counts_whatever_quotes_it_and_the_words_around_it_do_not(quoted, fact):

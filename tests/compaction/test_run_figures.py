@@ -44,10 +44,10 @@ def compacted_beside_an_append(conversation_id: int, *, appended_before: int, ap
 def test_a_run_beside_appends_says_what_the_context_cost_that_it_read():
     conversation_id = a_conversation(*(f"{LONG} {n}" for n in range(9))).conversation_id
 
-    result = compacted_beside_an_append(conversation_id, appended_before=60, appended_after=5)
+    result = compacted_beside_an_append(conversation_id, appended_before=20, appended_after=5)
 
     items = ContextItem.objects.filter(conversation_id=conversation_id)
-    newest = Message.objects.filter(conversation_id=conversation_id, seq__gt=69)
+    newest = Message.objects.filter(conversation_id=conversation_id, seq__gt=29)
     came_later = sum(items.filter(message__in=newest).values_list("token_count", flat=True))
     assert (newest.count(), result.outcome) == (5, Outcome.COMPACTED)
     assert 0 <= result.tokens_after < result.tokens_before
@@ -58,7 +58,7 @@ def test_a_run_beside_appends_says_what_the_context_cost_that_it_read():
 
 
 def test_a_run_that_makes_summaries_again_starts_from_the_context_that_it_reads(engine, model):  # noqa: F811
-    conversation_id = compacted_without_a_model(engine, model, 30)
+    conversation_id = compacted_without_a_model(engine, model, 16)
 
     def beside(run: Run) -> Outcome:
         append(conversation_id, 20)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
@@ -23,16 +21,14 @@ from compaction.history.session_history import SessionHistory
 from compaction.history.types import HistoryKind, HistoryReason
 from compaction.llm.types import Unreachable
 from compaction.rendering import WITHHELD
-from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.prompts import render_prompt
-from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation, Message, Quarantine, SummaryMessage, SummaryParent
 from conversations.types import Level
 from integrity.repairs.quarantines import Quarantines
+from tests.compaction.model_settings import Model, asking_only
 from tests.factories import a_conversation, a_store
 from tests.histories import a_session, current, go_on, members, summarize, work_off
 from tests.integrity.breaking import checked
@@ -42,33 +38,8 @@ pytestmark = pytest.mark.django_db
 SMALL = {"sessions_per_arc": 2, "arcs_per_epoch": 2}
 
 
-@dataclass
-class Model:
-    """A model that answers, is away, or answers with nothing of use."""
-
-    failure: Exception | None = None
-    requests: list[SummaryRequest] = field(default_factory=list)
-    name: str = "model"
-    # What happens while it works.
-    meanwhile: Callable[[], object] = lambda: None
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        self.requests.append(request)
-        self.meanwhile()
-        if self.failure is not None:
-            raise self.failure
-        return SummaryDraft(text=f"Written by a model, number {len(self.requests)}.", model="a-model")
-
-
 def with_a_model(model: Model) -> SessionHistory:
-    built = SessionHistory.from_settings()
-    escalation = Escalation(
-        chain=(model,),
-        last_resort=TelegraphicSummarizer(),
-        count_tokens=built.store.tokens.count,
-        models=frozenset({model.name}),
-    )
-    return replace(built, escalation=escalation)
+    return asking_only(model, SessionHistory.from_settings())
 
 
 def quiet(*conversations) -> None:
@@ -96,17 +67,26 @@ def reached(summary: SessionSummary) -> list[int]:
     return sorted(found)
 
 
-def test_eight_sessions_become_an_arc_and_four_arcs_an_epoch():
-    summarize(a_session(number) for number in range(7))
-    assert [len(current(depth)) for depth in (0, 1, 2)] == [7, 0, 0]
+def test_eight_sessions_become_an_arc():
+    summarize(a_session(number, length=2) for number in range(7))
+    assert [len(current(depth)) for depth in (0, 1)] == [7, 0]
 
-    summarize(a_session(number) for number in range(7, 32))
+    summarize([a_session(7, length=2)])
 
-    assert [len(current(depth)) for depth in (0, 1, 2)] == [32, 4, 1]
+    [arc] = current(1)
+    assert [each.pk for each in members(arc)] == [each.pk for each in current(0)]
+
+
+def test_four_arcs_become_an_epoch(settings):
+    settings.LCM = {"sessions_per_arc": 2}
+
+    summarize(a_session(number, length=2) for number in range(8))
+
+    assert [len(current(depth)) for depth in (0, 1, 2)] == [8, 4, 1]
     [epoch] = current(2)
     assert [each.pk for each in members(epoch)] == [each.pk for each in current(1)]
     sessions = [session.conversation.session_id for arc in members(epoch) for session in members(arc)]
-    assert sessions == [f"harbour-{number}" for number in range(32)]
+    assert sessions == [f"harbour-{number}" for number in range(8)]
     assert sorted(reached(epoch)) == sorted(Message.objects.values_list("pk", flat=True))
     assert checked() == {}
 
@@ -270,26 +250,16 @@ def test_a_model_that_fails_never_keeps_a_session_from_its_summary(settings, fai
     assert {each.level for depth in (0, 1) for each in current(depth)} == {Level.DETERMINISTIC}
     assert all(each.is_degraded for depth in (0, 1) for each in current(depth))
 
-    model.failure = None
-    for session in sessions:
-        history.make_session(conversation_id=session.conversation_id, reason=HistoryReason.REDO)
+    for model.failure in (failure, None):
+        assert SessionSummary.objects.count() == 3
+        for session in sessions:
+            history.make_session(conversation_id=session.conversation_id, reason=HistoryReason.REDO)
     HistoryWorker(history=history).work()
 
     assert not any(each.is_degraded for depth in (0, 1) for each in current(depth))
     [arc] = current(1)
     assert [each.pk for each in members(arc)] == [each.pk for each in current(0)]
     assert checked() == {}
-
-
-def test_a_model_that_is_still_away_leaves_what_there_is():
-    model = Model(Unreachable("away"))
-    history = with_a_model(model)
-    session = a_session(1)
-    history.summarize_session(conversation_id=session.conversation_id)
-
-    history.make_session(conversation_id=session.conversation_id, reason=HistoryReason.REDO)
-
-    assert SessionSummary.objects.count() == 1
 
 
 def test_what_is_quarantined_is_no_source_and_stays_reachable():
@@ -321,9 +291,11 @@ def test_nothing_is_written_of_what_was_quarantined_or_released_while_a_model_wo
     assert not SessionSummary.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_the_database_refuses_to_change_what_was_made(settings):
+    settings.LCM = SMALL
+    summarize(a_session(number) for number in range(2))
+
+    for statement in (
         "UPDATE session_summaries SET content = 'another'",
         "UPDATE session_summaries SET is_degraded = true",
         "DELETE FROM session_summaries",
@@ -332,37 +304,36 @@ def test_nothing_is_written_of_what_was_quarantined_or_released_while_a_model_wo
         "DELETE FROM session_summary_memories",
         "DELETE FROM session_summary_children",
         "UPDATE session_summary_children SET ordinal = ordinal + 100",
-    ],
-)
-def test_the_database_refuses_to_change_what_was_made(settings, statement):
-    settings.LCM = SMALL
-    summarize(a_session(number) for number in range(2))
-
-    with pytest.raises(DatabaseError), transaction.atomic(), transaction.get_connection().cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute(statement)
+    ):
+        with pytest.raises(DatabaseError), transaction.atomic(), transaction.get_connection().cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute(statement)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"kind": "arc"}, {"depth": 1}, {"confidence": 0.5}, {"first_seq": None}, {"first_seq": 0}, {"project_id": 10**9}],
-    ids=str,
-)
-def test_the_database_refuses_a_summary_that_contradicts_itself(change):
+def test_the_database_refuses_a_summary_that_contradicts_itself():
     summarize([a_session(1)])
-    row = current(0)[0]
-    for name, value in {"summary_id": "ses_other", "supersedes_id": row.pk, **change}.items():
-        setattr(row, name, value)
+    made = SessionSummary.objects.filter(pk=current(0)[0].pk).values().get()
+    other = {**made, "summary_id": "ses_other", "supersedes_id": made["summary_id"]}
 
-    with pytest.raises(DatabaseError), transaction.atomic():
-        row.save(force_insert=True)
-        transaction.get_connection().check_constraints()
+    for change, constraint in (
+        ({"kind": "arc"}, "have_the_depth_of_their_kind"),
+        ({"depth": 1}, "cover_a_conversation_or_a_project"),
+        ({"confidence": 0.5}, "have_the_confidence_of_their_level"),
+        ({"first_seq": 0}, "cover_a_conversation_or_a_project"),
+        ({"project_id": 10**9}, "share_the_workspace_of_their_project"),
+        ({}, "ses_other links to no source"),
+    ):
+        with pytest.raises(DatabaseError, match=constraint), transaction.atomic():
+            SessionSummary.objects.create(**{**other, **change})
+            transaction.get_connection().check_constraints()
 
 
-@given(
-    steps=st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["go on", "summarize", "compact"])), max_size=14),
-)
-@hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+A_STEP = st.tuples(st.integers(0, 4), st.sampled_from(["go on", "summarize", "compact"]))
+EXAMPLES = hypothesis_settings.default.max_examples // 5
+
+
+@given(steps=st.lists(A_STEP, min_size=4, max_size=12))
+@hypothesis_settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_happens_every_message_of_a_summarized_session_is_reached_exactly_once(steps):
     with transaction.atomic():
         with override_settings(

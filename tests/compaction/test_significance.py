@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import structlog
+from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,9 @@ from compaction.types import Outcome, Reason
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
+from tests.compaction.summarizing import any_text
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.made_once import made_once
 
 TALK = [
     "The harbour master wants the northern quay dredged before the autumn storms arrive.",
@@ -29,6 +32,7 @@ TALK = [
 STATUS = "Build 7 is still running, nothing else has changed since the last report of the build server. "
 
 
+SMALL = {"max_active_messages": 20}
 DEFAULTS = CompactionPolicy()
 LEAST = Thresholds(DEFAULTS.significant_turns, DEFAULTS.significant_names, DEFAULTS.significant_novelty)
 
@@ -65,7 +69,7 @@ def test_one_figure_that_is_not_low_is_enough(turns, why):
     assert not figures_of(turns, summaries=[STATUS, *TALK]).is_below(LEAST), why
 
 
-@given(st.lists(st.text(), max_size=20), st.lists(st.text(), max_size=5))
+@given(st.lists(any_text, max_size=8), st.lists(any_text, max_size=5))
 def test_the_figures_stay_in_their_bounds_on_any_text(turns, summaries):
     found = figures_of(turns, summaries=summaries)
 
@@ -73,16 +77,22 @@ def test_the_figures_stay_in_their_bounds_on_any_text(turns, summaries):
     assert 0 <= found.substantive_turns <= found.turns == len(turns)
 
 
-@pytest.fixture
-def idle(db, settings):
+@pytest.fixture(scope="module")
+def made_idle(django_db_setup, django_db_blocker):
     """A conversation that is full of the same, and has told it in a summary already."""
-    settings.LCM = {"max_active_messages": 20}
-    conversation = a_conversation(*[STATUS * 6] * 30)
-    CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
-    more = [NewMessage(Role.USER, STATUS * 6)] * 30
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=more)
-    CompactionJob.objects.all().delete()
-    return conversation.conversation_id
+    with made_once(django_db_blocker), override_settings(LCM=SMALL):
+        conversation = a_conversation(*[STATUS * 6] * 30)
+        CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
+        more = [NewMessage(Role.USER, STATUS * 6)] * 30
+        a_store().append_messages(conversation_id=conversation.conversation_id, messages=more)
+        CompactionJob.objects.all().delete()
+        yield conversation.conversation_id
+
+
+@pytest.fixture
+def idle(made_idle, db, settings):
+    settings.LCM = SMALL
+    return made_idle
 
 
 def under_pressure(conversation_id: int):
@@ -167,7 +177,7 @@ def test_a_person_is_not_second_guessed(idle):
     assert CompactionEngine.from_settings().compact(conversation_id=idle).outcome is Outcome.COMPACTED
 
 
-def test_backfill_asks_for_what_was_passed_over_and_for_nothing_else(idle):
+def test_backfill_asks_for_what_was_passed_over_in_its_workspace_and_for_nothing_else(idle):
     a_conversation(*TALK, session_id="another")
     engine = CompactionEngine.from_settings()
     assert engine.backfill() == []
@@ -177,9 +187,4 @@ def test_backfill_asks_for_what_was_passed_over_and_for_nothing_else(idle):
 
     assert [(job.conversation_id, job.reason) for job in jobs] == [(idle, Reason.MANUAL)]
     assert [job.job_id for job in engine.backfill(conversation_id=idle)] == [jobs[0].job_id]
-
-
-def test_backfill_sees_its_own_workspace_alone(idle):
-    under_pressure(idle)
-
     assert CompactionEngine.from_settings(Scope(a_workspace("other").pk)).backfill() == []

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from tests.compaction.summarizing import COUNTERS, a_message, a_request, any_sources, exact, said
+from tests.conversations.real_data import needs_data
+from tests.evaluation.summaries import answers_kept, names_kept, with_summarizer
 
 both = pytest.mark.parametrize(
     "summarizer", [ExtractiveSummarizer(), TelegraphicSummarizer()], ids=lambda summarizer: summarizer.name
@@ -128,3 +130,26 @@ def test_with_room_for_next_to_nothing_there_is_a_mark_and_with_none_the_empty_t
 
     assert summarizer.summarize(a_request(sources, target=3, count_tokens=counting)).text != ""
     assert summarizer.summarize(a_request(sources, target=2, count_tokens=counting)).text == ""
+
+
+# What they keep of real conversations. The goals are those of the evaluation (`make eval`).
+
+
+@needs_data
+@pytest.mark.thorough
+@pytest.mark.parametrize(("share", "goal"), [(0.2, 0.72), (0.3, 0.85)])
+def test_readable_sentences_keep_the_words_of_later_answers(share, goal):
+    assert answers_kept(with_summarizer(ExtractiveSummarizer()), share=share) >= goal
+
+
+@needs_data
+@pytest.mark.thorough
+@pytest.mark.parametrize(("share", "goal"), [(0.2, 0.89), (0.3, 0.96)])
+def test_telegrams_keep_nearly_all_words_of_later_answers(share, goal):
+    assert answers_kept(with_summarizer(TelegraphicSummarizer()), share=share) >= goal
+
+
+@needs_data
+@pytest.mark.thorough
+def test_names_that_an_agent_needs_again_are_kept():
+    assert names_kept(with_summarizer(ExtractiveSummarizer())) >= 0.84

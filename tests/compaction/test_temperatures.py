@@ -32,8 +32,15 @@ def sent_to(vendor: Vendor) -> list[float | None]:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("protocol", list(Protocol))
-@pytest.mark.parametrize(("setting", "sent"), [(None, [0.2, 0.1]), ("0.7, 0", [0.7, 0]), ("none", [None, None])])
+@pytest.mark.parametrize(
+    ("protocol", "setting", "sent"),
+    [
+        (Protocol.CHAT, None, [0.2, 0.1]),
+        (Protocol.ANTHROPIC, "0.7, 0", [0.7, 0]),
+        (Protocol.CHAT, "none", [None, None]),
+        (Protocol.ANTHROPIC, "none", [None, None]),
+    ],
+)
 def test_a_normal_and_an_aggressive_summary_have_each_its_temperature(settings, protocol, setting, sent):
     request = SummaryRequest(sources=said("The port was 5433. " * 40), target_tokens=60, count_tokens=estimate)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from compaction.engine import CompactionEngine
 from compaction.llm.types import Unreachable
-from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from conversations.store.conversations import ConversationStore
+from tests.compaction.model_settings import asking_only
 
 
 class Killed(BaseException):
@@ -84,14 +83,7 @@ class DyingStore(ConversationStore):
 
 def engine_with(model: Model) -> CompactionEngine:
     """The engine as configured, but for whom it asks."""
-    engine = CompactionEngine.from_settings()
-    escalation = Escalation(
-        chain=(model,),
-        last_resort=TelegraphicSummarizer(),
-        count_tokens=engine.store.tokens.count,
-        models=frozenset({model.name}),
-    )
-    return replace(engine, escalation=escalation)
+    return asking_only(model, CompactionEngine.from_settings())
 
 
 def dying(engine: CompactionEngine, fuse: Fuse) -> CompactionEngine:

@@ -19,7 +19,7 @@ from tests.compaction.vendor import Vendor
 from tests.factories import a_conversation
 from tests.flows.own_server import OwnServer, own_server  # noqa: F401
 from tests.flows.processes import start_worker, stop, wait_until
-from tests.retrieval.map.labels import LABELS, PROMPT, SCHEMA, Unreliable, an_item, expected, label_of, last_message
+from tests.retrieval.map.labels import PROMPT, SCHEMA, Unreliable, an_item, expected, last_message
 
 # A silent worker's items are soon another's, and a slice is over soon.
 TIGHT = {
@@ -105,34 +105,3 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         assert MapEvent.objects.filter(run_id=run.run_id, event="finished").count() == 1
         assert f"{count:,} of {count:,} items done" in last_message(conversation_id)
         assert min(unreliable.calls.values()) >= 1 and sum(unreliable.calls.values()) > count * 5 / 4
-
-
-@pytest.mark.parametrize("count", [100, pytest.param(5000, marks=pytest.mark.thorough)])
-@pytest.mark.timeout(1800)
-def test_counts_and_joins_of_labels_are_exact_to_the_last_line(committed_db, settings, count):
-    """Lines of several users, labelled by a program that stands for a model, then counted and joined by a script."""
-    chance = random.Random(42)
-    lines = [{"id": n, "user": chance.randrange(40), "text": f"entry {chance.getrandbits(64):x}"} for n in range(count)]
-    with Vendor(Unreliable()) as vendor:
-        settings.LCM = {**settings.LCM, **TIGHT, "chat_url": vendor.url, "map_slice_seconds": 300.0}
-        conversation_id = a_conversation("hello").conversation_id
-        file = LargeFileService.from_settings().store(
-            conversation_id=conversation_id, content=json.dumps(lines).encode(), file_name="lines.json"
-        )
-        operator = MapOperator.from_settings()
-        run = operator.submit(
-            prompt=PROMPT, output_schema=SCHEMA, input_file_id=file.file_id, conversation_id=conversation_id,
-            concurrency=8, max_attempts=10,
-        )  # fmt: skip
-
-        while operator.get_run(run_id=run.run_id).state != "completed":
-            MapWorker.from_settings().work()
-            MapItem.objects.filter(state="leased").update(
-                run_after="2020-01-01T00:00Z", leased_until="2020-01-01T00:00Z"
-            )
-
-    labels = {line["id"]: line["label"] for line in lines_of(operator.get_run(run_id=run.run_id).output_file_id)}
-    assert list(labels) == list(range(count))
-    assert Counter(labels.values()) == Counter(label_of(line["text"]) for line in lines)
-    users = {label: {line["user"] for line in lines if labels[line["id"]] == label} for label in LABELS}
-    assert users == {label: {line["user"] for line in lines if label_of(line["text"]) == label} for label in LABELS}

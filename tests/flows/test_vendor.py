@@ -51,7 +51,7 @@ def every_way() -> Iterator[Any]:
         outcomes.add(outcome)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @needs_data
 @pytest.mark.parametrize(("name", "model", "behaving"), [*every_way()])
 def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
