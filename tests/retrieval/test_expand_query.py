@@ -30,8 +30,8 @@ def grants() -> Grants:
     return Grants(scope=Scope(a_workspace().pk))
 
 
-@pytest.fixture
-def history(db):
+@pytest.fixture(scope="module")
+def module_history(module_rows):
     """A leaf of eight messages, the second of which says it, under a condensed summary; and two raw messages."""
     texts = ["Let us set up the harbour.", "The harbour listens on port 5433 now."]
     texts += [f"message {seq} about boats. " * 8 for seq in range(3, 11)]
@@ -40,6 +40,11 @@ def history(db):
     root = a_summary_of(a_store(), number, summaries=[leaf], seqs=[7, 8], content="A harbour, and boats.")
     said = a_store().list_messages(conversation_id=number, after_seq=1, limit=1)[0].id
     return {"number": number, "leaf": leaf.summary_id, "root": root.summary_id, "said": said}
+
+
+@pytest.fixture
+def history(module_history, db):
+    return module_history
 
 
 @pytest.fixture
@@ -299,9 +304,8 @@ def test_one_that_has_read_all_it_may_is_told_to_answer(history, vendor):
     assert (found.grant.state, found.answer) == (GrantState.EXCEEDED, "On port 5433.")
 
 
-@pytest.mark.parametrize("nonsense", ["Sure! I will look into it.", '{"action": "grep"}', "[1, 2]", '{"action": 7}'])
-def test_one_that_does_not_keep_to_the_form_is_given_up(history, vendor, nonsense):
-    vendor.behaves(saying_exactly(nonsense))
+def test_one_that_does_not_keep_to_the_form_is_given_up(history, vendor):
+    vendor.behaves(saying_exactly("Sure! I will look into it."))
 
     found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from compaction.hosts.host_service import HostCompaction
@@ -11,16 +9,10 @@ from conversations.errors import NotFound
 from conversations.types import SummaryKind
 from retrieval.types import Lineage, LineageEdge, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.retrieval.lineages import a_graph, a_root_of, engine
+from tests.retrieval.lineages import engine
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def graph() -> tuple[Any, ...]:
-    graph = a_graph()
-    return (*graph, a_root_of(graph))
 
 
 def lineage(conversation_id: int) -> Lineage:

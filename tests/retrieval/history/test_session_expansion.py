@@ -46,7 +46,7 @@ def test_all_the_way_down_everything_comes_in_the_order_of_the_past(history, pas
     assert len(items) == 2 + 4 * 5
 
 
-@pytest.mark.parametrize("token_cap", [7, 30, 64, 200, 100_000])
+@pytest.mark.parametrize("token_cap", [7, 64])
 def test_every_message_of_an_epoch_comes_back_byte_for_byte(history, past, token_cap):
     found = pages(
         history.expand_session, summary_id=past.epoch.pk, depth=-1, include_messages=True, token_cap=token_cap

@@ -145,7 +145,7 @@ def test_the_session_so_many_before_comes_in_one_call_with_its_summary(history, 
 
 
 def test_subagents_and_empty_conversations_are_no_sessions_ago(history):
-    project = a_project()
+    project = a_project("boats")
     first = a_session(project)
     helper = a_session(project)
     Conversation.objects.filter(pk=helper.conversation_id).update(
