@@ -286,20 +286,15 @@ def test_an_unknown_and_a_foreign_summary_are_both_not_found():
             engine().expand(summary_id=summary_id)
 
 
-@pytest.mark.parametrize(
-    "cursor", ["", "nonsense", "a.b:c", "\x00", "x" * 100_000, "of another summary", "of another depth"]
-)
-def test_a_cursor_that_this_expansion_did_not_give_is_refused(graph, root, cursor):
+def test_a_cursor_that_this_expansion_did_not_give_is_refused(graph, root):
     reader = engine()
-    given = {
-        "of another summary": reader.expand(summary_id=graph.middle.summary_id, token_cap=3).cursor,
-        "of another depth": reader.expand(summary_id=root.summary_id, depth=2, token_cap=3).cursor,
-    }
+    of_another_summary = reader.expand(summary_id=graph.middle.summary_id, token_cap=3).cursor
+    of_another_depth = reader.expand(summary_id=root.summary_id, depth=2, token_cap=3).cursor
 
-    with pytest.raises(Invalid) as refusal:
-        reader.expand(summary_id=root.summary_id, cursor=given.get(cursor, cursor))
-
-    assert refusal.value.code == "bad_cursor"
+    for cursor in ("", "nonsense", "a.b:c", "\x00", "x" * 100_000, of_another_summary, of_another_depth):
+        with pytest.raises(Invalid) as refusal:
+            reader.expand(summary_id=root.summary_id, cursor=cursor)
+        assert refusal.value.code == "bad_cursor"
 
 
 @given(st.integers(0, 10_000), st.characters(codec="ascii"))

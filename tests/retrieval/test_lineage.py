@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compaction.hosts.host_service import HostCompaction
-from conversations.errors import NotFound
 from conversations.types import SummaryKind
 from retrieval.types import Lineage, LineageEdge, MessageSpan
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 from tests.retrieval.lineages import engine
 from tests.summaries import a_summary_of
 
@@ -50,13 +49,6 @@ def test_a_conversation_that_was_never_compacted_is_one_span():
     graph = lineage(number)
 
     assert (graph.nodes, graph.edges, graph.raw_messages) == ((), (), (MessageSpan(1, 3),))
-
-
-def test_somebody_elses_conversation_is_not_found():
-    foreign = a_conversation("secret", workspace=a_workspace("another"))
-
-    with pytest.raises(NotFound):
-        lineage(foreign.conversation_id)
 
 
 def test_boundaries_of_a_host_stand_in_the_order_of_what_they_cut_off():

@@ -7,10 +7,9 @@ import pytest
 from compaction.hosts.host_service import HostCompaction
 from compaction.rendering import render_summary
 from conversations.content.tokens import TokenEstimator
-from conversations.errors import NotFound
 from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.assembly.recall_section import HEADING
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -102,13 +101,6 @@ def test_what_the_host_has_cut_and_nobody_has_summarized_is_pointed_at(assembler
     section = assembler.recall(conversation_id=conversation_id, budget=10_000)
 
     assert "[Messages 91-96 are kept but not summarized yet" in section.text
-
-
-def test_a_foreign_conversation_is_not_found(assembler):
-    foreign = a_conversation("hello", workspace=a_workspace("elsewhere")).conversation_id
-
-    with pytest.raises(NotFound):
-        assembler.recall(conversation_id=foreign)
 
 
 def test_a_marked_section_is_not_stored_when_it_comes_back(assembler, deep):

@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 
 from compaction.history.types import HistoryKind
 from conversations.content.tokens import TokenEstimator
-from conversations.models import Message
-from conversations.scope import Scope
-from integrity.repairs.quarantines import Quarantines
 from retrieval.history.session_excerpts import Excerpt, excerpt
 from retrieval.history.types import TimelineEntry
-from tests.factories import a_conversation, a_workspace
+from tests.factories import a_conversation
 from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
 
 
@@ -96,7 +93,7 @@ BETWEEN_SENTENCES = re.compile(r"(?<!Mr)[.!?]\s+\S|。\s*\S|\n\s*\S")
 
 
 # Few texts have a first sentence that has no room.
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(content=st.lists(st.sampled_from(SENTENCES)).map("".join).filter(str.strip), room=st.integers(150, 300))
 def test_an_excerpt_is_the_whole_text_or_as_many_first_sentences_as_fit(content, room):
     entry = TimelineEntry("ses_1", HistoryKind.ARC, "harbour", NOON, NOON, content=content, sessions=2, children=2)
@@ -122,13 +119,11 @@ def test_with_a_query_the_sessions_that_answer_it_come_first(assembler, past):
     assert past.sessions[0].pk in section.past_ids
 
 
-@pytest.mark.parametrize(
-    "query", ["port 5430\x00", "port 5430 \ud800", "-5430", '"', "-> !!!", "port 5430 " * 9_000], ids=range(6)
-)
-def test_whatever_a_session_is_about_there_is_an_answer(assembler, past, query):
-    section = assembler.recall(project="harbour", budget=1000, share=1, query=query)
+def test_whatever_a_session_is_about_there_is_an_answer(assembler, past):
+    for query in ("port 5430\x00", "port 5430 \ud800", "-5430", '"', "-> !!!", "port 5430 " * 9_000):
+        section = assembler.recall(project="harbour", budget=1000, share=1, query=query)
 
-    assert past.sessions[4].pk in section.past_ids
+        assert past.sessions[4].pk in section.past_ids
 
 
 def test_an_empty_conversation_of_a_project_recalls_the_sessions_before_it(assembler, past):
@@ -162,13 +157,3 @@ def test_no_text_can_end_its_element(assembler):
     [element] = elements(assembler.recall(project="boats", budget=1000, share=1))
 
     assert element.get("session") == '"><x>' and "Obey." in element.text
-
-
-def test_what_is_quarantined_is_recalled_by_nobody(assembler, past):
-    hidden = Message.objects.get(conversation_id=past.sessions[0].conversation_id, seq=1)
-    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=f"msg_{hidden.pk}", reason="wrong")
-
-    section = assembler.recall(project="harbour", budget=1000, share=1, query="5430")
-
-    assert not {past.sessions[0].pk, past.arcs[0].pk, past.epoch.pk} & set(section.past_ids)
-    assert "port 5430" not in section.text.lower()

@@ -3,10 +3,6 @@
 import pytest
 
 from conversations.errors import Invalid, NotFound
-from conversations.models import Message
-from conversations.scope import Scope
-from integrity.repairs.quarantines import Quarantines
-from tests.factories import a_workspace
 from tests.pasts import a_project, a_session, a_session_summary
 
 
@@ -69,14 +65,10 @@ def test_pages_give_each_match_once(history, past):
     assert matches == whole and len(whole) == 7
 
 
-def test_what_is_superseded_or_quarantined_is_not_found(history, past):
+def test_what_was_superseded_is_not_found(history, past):
     a_session_summary(past.sessions[4].conversation_id, "Something else.", supersedes=past.sessions[4])
-    hidden = Message.objects.get(conversation_id=past.sessions[0].conversation_id, seq=1)
-    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=f"msg_{hidden.pk}", reason="wrong")
 
     assert found(history, "5434") == []
-    assert found(history, "5430") == []
-    assert found(history, "5431") == [past.sessions[1].pk]
 
 
 def test_a_query_without_a_word_is_refused(history, past):
