@@ -23,8 +23,8 @@ def about(entity: str, **options: Any) -> About:
     return engine().about(entity=entity, **options)
 
 
-@pytest.fixture
-def talks() -> list[int]:
+@pytest.fixture(scope="module")
+def talks(module_rows: None) -> list[int]:
     first = a_conversation(
         *FILLER,
         "predictive_scorer needs 200 training pairs before its cold start ends.",

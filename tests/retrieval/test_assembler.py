@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from django.db import connection
 
 from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
-from conversations.errors import NotFound
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
@@ -71,14 +72,6 @@ def test_the_budget_is_the_callers_or_the_conversations_or_the_operators(assembl
         CompactionPolicy.from_settings().model_token_budget,
         BudgetSource.SETTINGS,
     )
-
-
-@pytest.mark.parametrize("query", [None, "hello"])
-def test_a_foreign_conversation_is_not_found(assembler, query):
-    foreign = a_conversation("hello", workspace=a_workspace("somebody else's"))
-
-    with pytest.raises(NotFound):
-        assembler.assemble(conversation_id=foreign.conversation_id, query=query)
 
 
 def test_old_messages_go_first_and_the_receipt_counts_them(assembler):
@@ -149,10 +142,7 @@ def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(ass
     assert {line.reason for line in context.receipt if line.included} == {AssemblyReason.FRESH_TAIL}
 
 
-@pytest.mark.sampled(8)
-@pytest.mark.parametrize("budget", range(60, 1400, 110))
-@pytest.mark.parametrize("query", [None, "kumquat"])
-def test_a_tool_call_is_never_shown_without_its_result(assembler, store, budget, query):
+def test_a_tool_call_is_never_shown_without_its_result(assembler, store):
     conversation_id = a_conversation("Read everything.").conversation_id
     for n in range(12):
         append(
@@ -164,11 +154,12 @@ def test_a_tool_call_is_never_shown_without_its_result(assembler, store, budget,
         )
     a_summary_of(store, conversation_id, seqs=range(2, 17))
 
-    context = assembler.assemble(conversation_id=conversation_id, budget=budget, query=query)
+    for budget, query in product(range(60, 1400, 110), (None, "kumquat")):
+        context = assembler.assemble(conversation_id=conversation_id, budget=budget, query=query)
 
-    calls = {part.tool_call_id for item in context.items for part in item.parts if part.tool_status == "pending"}
-    results = {part.tool_call_id for item in context.items for part in item.parts if part.tool_output is not None}
-    assert calls == results
+        parts = [part for item in context.items for part in item.parts]
+        calls = {part.tool_call_id for part in parts if part.tool_status == "pending"}
+        assert calls == {part.tool_call_id for part in parts if part.tool_output is not None}
 
 
 def test_a_query_brings_back_the_words_that_a_summary_stands_for(assembler, store):
@@ -243,13 +234,12 @@ def test_a_hit_deep_below_condensed_summaries_leads_to_the_one_that_is_shown(ass
     assert (context.items[1].first_seq, context.items[1].is_recalled) == (15, True)
 
 
-@pytest.mark.parametrize("query", ["", "   ", "the", "zzzznothing", "\x00", "a\ud800b", "((", "'; DROP TABLE messages"])
-def test_a_query_that_finds_nothing_changes_nothing(assembler, store, query):
+def test_a_query_that_finds_nothing_changes_nothing(assembler, store):
     conversation_id = a_compacted_conversation(store, 60)
+    without = ids(assembler.assemble(conversation_id=conversation_id))
 
-    context = assembler.assemble(conversation_id=conversation_id, query=query)
-
-    assert ids(context) == ids(assembler.assemble(conversation_id=conversation_id))
+    for query in ("", "   ", "the", "zzzznothing", "\x00", "a\ud800b", "((", "'; DROP TABLE messages"):
+        assert ids(assembler.assemble(conversation_id=conversation_id, query=query)) == without
 
 
 def test_the_receipt_of_a_long_context_is_short_and_still_adds_up(assembler, store):
@@ -274,7 +264,7 @@ def rows_read(table: str) -> int:
 
 
 def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assembler):
-    conversation_id = a_conversation(*(f"message {n} " + "word " * 20 for n in range(5000))).conversation_id
+    conversation_id = a_conversation(*(f"message {n} " + "word " * 20 for n in range(2500))).conversation_id
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE context_items, messages, message_parts")
     items, messages = rows_read("context_items"), rows_read("messages")
@@ -300,18 +290,18 @@ def test_what_must_be_shown_is_shown_however_far_back_it_lies(assembler, store):
 
 
 def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are_read(assembler, store):
-    conversation_id = a_compacted_conversation(store, 500, fresh=8, leaf=2)
+    conversation_id = a_compacted_conversation(store, 400, fresh=8, leaf=2)
     before = rows_read("summaries")
     whole = assembler.assemble(conversation_id=conversation_id)
     of_all = rows_read("summaries") - before
 
-    context = assembler.assemble(conversation_id=conversation_id, budget=1200)
+    context = assembler.assemble(conversation_id=conversation_id, budget=800)
 
-    assert len(whole.items) == 254
+    assert len(whole.items) == 204
     assert rows_read("summaries") - before - of_all < 0.75 * of_all
     assert ids(context) == ids(whole)[-len(context.items) :]
-    assert context.total_tokens + whole.items[-len(context.items) - 1].tokens > 1200
-    assert sum(line.summaries for line in context.receipt) == 246
+    assert context.total_tokens + whole.items[-len(context.items) - 1].tokens > 800
+    assert sum(line.summaries for line in context.receipt) == 196
 
 
 def test_uneven_sizes_are_no_hindrance(assembler, store):
@@ -335,7 +325,7 @@ def test_an_exchange_that_began_before_the_reach_of_the_budget_comes_back_whole(
     append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(390)))
     shown = []
 
-    for budget in range(800, 1600, 50):
+    for budget in range(800, 1600, 100):
         context = assembler.assemble(conversation_id=conversation_id, budget=budget, query="kumquat")
         shown.append({301, 362} & set(seqs(context)))
 

@@ -32,9 +32,9 @@ def items_of(results: list[ExpandResult]) -> list[ExpandedItem]:
     return [item for result in results for item in result.items]
 
 
-@pytest.fixture
-def root(graph) -> SummaryRecord:
-    return a_root_of(graph)
+@pytest.fixture(scope="module")
+def root(module_graph) -> SummaryRecord:
+    return a_root_of(module_graph)
 
 
 def test_one_level_is_opened_by_default(graph, root):
@@ -75,7 +75,7 @@ def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
     assert opened.items[0].content == "message 1 " * 5
 
 
-@pytest.mark.parametrize("cap", [1, 7, 40, 4000])
+@pytest.mark.parametrize("cap", [1, 40])
 def test_no_page_costs_more_than_its_cap_and_nothing_is_lost_or_doubled(root, cap):
     everything = items_of(pages(root.summary_id, depth=-1, include_messages=True))
 
@@ -212,9 +212,9 @@ def covered(store, summary) -> set[int]:
 
 
 def test_a_page_costs_the_rows_that_it_gives_wherever_it_is_in_however_long_a_history():
-    texts = [f"message {number} " * 30 for number in range(1, 601)]
+    texts = [f"message {number} " * 30 for number in range(1, 301)]
     number = a_conversation(*texts).conversation_id
-    leaves = [a_summary_of(a_store(), number, seqs=range(first, first + 20)) for first in range(1, 601, 20)]
+    leaves = [a_summary_of(a_store(), number, seqs=range(first, first + 20)) for first in range(1, 301, 20)]
     root = a_summary_of(a_store(), number, summaries=leaves)
     reader = engine()
 
@@ -234,15 +234,15 @@ def test_a_page_costs_the_rows_that_it_gives_wherever_it_is_in_however_long_a_hi
 
 def test_summaries_alone_cost_no_look_at_the_messages_below_them():
     costs = []
-    for length in (5, 40):
-        number = a_conversation(*(f"message {n} " * 30 for n in range(30 * length))).conversation_id
-        firsts = range(1, 30 * length, length)
+    for length in (5, 30):
+        number = a_conversation(*(f"message {n} " for n in range(20 * length))).conversation_id
+        firsts = range(1, 20 * length, length)
         leaves = [a_summary_of(a_store(), number, seqs=range(first, first + length)) for first in firsts]
         root = a_summary_of(a_store(), number, summaries=leaves)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE messages, summaries, summary_messages, summary_parents")
         before = rows_gone_through()
-        assert len(engine().expand(summary_id=root.summary_id, token_cap=20_000).items) == 30
+        assert len(engine().expand(summary_id=root.summary_id, token_cap=20_000).items) == 20
         costs.append(rows_gone_through() - before)
 
     short, long = costs
@@ -286,20 +286,15 @@ def test_an_unknown_and_a_foreign_summary_are_both_not_found():
             engine().expand(summary_id=summary_id)
 
 
-@pytest.mark.parametrize(
-    "cursor", ["", "nonsense", "a.b:c", "\x00", "x" * 100_000, "of another summary", "of another depth"]
-)
-def test_a_cursor_that_this_expansion_did_not_give_is_refused(graph, root, cursor):
+def test_a_cursor_that_this_expansion_did_not_give_is_refused(graph, root):
     reader = engine()
-    given = {
-        "of another summary": reader.expand(summary_id=graph.middle.summary_id, token_cap=3).cursor,
-        "of another depth": reader.expand(summary_id=root.summary_id, depth=2, token_cap=3).cursor,
-    }
+    of_another_summary = reader.expand(summary_id=graph.middle.summary_id, token_cap=3).cursor
+    of_another_depth = reader.expand(summary_id=root.summary_id, depth=2, token_cap=3).cursor
 
-    with pytest.raises(Invalid) as refusal:
-        reader.expand(summary_id=root.summary_id, cursor=given.get(cursor, cursor))
-
-    assert refusal.value.code == "bad_cursor"
+    for cursor in ("", "nonsense", "a.b:c", "\x00", "x" * 100_000, of_another_summary, of_another_depth):
+        with pytest.raises(Invalid) as refusal:
+            reader.expand(summary_id=root.summary_id, cursor=cursor)
+        assert refusal.value.code == "bad_cursor"
 
 
 @given(st.integers(0, 10_000), st.characters(codec="ascii"))

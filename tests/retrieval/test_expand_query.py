@@ -30,8 +30,8 @@ def grants() -> Grants:
     return Grants(scope=Scope(a_workspace().pk))
 
 
-@pytest.fixture
-def history(db):
+@pytest.fixture(scope="module")
+def module_history(module_rows):
     """A leaf of eight messages, the second of which says it, under a condensed summary; and two raw messages."""
     texts = ["Let us set up the harbour.", "The harbour listens on port 5433 now."]
     texts += [f"message {seq} about boats. " * 8 for seq in range(3, 11)]
@@ -40,6 +40,11 @@ def history(db):
     root = a_summary_of(a_store(), number, summaries=[leaf], seqs=[7, 8], content="A harbour, and boats.")
     said = a_store().list_messages(conversation_id=number, after_seq=1, limit=1)[0].id
     return {"number": number, "leaf": leaf.summary_id, "root": root.summary_id, "said": said}
+
+
+@pytest.fixture
+def history(module_history, db):
+    return module_history
 
 
 @pytest.fixture
@@ -155,22 +160,15 @@ def test_messages_beside_each_other_are_opened_by_one_call_to_a_tool_that_agents
     assert {call.split()[0] for call in found.hint.calls} <= {operation.agent_tool for operation in CATALOGUE}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "refusal"),
-    [
-        ({"ids": ["nothing"]}, NotFound),
-        ({"ids": ["sum_ffffffffffffffff"]}, NotFound),
-        ({"ids": ["file_00ff00ff00ff00ff"]}, Invalid),
-        ({"ids": ["conv_1"]}, Invalid),
-        ({"question": "  "}, Invalid),
-        ({"conversation_id": 987654321, "ids": ()}, NotFound),
-        ({"grant_id": "grant_0000000000000000"}, NotFound),
-        ({"grant_id": "\x00"}, NotFound),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(history, wrong, refusal):
-    with pytest.raises(refusal):
-        delegation().expand_query(**{"question": QUESTION, "ids": [history["leaf"]], **wrong})
+def test_what_cannot_be_asked_is_refused(history):
+    missing = [{"ids": ["nothing"]}, {"ids": ["sum_ffffffffffffffff"]}, {"conversation_id": 987654321, "ids": ()}]
+    missing += [{"grant_id": "grant_0000000000000000"}, {"grant_id": "\x00"}]
+    invalid = [{"ids": ["file_00ff00ff00ff00ff"]}, {"ids": ["conv_1"]}, {"question": "  "}]
+
+    for refusal, asked in ((NotFound, missing), (Invalid, invalid)):
+        for wrong in asked:
+            with pytest.raises(refusal):
+                delegation().expand_query(**{"question": QUESTION, "ids": [history["leaf"]], **wrong})
 
     assert grants().list_grants() == []
 
@@ -299,9 +297,8 @@ def test_one_that_has_read_all_it_may_is_told_to_answer(history, vendor):
     assert (found.grant.state, found.answer) == (GrantState.EXCEEDED, "On port 5433.")
 
 
-@pytest.mark.parametrize("nonsense", ["Sure! I will look into it.", '{"action": "grep"}', "[1, 2]", '{"action": 7}'])
-def test_one_that_does_not_keep_to_the_form_is_given_up(history, vendor, nonsense):
-    vendor.behaves(saying_exactly(nonsense))
+def test_one_that_does_not_keep_to_the_form_is_given_up(history, vendor):
+    vendor.behaves(saying_exactly("Sure! I will look into it."))
 
     found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from conversations.errors import Forbidden, LcmError, NotFound
@@ -59,8 +56,8 @@ def a_reader(grant) -> GrantedReader:
     )
 
 
-@pytest.fixture
-def graph(db):
+@pytest.fixture(scope="module")
+def module_graph(module_rows):
     """Four levels above eight messages, of which the first says which port it was; and a ninth beside them."""
     texts = ["The harbour listens on port 5433.", *(f"message {seq} about boats. " * 8 for seq in range(2, 10))]
     number = a_conversation(*texts).conversation_id
@@ -231,37 +228,6 @@ def test_old_grants_are_forgotten_when_a_new_one_is_made(graph):
     assert [each.grant_id for each in grants().list_grants()] == [new.grant_id]
     with pytest.raises(NotFound):
         grants().get_grant(grant_id=old.grant_id)
-
-
-# -- at once
-
-
-def test_however_many_read_at_once_they_are_never_given_more_than_the_cap(committed_db):
-    number = a_conversation("The port is 5433.").conversation_id
-    grant = a_grant(message_id(number, 1), token_cap=1000)
-    together = threading.Barrier(8)
-    given, refused = [], []
-
-    def read(_: int) -> None:
-        try:
-            together.wait(timeout=30)
-            for _ in range(5):
-                try:
-                    with grants().reserve(grant_id=grant.grant_id, wanted=150) as room:
-                        room.used = room.tokens
-                    given.append(room.tokens)
-                except GrantExceeded as refusal:
-                    refused.append(refusal.code)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(read, range(8)))
-
-    kept = grants().get_grant(grant_id=grant.grant_id)
-    assert kept.tokens_used == sum(given) == 1000
-    assert (kept.reads, kept.refusals) == (len(given), {"grant_exceeded": len(refused)})
-    assert len(given) + len(refused) == 40
 
 
 def test_what_an_answer_does_not_need_goes_back_even_if_it_fails(graph):

@@ -64,36 +64,26 @@ def test_what_is_cold_is_not_found_by_itself_and_the_answer_says_so(engine):
     assert "cold=true" in found.note
 
 
-@pytest.mark.parametrize(
-    ("query", "mode", "expected"),
-    [
-        ("harbour", "full_text", [2]),
-        ("boat", "full_text", [4, 2]),
-        ("boats port", "full_text", [4]),
-        ('"fishing boats"', "full_text", [2]),
-        ("boats -harbour", "full_text", [4]),
-        ("harbour or config", "full_text", [2, 1]),
-        ("getConfig", "full_text", [1]),
-        ("数据库", "full_text", [3]),
-        ("to be", "full_text", []),
-        ("nowhere", "full_text", []),
-        (r"port \w+ \d{4}", "regex", [1]),
-        (r"\bboats?\b", "regex", [4, 2]),
-        ("^$", "regex", []),
-    ],
-)
-def test_cold_messages_are_found_by_the_words_and_expressions_that_find_others(engine, query, mode, expected):
-    cold = gone_cold(*SAID)
-    hot = a_conversation(*SAID).conversation_id
+BY_WORDS = {
+    "harbour": [2], "boat": [4, 2], "boats port": [4], '"fishing boats"': [2], "boats -harbour": [4],
+    "harbour or config": [2, 1], "getConfig": [1], "数据库": [3], "to be": [], "nowhere": [],
+}  # fmt: skip
+BY_EXPRESSIONS = {r"port \w+ \d{4}": [1], r"\bboats?\b": [4, 2], "^$": []}
 
-    in_the_cold = engine.grep(query=query, mode=mode, conversation_id=cold, cold=True)
-    found = engine.grep(query=query, mode=mode, conversation_id=hot, sort="recency")
 
-    assert seqs(in_the_cold) == expected
-    assert [match.snippet for match in in_the_cold.matches] == [
-        match.snippet for match in found.matches if match.first_seq in expected
-    ]
-    assert in_the_cold.cold
+def test_cold_messages_are_found_by_the_words_and_expressions_that_find_others(engine):
+    cold, hot = gone_cold(*SAID), a_conversation(*SAID).conversation_id
+
+    for mode, queries in (("full_text", BY_WORDS), ("regex", BY_EXPRESSIONS)):
+        for query, expected in queries.items():
+            in_the_cold = engine.grep(query=query, mode=mode, conversation_id=cold, cold=True)
+            found = engine.grep(query=query, mode=mode, conversation_id=hot, sort="recency")
+
+            assert seqs(in_the_cold) == expected
+            assert [match.snippet for match in in_the_cold.matches] == [
+                match.snippet for match in found.matches if match.first_seq in expected
+            ]
+            assert in_the_cold.cold
 
 
 def test_only_what_is_cold_is_searched_in_the_cold(engine):
@@ -170,22 +160,14 @@ def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(en
     assert all(page.more and page.bounded and "cursor continues" in page.note for page in earlier)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "param"),
-    [
-        ({"scope": "summaries"}, "cold"),
-        ({"sort": "relevance"}, "sort"),
-        ({"query": '"'}, "query"),
-        ({"query": "-boat"}, "query"),
-    ],
-)
-def test_what_cannot_be_asked_of_the_cold_is_refused(engine, wrong, param):
+def test_what_cannot_be_asked_of_the_cold_is_refused(engine):
     gone_cold(*SAID)
 
-    with pytest.raises(Invalid) as refusal:
-        engine.grep(**{"query": "boat", "cold": True, **wrong})
-
-    assert param in refusal.value.context["errors"]
+    wrong = ({"scope": "summaries"}, {"sort": "relevance"}, {"query": '"'}, {"query": "-boat"})
+    for given, param in zip(wrong, ("cold", "sort", "query", "query"), strict=True):
+        with pytest.raises(Invalid) as refusal:
+            engine.grep(**{"query": "boat", "cold": True, **given})
+        assert param in refusal.value.context["errors"]
 
 
 @pytest.mark.parametrize(("pattern", "code"), [("a{2,1}", "bad_pattern"), (r"((a|b|ab)*)\1{3}c\1x", "search_timeout")])

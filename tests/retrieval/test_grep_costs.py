@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -42,13 +43,16 @@ def rows_for(query: str, conversation_id: int) -> int:
     return rows_gone_through() - before
 
 
-@pytest.mark.parametrize("query", ["error", "error report", "error report again"])
-def test_the_newest_with_common_words_are_found_however_long_the_history_is(query):
+def test_the_newest_with_common_words_are_found_however_long_the_history_is():
     texts = [f"an error report again, number {number}" for number in range(1200)]
+    queries = ("error", "error report", "error report again")
 
-    short, long = (rows_for(query, analyzed(*texts[:size])) for size in (100, 1200))
+    rows = []
+    for size in (100, 1200):
+        conversation_id = analyzed(*texts[:size])
+        rows.append([rows_for(query, conversation_id) for query in queries])
 
-    assert long < short + 10
+    assert all(long < short + 10 for short, long in zip(*rows, strict=True))
 
 
 def test_what_covers_a_message_is_looked_for_in_the_context_however_many_summaries_led_there():
@@ -74,31 +78,26 @@ def searches(sent: list[str]) -> list[str]:
     return [statement for statement in sent if "@@" in statement]
 
 
-@pytest.mark.parametrize(
-    ("query", "most", "seqs"),
-    [
-        ("boat", 1, [5009, 5008, 5007, 5006, 5005]),
-        ("red boat", 1, [5009, 5008, 5007, 5006, 5005]),
-        ("green boat", 3, [9, 8, 7, 6, 5]),
-        ("lighthouse", 3, [1]),
-    ],
-)
-def test_the_newest_windows_are_searched_first_and_no_more_of_them_than_it_takes(query, most, seqs):
+def test_the_newest_windows_are_searched_first_and_no_more_of_them_than_it_takes():
     conversation_id = analyzed("a lighthouse", *["a green boat"] * 8, *["a red house"] * 4990, *["a red boat"] * 10)
 
-    with counted_statements() as sent:
-        found = the_newest(query, conversation_id, limit=5).matches
+    newest, oldest = [5009, 5008, 5007, 5006, 5005], [9, 8, 7, 6, 5]
+    for query, most, seqs in (
+        ("boat", 1, newest), ("red boat", 1, newest), ("green boat", 3, oldest), ("lighthouse", 3, [1])
+    ):  # fmt: skip
+        with counted_statements() as sent:
+            found = the_newest(query, conversation_id, limit=5).matches
 
-    assert len(searches(sent)) <= most
-    assert [match.last_seq for match in found] == seqs
+        assert len(searches(sent)) <= most
+        assert [match.last_seq for match in found] == seqs
 
 
-@pytest.mark.parametrize("sort", ["recency", "relevance"])
-def test_a_search_asks_few_questions_however_it_comes_out(sort):
+def test_a_search_asks_few_questions_however_it_comes_out():
     conversation_id = analyzed(*["a red house", "a green boat"] * 700)
     engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
 
-    for query, most in (("house", 6), ("red boat", 9), ("which boat is it?", 8)):
+    queries = (("house", 6), ("red boat", 9), ("which boat is it?", 8))
+    for (query, most), sort in product(queries, ("recency", "relevance")):
         with counted_statements() as sent:
             result = engine.grep(query=query, conversation_id=conversation_id, sort=sort, limit=5)
         assert len(result.matches) == 5
@@ -107,18 +106,18 @@ def test_a_search_asks_few_questions_however_it_comes_out(sort):
         assert len([statement for statement in sent if not any(each in statement for each in own)]) <= most
 
 
-@pytest.mark.parametrize("sort", ["recency", "relevance"])
-def test_a_search_is_planned_once_for_all_words(sort):
+def test_a_search_is_planned_once_for_all_words():
     conversation_id = analyzed(*["a red boat", "a green boat"] * 600, "lighthouse keeper")
     engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-    sent_for = {}
 
-    for query in ("lighthouse", "keeper"):
-        with counted_statements() as sent:
-            engine.grep(query=query, conversation_id=conversation_id, sort=sort)
-        sent_for[query] = searches(sent)
+    for sort in ("recency", "relevance"):
+        sent_for = {}
+        for query in ("lighthouse", "keeper"):
+            with counted_statements() as sent:
+                engine.grep(query=query, conversation_id=conversation_id, sort=sort)
+            sent_for[query] = searches(sent)
 
-    assert sent_for["lighthouse"] == sent_for["keeper"] != []
+        assert sent_for["lighthouse"] == sent_for["keeper"] != []
 
 
 def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():

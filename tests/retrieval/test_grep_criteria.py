@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -39,8 +40,8 @@ def engine() -> RetrievalEngine:
     return RetrievalEngine.from_settings(Scope(a_workspace().pk))
 
 
-@pytest.fixture
-def talk() -> int:
+@pytest.fixture(scope="module")
+def talk(module_rows: None) -> int:
     """Six messages about boats, a minute apart, with two summaries and one over both."""
     thought = NewPart(PartType.REASONING, text_content="They dry slowly.")
     answer = NewPart(PartType.TEXT, text_content="The boats are painted.")
@@ -60,8 +61,6 @@ def talk() -> int:
     return number
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("narrowed", "messages", "summaries"),
     [
@@ -85,14 +84,15 @@ def talk() -> int:
     ],
     ids=str,
 )
-def test_only_what_was_asked_for_is_found(talk, way, narrowed, messages, summaries):
+def test_only_what_was_asked_for_is_found(talk, narrowed, messages, summaries):
     ids = {(each.first_seq, each.last_seq): each.summary_id for each in Summary.objects.all()}
     below = {"under": ids[narrowed["under"]]} if "under" in narrowed else {}
 
-    found = engine().grep(query="boats", conversation_id=talk, **way, **(narrowed | below)).matches
+    for way in WAYS:
+        found = engine().grep(query="boats", conversation_id=talk, **way, **(narrowed | below)).matches
 
-    assert sorted(each.first_seq for each in found if each.kind is ItemKind.MESSAGE) == messages
-    assert {each.id for each in found if each.kind is ItemKind.SUMMARY} == {ids[range] for range in summaries}
+        assert sorted(each.first_seq for each in found if each.kind is ItemKind.MESSAGE) == messages
+        assert {each.id for each in found if each.kind is ItemKind.SUMMARY} == {ids[range] for range in summaries}
 
 
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
@@ -138,13 +138,12 @@ def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_wor
     assert "the newest" in result.note
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(way, monkeypatch):
+def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(monkeypatch):
     calls = [
         message
         for number in range(5)
         for message in (
-            *(a_tool_call(f"call_{number}_{n}", name=name, text="boats") for n, name in enumerate(["paint", "sail"])),
+            *(a_tool_call(f"call_{number}_{n}", name=name, text="boats") for n, name in enumerate(["steer", "sail"])),
             *(a_tool_result(f"call_{number}_{n}", "boats and more boats") for n in (1, 0)),
         )
     ]
@@ -153,40 +152,40 @@ def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(way,
         a_store().append_messages(conversation_id=each, messages=calls)
 
     def found(**asked: Any) -> list[tuple[int, int]]:
-        matches = engine().grep(query="boats", limit=100, scope="messages", **asked, **way).matches
+        matches = engine().grep(query="boats", limit=100, scope="messages", **asked).matches
         return sorted((match.conversation_id, match.first_seq) for match in matches)
 
-    for where in ({"conversation_id": conversation_id}, {}):
-        for names in (["paint"], ["sail", "paint"], ["nothing"]):
-            monkeypatch.setattr(prepare, "MOST_CALLS", 300)
-            told_by_calls = found(tool_names=names, **where)
-            monkeypatch.setattr(prepare, "MOST_CALLS", 0)
-            assert told_by_calls == found(tool_names=names, **where)
-            assert len(told_by_calls) == (0 if names == ["nothing"] else 10 * len(names) * (1 if where else 2))
+    tools = (["steer"], ["sail", "steer"], ["nothing"])
+    for way, where, names in product(WAYS, ({"conversation_id": conversation_id}, {}), tools):
+        monkeypatch.setattr(prepare, "MOST_CALLS", 300)
+        told_by_calls = found(tool_names=names, **where, **way)
+        monkeypatch.setattr(prepare, "MOST_CALLS", 0)
+        assert told_by_calls == found(tool_names=names, **where, **way)
+        assert len(told_by_calls) == (0 if names == ["nothing"] else 10 * len(names) * (1 if where else 2))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_neighbour_that_was_not_asked_for_is_no_answer(way):
+def test_a_neighbour_that_was_not_asked_for_is_no_answer():
     conversation = a_conversation("Which boat is it?", "The red one.", "And which harbour?", "The northern one.")
 
-    result = engine().grep(
-        query="which boat is in the harbour?" if "sort" in way else "boat|harbour",
-        conversation_id=conversation.conversation_id,
-        roles=["assistant"],
-        **way,
-    )
+    for way in WAYS:
+        result = engine().grep(
+            query="which boat is in the harbour?" if "sort" in way else "boat|harbour",
+            conversation_id=conversation.conversation_id,
+            roles=["assistant"],
+            **way,
+        )
 
-    assert {match.role for match in result.matches} <= {Role.ASSISTANT}
+        assert {match.role for match in result.matches} <= {Role.ASSISTANT}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_list_of_conversations_is_searched_and_no_other(way):
+def test_a_list_of_conversations_is_searched_and_no_other():
     ids = [a_conversation(f"boats in number {number}").conversation_id for number in range(4)]
 
-    result = engine().grep(query="boats", conversation_ids=[ids[0], ids[2], ids[0]], **way)
+    for way in WAYS:
+        result = engine().grep(query="boats", conversation_ids=[ids[0], ids[2], ids[0]], **way)
 
-    assert {match.conversation_id for match in result.matches} == {ids[0], ids[2]}
-    assert (result.conversation_id, result.conversation_ids) == (None, (ids[0], ids[2]))
+        assert {match.conversation_id for match in result.matches} == {ids[0], ids[2]}
+        assert (result.conversation_id, result.conversation_ids) == (None, (ids[0], ids[2]))
 
 
 def test_a_list_of_one_conversation_is_searched_as_this_conversation():
@@ -215,8 +214,7 @@ def test_below_a_summary_of_somebody_else_there_is_nothing_to_see():
         engine().grep(query="boats", under=summary.summary_id)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_files_are_found_by_name_and_by_what_was_seen_in_them(way):
+def test_files_are_found_by_name_and_by_what_was_seen_in_them():
     conversation = a_conversation("Here it comes.", "Thanks.")
     files = LargeFileService.from_settings(Scope(a_workspace().pk))
     stored = files.store(
@@ -227,18 +225,17 @@ def test_files_are_found_by_name_and_by_what_was_seen_in_them(way):
     )
     a_conversation("harbour boats", "fleet-report.csv")
 
-    by_name = engine().grep(query="fleet-report", scope="files", **way)
-    inside = engine().grep(query="harbour", scope="all", conversation_id=conversation.conversation_id, **way)
-    elsewhere = RetrievalEngine.from_settings(Scope(a_workspace("another").pk)).grep(
-        query="harbour", scope="all", **way
-    )
+    for way in WAYS:
+        by_name = engine().grep(query="fleet-report", scope="files", **way)
+        inside = engine().grep(query="harbour", scope="all", conversation_id=conversation.conversation_id, **way)
+        others = RetrievalEngine.from_settings(Scope(a_workspace("another").pk))
 
-    for result in (by_name, inside):
-        (match,) = result.matches
-        assert (match.id, match.kind, match.file_name) == (stored.file_id, ItemKind.FILE, "fleet-report.csv")
-        assert (match.conversation_id, match.session_id) == (conversation.conversation_id, conversation.session_id)
-        assert match.snippet.highlights
-    assert elsewhere.matches == ()
+        for result in (by_name, inside):
+            (match,) = result.matches
+            assert (match.id, match.kind, match.file_name) == (stored.file_id, ItemKind.FILE, "fleet-report.csv")
+            assert (match.conversation_id, match.session_id) == (conversation.conversation_id, conversation.session_id)
+            assert match.snippet.highlights
+        assert others.grep(query="harbour", scope="all", **way).matches == ()
 
 
 @pytest.mark.parametrize(

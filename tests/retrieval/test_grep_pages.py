@@ -99,16 +99,16 @@ def test_what_is_new_comes_up_from_as_far_behind_among_summaries_as_among_messag
     for seq in range(1, 10):
         a_summary_of(a_store(), conversation_id, seqs=[seq], content="boats " * (10 - seq))
 
+    asked = {"query": "boats", "scope": "summaries", "conversation_id": conversation_id, "limit": 50}
     by_relevance, hybrid = (
-        [match.first_seq for match in engine().grep(query="boats", scope="summaries", sort=sort, limit=50).matches]
-        for sort in ("relevance", "hybrid")
+        [match.first_seq for match in engine().grep(**asked, sort=sort).matches] for sort in ("relevance", "hybrid")
     )
 
     assert len(by_relevance) == 5
     assert 9 in hybrid
 
 
-def test_a_cursor_of_another_search_is_refused(talk):
+def test_a_cursor_of_another_search_and_a_text_that_is_none_are_refused(talk):
     first = engine().grep(query="boats", conversation_id=talk, limit=5)
     others = [
         {"query": "harbour", "conversation_id": talk},
@@ -123,17 +123,13 @@ def test_a_cursor_of_another_search_is_refused(talk):
         with pytest.raises(Invalid) as refusal:
             engine().grep(cursor=first.cursor, **other)
         assert refusal.value.code == "bad_cursor"
+    for cursor in ("", "nonsense", "e30:1xUN0v:p21rpvUeGLzkiP", "x" * 5000):
+        with pytest.raises(Invalid) as refusal:
+            engine().grep(query="boats", conversation_id=talk, cursor=cursor)
+        assert refusal.value.code == "bad_cursor"
     elsewhere = RetrievalEngine.from_settings(Scope())
     with pytest.raises(Invalid):
         elsewhere.grep(query="boats", conversation_id=talk, cursor=first.cursor)
-
-
-@pytest.mark.parametrize("cursor", ["", "nonsense", "e30:1xUN0v:p21rpvUeGLzkiP", "x" * 5000])
-def test_a_text_that_is_no_cursor_is_refused(talk, cursor):
-    with pytest.raises(Invalid) as refusal:
-        engine().grep(query="boats", conversation_id=talk, cursor=cursor)
-
-    assert refusal.value.code == "bad_cursor"
 
 
 def test_a_cursor_is_signed_with_the_key_of_its_time_and_read_for_as_long_as_that_is_kept(talk):

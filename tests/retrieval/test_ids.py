@@ -23,7 +23,8 @@ def test_each_kind_has_its_form(text, kind):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "msg_", "msg_01", "msg_-1", "msg_1 ", " msg_1", "msg_1\n", "msg_\u0661", "conv_x", "SUM_1"]
+    "text",
+    ["", "msg_", "msg_01", "msg_-1", "msg_1 ", " msg_1", "msg_1\n", "msg_\u0661", "msg_1\u00b2", "conv_x", "SUM_1"],
 )
 def test_what_is_written_otherwise_is_no_id(text):
     assert named(text) is None

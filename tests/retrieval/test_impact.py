@@ -23,8 +23,8 @@ from tests.summaries import a_summary_of
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def graph() -> tuple[Any, ...]:
+@pytest.fixture(scope="module")
+def module_graph(module_rows: None) -> tuple[Any, ...]:
     graph = a_graph()
     return (*graph, a_root_of(graph))
 

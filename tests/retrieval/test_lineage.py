@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from compaction.hosts.host_service import HostCompaction
-from conversations.errors import NotFound
 from conversations.types import SummaryKind
 from retrieval.types import Lineage, LineageEdge, MessageSpan
-from tests.factories import a_conversation, a_store, a_workspace
-from tests.retrieval.lineages import a_graph, a_root_of, engine
+from tests.factories import a_conversation, a_store
+from tests.retrieval.lineages import engine
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def graph() -> tuple[Any, ...]:
-    graph = a_graph()
-    return (*graph, a_root_of(graph))
 
 
 def lineage(conversation_id: int) -> Lineage:
@@ -58,13 +49,6 @@ def test_a_conversation_that_was_never_compacted_is_one_span():
     graph = lineage(number)
 
     assert (graph.nodes, graph.edges, graph.raw_messages) == ((), (), (MessageSpan(1, 3),))
-
-
-def test_somebody_elses_conversation_is_not_found():
-    foreign = a_conversation("secret", workspace=a_workspace("another"))
-
-    with pytest.raises(NotFound):
-        lineage(foreign.conversation_id)
 
 
 def test_boundaries_of_a_host_stand_in_the_order_of_what_they_cut_off():

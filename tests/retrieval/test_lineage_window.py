@@ -28,9 +28,12 @@ def a_history(messages: int = 120) -> int:
     return conversation_id
 
 
-def test_the_whole_history_is_a_window():
-    conversation_id = a_history()
+@pytest.fixture(scope="module")
+def conversation_id(module_rows: None) -> int:
+    return a_history()
 
+
+def test_the_whole_history_is_a_window(conversation_id):
     window = engine().lineage_window(conversation_id=conversation_id)
 
     whole = engine().lineage(conversation_id=conversation_id)
@@ -45,8 +48,8 @@ def test_the_whole_history_is_a_window():
     assert sum(run.summaries for run in window.runs) == len(window.summaries)
 
 
-def test_what_is_active_and_what_is_raw_cover_every_message_once():
-    window = engine().lineage_window(conversation_id=a_history())
+def test_what_is_active_and_what_is_raw_cover_every_message_once(conversation_id):
+    window = engine().lineage_window(conversation_id=conversation_id)
 
     assert window.messages is not None
     for message in window.messages:
@@ -54,9 +57,7 @@ def test_what_is_active_and_what_is_raw_cover_every_message_once():
         assert len(covering) + message.raw == 1
 
 
-def test_a_narrow_window_holds_what_reaches_into_it():
-    conversation_id = a_history()
-
+def test_a_narrow_window_holds_what_reaches_into_it(conversation_id):
     window = engine().lineage_window(conversation_id=conversation_id, from_seq=10, to_seq=19)
 
     assert [message.seq for message in window.messages or ()] == list(range(10, 20))
@@ -64,16 +65,15 @@ def test_a_narrow_window_holds_what_reaches_into_it():
     assert any(each.depth == 0 for each in window.summaries)
 
 
-def test_a_wide_window_does_not_tell_single_messages(monkeypatch):
+def test_a_wide_window_does_not_tell_single_messages(conversation_id, monkeypatch):
     monkeypatch.setattr("retrieval.describing.window.MOST_MESSAGES", 50)
 
-    window = engine().lineage_window(conversation_id=a_history())
+    window = engine().lineage_window(conversation_id=conversation_id)
 
     assert window.messages is None
 
 
-def test_a_window_as_of_a_run_shows_the_context_of_then(assembler):
-    conversation_id = a_history()
+def test_a_window_as_of_a_run_shows_the_context_of_then(assembler, conversation_id):
     first_run, *_, last_run = [run.run_id for run in engine().lineage_window(conversation_id=conversation_id).runs]
 
     then = engine().lineage_window(conversation_id=conversation_id, as_of_run=first_run)
@@ -91,9 +91,14 @@ def test_a_window_as_of_a_run_shows_the_context_of_then(assembler):
     )
 
 
+@pytest.fixture(scope="module")
+def long_id(module_rows: None) -> int:
+    return a_history(240)
+
+
 @pytest.mark.parametrize("is_past", [False, True])
-def test_what_a_picture_could_not_tell_apart_comes_in_bundles(is_past):
-    conversation_id = a_history(240)
+def test_what_a_picture_could_not_tell_apart_comes_in_bundles(long_id, is_past):
+    conversation_id = long_id
     run = engine().lineage_window(conversation_id=conversation_id).runs[0].run_id if is_past else None
 
     def window(**options):
@@ -126,9 +131,7 @@ def test_an_empty_conversation_is_an_empty_window():
     assert (window.summaries, window.raw, window.messages, window.runs) == ((), (), (), ())
 
 
-def test_windows_that_cannot_be_are_refused():
-    conversation_id = a_history(40)
-
+def test_windows_that_cannot_be_are_refused(conversation_id):
     with pytest.raises(Invalid, match="from an earlier seq to a later one"):
         engine().lineage_window(conversation_id=conversation_id, from_seq=9, to_seq=8)
     with pytest.raises(Invalid):

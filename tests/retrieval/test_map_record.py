@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, transaction
+from django.test import override_settings
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
@@ -37,11 +38,12 @@ def written(lines: Lines) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-@pytest.fixture
-def record() -> bytes:
+@pytest.fixture(scope="module")
+def record(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Two runs with everything done, their events in one file."""
-    for _ in range(2):
-        completed(a_map_run(items=3))
+    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
+        for _ in range(2):
+            completed(a_map_run(items=3))
     return exported()
 
 
@@ -122,14 +124,15 @@ def test_garbage_is_counted_and_never_an_error():
 
 
 def test_events_are_listed_in_order_by_run_and_only_in_their_workspace():
-    run = a_map_run(items=2)
+    run = completed(a_map_run(items=2))
     service = MapRecord.from_settings(Scope(a_workspace().pk))
 
     events = service.list_events(run_id=run.run_id, limit=2)
     rest = service.list_events(run_id=run.run_id, after_seq=events[-1].seq)
 
     assert events[0].event == "submitted"
-    assert [each.seq for each in (*events, *rest)] == list(range(1, 1 + MapEvent.objects.count()))
+    assert rest and [each.seq for each in (*events, *rest)] == list(range(1, 3 + len(rest)))
+    assert {each.run_id for each in (*events, *rest)} == {run.run_id}
     with pytest.raises(NotFound):
         MapRecord.from_settings(Scope(a_workspace("another").pk)).list_events(run_id=run.run_id)
 

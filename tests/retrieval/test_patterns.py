@@ -57,7 +57,7 @@ _PIECES = st.sampled_from([
 
 
 @pytest.mark.django_db
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_PIECES, min_size=1, max_size=5), st.text(alphabet="abfox.1 \n", max_size=12))
 def test_patterns_put_together_from_pieces_match_as_in_python(pieces, text):
     pattern = "".join(pieces)

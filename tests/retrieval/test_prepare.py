@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from conversations.errors import Unavailable
 from conversations.scope import Scope
+from retrieval.assembler import ContextAssembler
+from retrieval.history.project_history import ProjectHistory
 from retrieval.search import prepare as preparing
 from retrieval.search.prepare import Prepared, bounded, prepare
 from retrieval.search.query.parser import parse
@@ -116,3 +118,26 @@ def test_later_statements_get_what_is_left():
         value("SELECT pg_sleep(0.2)")
         deadline.impose()
         value("SELECT pg_sleep(0.25)")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: ProjectHistory.from_settings().grep_sessions(query="port"),
+        lambda: ProjectHistory.from_settings().timeline(),
+        lambda: ContextAssembler.from_settings().recall(query="port"),
+    ],
+    ids=["grep", "timeline", "recall"],
+)
+def test_a_search_through_all_sessions_ends_in_time(committed_db, settings, ask):
+    settings.LCM = {"search_timeout_ms": 100}
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE session_summaries RENAME TO kept")
+        cursor.execute("CREATE VIEW session_summaries AS SELECT kept.* FROM kept, pg_sleep(30)")
+    try:
+        with pytest.raises(OperationalError, match="statement timeout"):
+            ask()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP VIEW session_summaries")
+            cursor.execute("ALTER TABLE kept RENAME TO session_summaries")

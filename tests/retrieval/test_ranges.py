@@ -20,8 +20,8 @@ from tests.retrieval.lineages import Graph, a_graph, engine
 from tests.summaries import a_summary_of
 
 
-@pytest.fixture
-def graph(db) -> Graph:
+@pytest.fixture(scope="module")
+def module_graph(module_rows) -> Graph:
     return a_graph(12)
 
 
@@ -259,17 +259,3 @@ def test_a_summary_is_opened_from_both_ends_too(graph):
     assert (page.items[0].first_seq, page.items[-1].first_seq) == (1, 20)
     assert page.gap == MessageSpan(page.items[-2].first_seq + 1, 19)
     assert page.tokens <= 200
-
-
-def test_a_compaction_between_two_pages_neither_loses_nor_doubles_anything(committed_db):
-    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 13))).conversation_id
-    a_summary_of(a_store(), number, seqs=[1, 2])
-    asked = {"conversation_id": number, "from_seq": 1, "to_seq": 12, "include_messages": True}
-    expected = told([engine().expand_range(**asked)])
-    first = engine().expand_range(**asked, token_cap=40)
-    a_summary_of(a_store(), number, seqs=[3, 4, 5, 6, 7, 8])
-
-    rest = pages(number, 1, 12, include_messages=True, token_cap=40, cursor=first.cursor)
-
-    assert told([first, *rest]) == expected
-    assert told([engine().expand_range(**asked)]) != expected

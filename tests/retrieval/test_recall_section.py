@@ -7,16 +7,16 @@ import pytest
 from compaction.hosts.host_service import HostCompaction
 from compaction.rendering import render_summary
 from conversations.content.tokens import TokenEstimator
-from conversations.errors import NotFound
 from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.assembly.recall_section import HEADING
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 
-def a_deep_conversation() -> tuple[int, list[SummaryRecord], list[SummaryRecord]]:
+@pytest.fixture(scope="module")
+def deep(module_rows: None) -> tuple[int, list[SummaryRecord], list[SummaryRecord]]:
     """A hundred messages; summaries of ten each of the first ninety, three of those to a condensed one."""
     store = a_store()
     conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 101))).conversation_id
@@ -25,8 +25,8 @@ def a_deep_conversation() -> tuple[int, list[SummaryRecord], list[SummaryRecord]
     return conversation_id, leaves, condensed
 
 
-def test_the_newest_part_is_told_in_leaves_and_the_rest_in_the_deepest_summaries(assembler):
-    conversation_id, leaves, condensed = a_deep_conversation()
+def test_the_newest_part_is_told_in_leaves_and_the_rest_in_the_deepest_summaries(assembler, deep):
+    conversation_id, leaves, condensed = deep
 
     section = assembler.recall(conversation_id=conversation_id, budget=100_000)
 
@@ -40,8 +40,8 @@ def test_the_newest_part_is_told_in_leaves_and_the_rest_in_the_deepest_summaries
 
 
 @pytest.mark.parametrize(("fresh", "deepest"), [(0, 3), (1, 2), (30, 2), (31, 1), (90, 0)])
-def test_how_many_of_the_newest_are_told_in_leaves_is_a_setting_of_the_conversation(assembler, fresh, deepest):
-    conversation_id, leaves, condensed = a_deep_conversation()
+def test_how_many_of_the_newest_are_told_in_leaves_is_a_setting_of_the_conversation(assembler, deep, fresh, deepest):
+    conversation_id, leaves, condensed = deep
     a_store().configure_conversation(conversation_id=conversation_id, overrides={"recall_fresh_messages": fresh})
 
     section = assembler.recall(conversation_id=conversation_id, budget=100_000)
@@ -53,8 +53,8 @@ def test_how_many_of_the_newest_are_told_in_leaves_is_a_setting_of_the_conversat
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("budget", [200, 700, 1500, 2500, 4000, 10_000])
 @pytest.mark.parametrize("share", [0.05, 0.15, 1])
-def test_the_section_keeps_within_its_share_and_names_what_had_no_room(assembler, budget, share):
-    conversation_id, leaves, condensed = a_deep_conversation()
+def test_the_section_keeps_within_its_share_and_names_what_had_no_room(assembler, deep, budget, share):
+    conversation_id, leaves, condensed = deep
     whole = assembler.recall(conversation_id=conversation_id, budget=100_000)
 
     section = assembler.recall(conversation_id=conversation_id, budget=budget, share=share)
@@ -65,8 +65,8 @@ def test_the_section_keeps_within_its_share_and_names_what_had_no_room(assembler
         assert section.left_out_ids[-1] in section.text
 
 
-def test_more_room_never_tells_less(assembler):
-    conversation_id, *_ = a_deep_conversation()
+def test_more_room_never_tells_less(assembler, deep):
+    conversation_id, *_ = deep
 
     told = [
         len(assembler.recall(conversation_id=conversation_id, budget=budget, share=1).summary_ids)
@@ -94,8 +94,8 @@ def test_a_summary_with_messages_of_its_own_is_not_opened(assembler):
     assert section.summary_ids == (condensed.summary_id,)
 
 
-def test_what_the_host_has_cut_and_nobody_has_summarized_is_pointed_at(assembler):
-    conversation_id, *_ = a_deep_conversation()
+def test_what_the_host_has_cut_and_nobody_has_summarized_is_pointed_at(assembler, deep):
+    conversation_id, *_ = deep
     HostCompaction.from_settings().record_boundary(conversation_id=conversation_id, host_reference="cut", last_seq=96)
 
     section = assembler.recall(conversation_id=conversation_id, budget=10_000)
@@ -103,15 +103,8 @@ def test_what_the_host_has_cut_and_nobody_has_summarized_is_pointed_at(assembler
     assert "[Messages 91-96 are kept but not summarized yet" in section.text
 
 
-def test_a_foreign_conversation_is_not_found(assembler):
-    foreign = a_conversation("hello", workspace=a_workspace("elsewhere")).conversation_id
-
-    with pytest.raises(NotFound):
-        assembler.recall(conversation_id=foreign)
-
-
-def test_a_marked_section_is_not_stored_when_it_comes_back(assembler):
-    conversation_id, _, _ = a_deep_conversation()
+def test_a_marked_section_is_not_stored_when_it_comes_back(assembler, deep):
+    conversation_id, _, _ = deep
     plain = assembler.recall(conversation_id=conversation_id, budget=100_000)
 
     section = assembler.recall(conversation_id=conversation_id, budget=100_000, marked=True)

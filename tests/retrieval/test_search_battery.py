@@ -139,14 +139,19 @@ WITHOUT = [("summary -loadSummary", {34, 35}), ("backup -bucket", {4, 6}), ("rea
 ALONE = [("密码", {38, 39}), ("東京", {40, 41}), ("결제", {42, 43}), ("遅延", {41}), ("kubernetes", set())]
 
 
-@pytest.fixture
-def conversation_id(db) -> int:
+@pytest.fixture(scope="module")
+def module_talk(module_rows: None) -> int:
     store, conversation = a_store(), a_conversation()
     turns = [*FILLER[:20], *TALK, *FILLER[20:]]
     store.append_messages(
         conversation_id=conversation.conversation_id, messages=[NewMessage(role, text) for role, text in turns]
     )
     return conversation.conversation_id
+
+
+@pytest.fixture
+def conversation_id(module_talk: int, db: None) -> int:
+    return module_talk
 
 
 def found(query: str, conversation_id: int, **asked: Any) -> list[int]:

@@ -117,7 +117,7 @@ def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_a
     assert not is_among(after, seq + behind, conversation_id=8)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(
         alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\x00"),

@@ -30,12 +30,11 @@ SMALL_PAGES = 6
 LARGEST = 200
 # By relevance, no fewer are ranked.
 RANKED = 200
-QUESTIONS_A_CORPUS = 5
+QUESTIONS_A_CORPUS = 3
 PATTERNS = ("boat|crab", "re[dx] ", "^sail", "fjord$", r"\btide\b.*\blamp\b", "oat", "lib/harbour[.]py", "quartz")
 
 small = st.lists(st.integers(1, 60), min_size=2, max_size=3)
 page_sizes = st.lists(st.sampled_from((1, 2, 3, 7, 20, 60)), min_size=1, max_size=3)
-in_short_and_at_length = pytest.mark.parametrize("examples", [8, pytest.param(60, marks=pytest.mark.thorough)])
 
 
 def engine() -> RetrievalEngine:
@@ -141,19 +140,16 @@ def ask_for_one_word(corpus: Corpus, data: st.DataObject) -> None:
 
 
 WAYS = [ask_for_words, ask_for_a_pattern, ask_by_relevance, ask_for_one_word]
-of_each_way = pytest.mark.parametrize("ask", WAYS, ids=lambda way: way.__name__)
 
 
-@pytest.mark.sampled(2)
-@in_short_and_at_length
-@of_each_way
-def test_a_search_of_small_conversations_finds_what_is_there(ask, examples):
+@pytest.mark.parametrize("examples", [4, pytest.param(60, marks=pytest.mark.thorough)])
+def test_a_search_of_small_conversations_finds_what_is_there(examples):
     @many(examples)
     @given(st.integers(0, 2**32), small, st.data())
     def holds(seed: int, sizes: list[int], data: st.DataObject) -> None:
         with forgotten():
             corpus = a_corpus(seed, sizes=sizes)
-            for _ in range(QUESTIONS_A_CORPUS):
+            for ask in WAYS * QUESTIONS_A_CORPUS:
                 ask(corpus, data)
 
     holds()

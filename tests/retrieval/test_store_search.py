@@ -44,15 +44,10 @@ def test_a_conversation_of_somebody_else_is_not_found():
         a_store().search_messages(query="zebra", conversation_id=foreign.conversation_id)
 
 
-@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -1}, {"limit": 10**9}, {"query": "a\x00b"}])
-def test_what_cannot_be_searched_for_is_refused(wrong):
+def test_what_cannot_be_searched_for_is_refused_and_any_text_is_a_query():
     for search in (a_store().search_messages, a_store().search_summaries):
-        with pytest.raises(Invalid):
-            search(**{"query": "zebra", **wrong})
-
-
-@pytest.mark.parametrize("query", ["the", "", "'", "a & | b", "((", "-zebra"])
-def test_any_text_is_a_query(query):
-    a_conversation("something")
-
-    assert isinstance(a_store().search_messages(query=query), list)
+        for wrong in ({"limit": 0}, {"limit": -1}, {"limit": 10**9}, {"query": "a\x00b"}):
+            with pytest.raises(Invalid):
+                search(**{"query": "zebra", **wrong})
+        for query in ("the", "", "'", "a & | b", "((", "-zebra"):
+            assert search(query=query) == []

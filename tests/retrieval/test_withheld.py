@@ -52,15 +52,6 @@ def test_a_quarantined_message_is_not_shown_and_the_receipt_says_why(conversatio
     assert context.total_tokens + context.left_out.tokens == before.total_tokens
 
 
-def test_what_is_released_is_shown_again(conversation_id):
-    before = assembled(conversation_id)
-    quarantine_id = quarantined(message_ids(conversation_id)[3])
-
-    Quarantines.from_settings().release(quarantine_id=quarantine_id)
-
-    assert assembled(conversation_id) == before
-
-
 def test_a_message_with_a_quarantined_part_is_not_shown_and_the_rest_is_what_a_vendor_takes(conversation_id):
     store = a_store()
     store.append_messages(

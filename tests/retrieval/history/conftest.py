@@ -44,9 +44,14 @@ def a_past() -> Past:
     return Past(project, conversations, sessions, arcs, a_summary_over(arcs, "Ports were settled in this epoch."))
 
 
-@pytest.fixture
-def past(db: None) -> Past:
+@pytest.fixture(scope="module")
+def module_past(module_rows: None) -> Past:
     return a_past()
+
+
+@pytest.fixture
+def past(module_past: Past, db: None) -> Past:
+    return module_past
 
 
 @pytest.fixture

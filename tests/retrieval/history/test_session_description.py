@@ -6,19 +6,16 @@ import pytest
 
 from compaction.history.types import HistoryKind
 from conversations.errors import NotFound
-from conversations.models import Message, SummaryMessage
 from conversations.scope import Scope
 from conversations.types import Level
-from integrity.repairs.quarantines import Quarantines
 from retrieval.engine import RetrievalEngine
 from retrieval.types import Description, ItemKind, MessageSpan
 from tests.factories import a_workspace
 from tests.pasts import a_session_summary
 
 
-def describe(id: str, workspace: str | None = None) -> Description:
-    scope = Scope((a_workspace() if workspace is None else a_workspace(workspace)).pk)
-    return RetrievalEngine.from_settings(scope).describe(id=id)
+def describe(id: str) -> Description:
+    return RetrievalEngine.from_settings(Scope(a_workspace().pk)).describe(id=id)
 
 
 def test_a_session_says_on_which_summaries_and_messages_it_rests(past):
@@ -65,26 +62,6 @@ def test_one_that_was_made_again_names_what_supersedes_it(past):
 
     assert (before.active, before.superseded_by, before.supersedes) == (False, again.pk, None)
     assert (after.active, after.superseded_by, after.supersedes) == (True, None, before.id)
-
-
-def test_one_that_rests_on_what_was_quarantined_since_has_no_text(past):
-    message = Message.objects.get(conversation_id=past.conversations[0].conversation_id, seq=1)
-    assert SummaryMessage.objects.filter(message=message).exists()
-    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=f"msg_{message.pk}", reason="damaged")
-
-    for id in (past.sessions[0].pk, past.arcs[0].pk, past.epoch.pk):
-        described = describe(id)
-        assert described.content is None
-        assert described.quarantined
-    assert describe(past.sessions[1].pk).content
-
-
-def test_somebody_elses_is_not_there(past):
-    with pytest.raises(NotFound) as refusal:
-        describe(past.epoch.pk, workspace="another")
-    with pytest.raises(NotFound) as unknown:
-        describe("ses_00000000000fffff", workspace="another")
-    assert refusal.value.detail.replace(past.epoch.pk, "ses_00000000000fffff") == unknown.value.detail
 
 
 def test_expand_names_the_tool_that_opens_one(past):

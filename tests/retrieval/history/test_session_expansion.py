@@ -8,7 +8,6 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Message
 from conversations.scope import Scope
 from conversations.store.read import messages_of
-from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.slices import joined
 from tests.factories import a_workspace
@@ -46,7 +45,7 @@ def test_all_the_way_down_everything_comes_in_the_order_of_the_past(history, pas
     assert len(items) == 2 + 4 * 5
 
 
-@pytest.mark.parametrize("token_cap", [7, 30, 64, 200, 100_000])
+@pytest.mark.parametrize("token_cap", [7, 64])
 def test_every_message_of_an_epoch_comes_back_byte_for_byte(history, past, token_cap):
     found = pages(
         history.expand_session, summary_id=past.epoch.pk, depth=-1, include_messages=True, token_cap=token_cap
@@ -87,10 +86,10 @@ def test_a_cursor_of_another_expansion_is_refused(history, past):
     assert refusal.value.code == "bad_cursor"
 
 
-@pytest.mark.parametrize("id", ["ses_0000000000000bad", "sum_0000000000000bad", "\0", "msg_1"])
-def test_what_is_not_there_is_not_found(history, past, id):
-    with pytest.raises(NotFound, match="session summary"):
-        history.expand_session(summary_id=id)
+def test_what_is_not_there_is_not_found(history):
+    for id in ("ses_0000000000000bad", "sum_0000000000000bad", "\0", "msg_1"):
+        with pytest.raises(NotFound, match="session summary"):
+            history.expand_session(summary_id=id)
 
 
 def test_a_superseded_summary_opens_still_and_names_what_replaced_it(history, past):
@@ -99,16 +98,6 @@ def test_a_superseded_summary_opens_still_and_names_what_replaced_it(history, pa
     opened = history.expand_session(summary_id=past.sessions[4].pk)
 
     assert opened.superseded_by == again.pk and len(opened.items) == 4
-
-
-def test_what_is_quarantined_comes_without_its_text(history, past):
-    hidden = Message.objects.get(conversation_id=past.sessions[0].conversation_id, seq=1)
-    Quarantines.from_settings(Scope(a_workspace().pk)).quarantine(id=f"msg_{hidden.pk}", reason="wrong")
-
-    first, second = below(history, past.epoch)
-
-    assert (first.quarantined, first.content) == (True, "")
-    assert (second.quarantined, second.content) == (False, past.arcs[1].content)
 
 
 def test_an_erased_message_comes_as_such_from_an_epoch(history, past):

@@ -37,8 +37,8 @@ def operator(policy: Callable[..., ModelsPolicy]) -> MapOperator:
 
 
 @pytest.fixture
-def work(policy: Callable[..., ModelsPolicy]) -> Callable[..., None]:
-    """A worker that takes a slice."""
+def work(policy: Callable[..., ModelsPolicy], committed_db: None) -> Callable[..., None]:
+    """A worker that takes a slice, in threads with connections of their own."""
 
     def run(**changed: Any) -> None:
         policy(**{"map_lease_seconds": 5.0, "map_calls": 4, **changed})

@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from conversations.errors import Invalid
+from retrieval.map import output_schema
 from retrieval.map.item_prompt import NotJson, value_in_answer
 from retrieval.map.output_schema import SchemaCheck, checked_schema
 
@@ -92,7 +93,8 @@ def nested(levels):
     ],
     ids=lambda schema: str(schema)[:40],
 )
-def test_a_schema_that_cannot_be_checked_safely_is_refused(schema):
+def test_a_schema_that_cannot_be_checked_safely_is_refused(schema, monkeypatch):
+    monkeypatch.setattr(output_schema, "MOST_REFERENCES", 2_000)
     began = time.monotonic()
 
     with pytest.raises(Invalid):
@@ -142,14 +144,16 @@ def test_a_text_that_is_long_for_a_pattern_is_refused_at_once():
     ],
     ids=["texts", "names", "items"],
 )
-def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refused):
+def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refused, monkeypatch):
+    monkeypatch.setattr(output_schema, "MOST_TRIALS", 500_000_000)
     began = time.monotonic()
 
     assert bool(checked_schema(schema).errors(value)) is is_refused
     assert time.monotonic() - began < 20
 
 
-def test_nested_questions_of_what_was_evaluated_are_bounded():
+def test_nested_questions_of_what_was_evaluated_are_bounded(monkeypatch):
+    monkeypatch.setattr(output_schema, "MOST_REFERENCES", 2_000)
     schema = {"properties": {"a": {}}}
     for _ in range(18):
         schema = {"allOf": [schema], "unevaluatedProperties": False}

@@ -181,11 +181,11 @@ def test_an_item_is_what_the_prompt_says_and_nothing_more(operator):
 
 
 def test_a_page_of_large_items_ends_by_their_bytes(operator):
-    run = a_run(operator, 0, items=[str(n) * 190_000 for n in range(10)] * 6)
+    run = a_run(operator, 0, items=[str(n) * 190_000 for n in range(10)] * 5)
     MapItem.objects.update(state="done", output='"fine"', output_hash=b"0" * 32, finished_at=Now())
 
     pages, outputs, position, next_position = [], [], 0, 0
-    while sum(map(len, pages)) < 60:
+    while sum(map(len, pages)) < 50:
         pages.append(operator.list_items(run_id=run.run_id, after_position=position))
         position = pages[-1][-1].position
     while next_position is not None:
@@ -193,7 +193,7 @@ def test_a_page_of_large_items_ends_by_their_bytes(operator):
         outputs.append([item.position for item in page.items])
         next_position = page.next_position
 
-    assert [len(page) for page in pages] == [44, 16]
-    assert [item.position for page in pages for item in page] == list(range(1, 61))
-    assert [len(page) for page in outputs] == [35, 25] and sum(outputs, []) == list(range(1, 61))
+    assert [len(page) for page in pages] == [44, 6]
+    assert [item.position for page in pages for item in page] == list(range(1, 51))
+    assert [len(page) for page in outputs] == [35, 15] and sum(outputs, []) == list(range(1, 51))
     assert all(sum(len(item.input) for item in page) <= MOST_PAGE_BYTES for page in pages)

@@ -41,16 +41,14 @@ def found_by_words_alone(site) -> str:
     return found.note
 
 
-@pytest.mark.parametrize(
-    ("model", "missing"),
-    [("small", "LCM_EMBEDDER_URL is not set."), ("", "LCM_EMBEDDER_URL and LCM_EMBEDDER_MODEL are not set.")],
-)
-def test_settings_without_an_embedder_are_named(site, model, missing):
+def test_settings_without_an_embedder_are_named(site):
     a_conversation(*TEXTS)
-    site.configure(url="", model=model)
 
-    assert missing in site.status.note and missing in found_by_words_alone(site)
-    assert missing in refusal_of(site).detail
+    for model, missing in (("small", "LCM_EMBEDDER_URL is"), ("", "LCM_EMBEDDER_URL and LCM_EMBEDDER_MODEL are")):
+        site.configure(url="", model=model)
+
+        for note in (site.status.note, found_by_words_alone(site), refusal_of(site).detail):
+            assert f"{missing} not set." in note
 
 
 @pytest.mark.parametrize("taken", ["erased", "cold", "quarantined"])
@@ -126,16 +124,6 @@ def test_a_worker_that_dies_goes_on_where_it_stopped(site):
     assert (half.messages_embedded, half.state) == (64, EmbedderState.BUILDING)
     assert (whole.messages_embedded, whole.state) == (100, EmbedderState.CURRENT)
     assert len(site.server.texts) - began == 100
-
-
-def test_a_text_that_the_embedder_refuses_is_left_out_and_the_rest_is_embedded(site):
-    a_conversation(*TEXTS)
-    site.server.refuses = lambda body: 400 if any("rain" in text for text in body["input"]) else None
-
-    [embedder] = site.set_up().embedders
-
-    assert (embedder.passages, embedder.passages_refused, embedder.state) == (3, 1, EmbedderState.CURRENT)
-    assert site.found("garden", "full_text") == [2]
 
 
 @pytest.mark.parametrize(("status", "tries"), [(400, 1), (500, MOST_TRIES)])
@@ -247,14 +235,11 @@ def test_another_model_is_built_beside_the_one_that_is_searched_and_takes_its_pl
             Embedders.from_settings().drop(embedder_id=after.embedders[0].embedder_id)
 
 
-@pytest.mark.parametrize("fails", ["key", "server"])
-def test_another_model_takes_its_place_while_the_one_before_it_fails(site, fails):
+def test_another_model_takes_its_place_while_the_one_before_it_refuses_the_key(site):
     conversation = a_conversation(*TEXTS).conversation_id
-    site.server.key = "Bearer sk-first" if fails == "key" else None
+    site.server.key = "Bearer sk-first"
     site.configure(embedder_key="sk-first")
     site.set_up()
-    if fails == "server":
-        site.server.refuses = lambda body: 500
     with EmbedderServer(dimension=64) as other:
         site.configure(url=other.url, model="large", embedder_key="sk-other", breaker_failures=1)
         a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
@@ -326,25 +311,17 @@ def test_where_pgvector_went_away_words_find_everything_and_it_can_be_set_up_aga
     assert site.found("automobile", limit=1) in ([1], [4])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
+def test_with_settings_that_cannot_be_used_or_where_nobody_answers_nothing_is_set_up(site):
+    for wrong, says in (
         ({"embedder_url": "", "embedder_model": "small"}, "LCM_EMBEDDER_URL"),
         ({"embedder_url": "http://me:secret@host/v1", "embedder_model": "small"}, "no user"),
         ({"embedder_url": "http://host/v1", "embedder_model": "a,b,c"}, "LCM_EMBEDDER_MODEL"),
         ({"embedder_url": "http://host/v1", "embedder_model": "a", "embedder_key": "two words"}, "LCM_EMBEDDER_KEY"),
-    ],
-)
-def test_settings_that_cannot_be_used_are_named(site, wrong, says):
-    site.settings.LCM = wrong
-
-    with pytest.raises(Invalid, match=says) as refused:
-        Embedders.from_settings().set_up()
-
-    assert "secret" not in refused.value.detail
-
-
-def test_where_nobody_answers_nothing_is_set_up(site):
+    ):
+        site.settings.LCM = wrong
+        with pytest.raises(Invalid, match=says) as refused:
+            Embedders.from_settings().set_up()
+        assert "secret" not in refused.value.detail
     site.configure(url="http://127.0.0.1:9/v1")
 
     with pytest.raises(Unavailable, match="no connection"):
