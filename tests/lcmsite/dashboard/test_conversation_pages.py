@@ -145,12 +145,14 @@ def test_a_message_opens_without_a_text_in_a_file_that_is_withheld(reader, setti
     assert "large_file" in of_twice.content.decode() and log not in of_twice.content.decode()
 
 
-def test_only_who_may_write_is_offered_to_compact_and_lets_a_worker_do_it(conversation_id, reader, operator):
+def test_only_who_may_write_is_offered_to_import_or_compact_and_lets_a_worker_do_it(conversation_id, reader, operator):
     path = f"/w/default/conversations/{conversation_id}/"
     assert "Compact now" not in reader.get(path).content.decode()
+    assert "Import a history" not in reader.get("/w/default/conversations/").content.decode()
     assert reader.post(f"{path}compaction/").status_code == 403
     assert not CompactionJob.objects.exists()
 
+    assert "Import a history" in operator.get("/w/default/conversations/").content.decode()
     assert "Compact now" in operator.get(path).content.decode()
     answer = operator.post(f"{path}compaction/", headers={"HX-Request": "true"}).content.decode()
     job = CompactionJob.objects.get()

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from compaction.history.models import SessionSummary
+from compaction.history.models import HistoryJob, SessionSummary
 from conversations.scope import Scope
 from retrieval.policy import RetrievalPolicy
 from tests.factories import a_workspace
+from tests.integrity.breaking import damaging
 from tests.lcmsite.dashboard.furnished_past import YOUNG, FurnishedPast, furnish_past
+from tests.lcmsite.dashboard.trusting import INTEGRITY, a_report_on
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of, shown_links
 from tests.made_once import made_once
 from tests.pasts import a_project, a_session, a_session_summary
@@ -90,6 +92,27 @@ def test_each_summary_opens_down_to_its_messages(past, reader):
 
     assert "<html" not in epoch and len(sessions) == 2
     assert "Message 1</a>" in opened(sessions[0])
+
+    page = page_of(reader, f"{PROJECTS}summaries/{sessions[0]}/")
+    assert "Session summary" in page and "Make it again" not in page
+    assert {f"{PROJECTS}summaries/{arc_id}/"} <= {*shown_links(page)}
+    assert f'{PROJECTS}summaries/{sessions[0]}/rests-on/"' in page
+
+
+def test_findings_lead_to_the_summary_and_an_operator_has_it_made_again(past, operator):
+    HistoryJob.objects.all().delete()
+    summary = SessionSummary.objects.get(supersedes=past.superseded_id)
+    damaging(f"UPDATE session_summaries SET content = 'altered' WHERE summary_id = '{summary.pk}'")
+    address = f"{PROJECTS}summaries/{summary.pk}/"
+    assert address in shown_links(page_of(operator, f"{INTEGRITY}reports/{a_report_on()}/"))
+    assert "Make it again" in page_of(operator, address)
+
+    operator.post(f"{address}redo/", follow=True)
+
+    job = HistoryJob.objects.get(state="queued")
+    assert (job.reason, job.conversation_id) == ("manual", summary.conversation_id)
+    assert str(job.conversation) in page_of(operator, "/w/default/runs/history-jobs/?state=queued")
+    assert "1 about" in page_of(operator, "/w/default/")
 
 
 def test_a_superseded_summary_leads_to_the_newer_one(past, reader):
