@@ -11,7 +11,7 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of, shown_links
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +54,17 @@ def test_a_file_is_shown_with_its_lines(reader):
     assert f"/w/default/files/{file.file_id}/lines/?line=201" in page
     assert "Lines 201 to 300" in more and "More lines" not in more
     assert file.content_hash in page
+
+
+def test_a_long_list_goes_on_where_it_ended(reader):
+    conversation_id = a_conversation().conversation_id
+    stored = {a_file(b"%d" % n, conversation_id=conversation_id, file_name=f"{n}.txt").file_name for n in range(51)}
+
+    first = page_of(reader, "/w/default/files/")
+    second = page_of(reader, f"/w/default/files/{older_in(first)}")
+
+    assert (len(names(first)), len(names(second))) == (50, 1)
+    assert set(names(first) + names(second)) == stored
 
 
 def test_bytes_that_are_no_text_are_not_shown_as_one(reader):

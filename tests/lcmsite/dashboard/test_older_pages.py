@@ -11,7 +11,6 @@ from django.utils import timezone
 from compaction.models import CompactionRun
 from compaction.plans.plan_store import CompactionPlans
 from conversations.audit import Act, AuditLog
-from conversations.files.large_files import LargeFileService
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from conversations.store.cursors import write_cursor
@@ -77,11 +76,6 @@ def an_act(conversation_id: int, number: int) -> str:
     return target
 
 
-def a_file(conversation_id: int, number: int) -> str:
-    files = LargeFileService.from_settings(scope())
-    return files.store(conversation_id=conversation_id, content=b"%d" % number, file_name=f"f{number:03}").file_name
-
-
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
     ("quarantine/?released=yes", a_quarantine, ON_A_PAGE),
     ("grants/", a_grant, ON_A_PAGE),
@@ -91,7 +85,6 @@ PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
     ("integrity/", a_report, report_pages.ON_A_PAGE),
     ("runs/?outcome=skipped", a_run, ON_A_PAGE),
     ("audit/?act=thaw", an_act, ON_A_PAGE),
-    ("files/", a_file, ON_A_PAGE),
 ]
 
 
