@@ -116,13 +116,3 @@ def test_the_menu_of_a_narrow_window_is_opened_and_closed_by_keys(site: Site, wi
 
     assert not page.locator("#nav").is_visible() and menu.get_attribute("aria-expanded") == "false"
     assert page.evaluate("() => document.activeElement.className") == "bar-menu"
-
-
-def test_a_reader_is_offered_nothing_that_would_be_refused(site: Site, window: Window):
-    window.log_in("rita", site.passwords["rita"])
-    page = window.page
-
-    page.click("nav >> text=Conversations")
-
-    assert page.locator("text=Import a history").count() == 0
-    assert page.locator("nav >> text=Members").count() == 0

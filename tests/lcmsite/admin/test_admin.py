@@ -12,10 +12,9 @@ from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
-from django.core.management import call_command
 from django.db import connection, models
 from django.db.models import F
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
@@ -78,7 +77,7 @@ def named(each: tuple[type[models.Model], Any]) -> str:
 
 @pytest.fixture(scope="module")
 def harbour_world(django_db_setup, django_db_blocker, tmp_path_factory):
-    with made_once(django_db_blocker):
+    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
         yield _a_world()
 
 
@@ -198,14 +197,12 @@ def test_every_table_of_ours_is_there():
     assert all(model._meta.is_composite_pk for model in missing), "Django's admin registers any other"
 
 
-def test_the_admin_is_sound():
-    call_command("check", "admin", "conversations", "compaction", "retrieval", "integrity", "lcmsite")
-
-
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("each", TABLES, ids=named)
-def test_a_list_opens_and_asks_no_more_for_more_rows(root, each, django_assert_max_num_queries):
+def test_a_list_opens_and_asks_no_more_for_more_rows_and_a_row_opens(root, each, django_assert_max_num_queries):
     model, _ = each
+    row = model._default_manager.order_by("-pk").first()
+    assert row is not None, "there is no such row to open"
 
     with django_assert_max_num_queries(MOST_STATEMENTS) as asked:
         answer = root.get(address(model, "changelist"))
@@ -219,18 +216,9 @@ def test_a_list_opens_and_asks_no_more_for_more_rows(root, each, django_assert_m
     for words in ("harbour", "msg_1", "99999999999999999999", "' OR 1=1 --"):
         assert root.get(address(model, "changelist"), {"q": words}).status_code == 200
 
-
-@pytest.mark.sampled(10)
-@pytest.mark.parametrize("each", TABLES, ids=named)
-def test_a_page_opens(root, each):
-    model, _ = each
-    row = model._default_manager.order_by("-pk").first()
-    assert row is not None, "there is no such row to open"
-
-    answer = root.get(address(model, "change", quote(row.pk)))
-
-    assert answer.status_code == 200
-    assert "<script>alert(1)</script> boats" not in answer.content.decode()
+    opened = root.get(address(model, "change", quote(row.pk)))
+    assert opened.status_code == 200
+    assert "<script>alert(1)</script> boats" not in opened.content.decode()
 
 
 def test_lone_surrogates_are_shown_as_replacement_characters(root):
@@ -293,7 +281,7 @@ def test_a_long_context_is_shown_page_by_page(root, django_assert_max_num_querie
     assert link not in first and link in second
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("each", [each for each in ROWS if callable(each[1].view_on_site)], ids=named)
 def test_view_on_site_opens_the_page_of_the_row(root, each):
     model, table = each
@@ -353,7 +341,7 @@ def test_words_are_found_where_a_search_would_find_them(root):
     assert [row.pk for row in by_id] == [found[0].pk]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("each", ROWS, ids=named)
 def test_nobody_adds_changes_or_removes_a_row(root, each):
     model, _ = each
@@ -426,7 +414,7 @@ def test_a_membership_is_given_changed_and_taken_and_each_is_written_down(root, 
     assert list(acts) == [("set_role", "user root"), ("set_role", "user root"), ("remove_member", "user root")]
 
 
-def test_nobody_puts_themselves_out(root, world):
+def test_nobody_puts_themselves_out_and_no_person_is_removed(root, world):
     me = get_user_model().objects.get(username="root")
     users.set_role(Scope(a_workspace().pk), username="root", role=Role.ADMIN)
     mine = Membership.objects.get(user=me)
@@ -434,15 +422,9 @@ def test_nobody_puts_themselves_out(root, world):
     assert root.post(address(Membership, "delete", mine.pk), {"post": "yes"}).status_code == 403
     assert root.post(address(Membership, "change", mine.pk), {"role": "reader"}).status_code == 403
     chosen(root, Membership, "delete_selected", mine.pk)
+    assert root.post(address(get_user_model(), "delete", me.pk), {"post": "yes"}).status_code == 403
 
     assert Membership.objects.get(user=me).role == "admin"
-
-
-def test_a_person_is_made_inactive_and_not_removed(root, world):
-    person = get_user_model().objects.create_user("nina")
-
-    assert root.post(address(get_user_model(), "delete", person.pk), {"post": "yes"}).status_code == 403
-    assert get_user_model().objects.filter(pk=person.pk).exists()
 
 
 def test_staff_who_may_look_may_not_act(world):

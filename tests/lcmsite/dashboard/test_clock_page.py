@@ -29,34 +29,36 @@ def test_every_task_that_any_worker_runs_by_the_clock_is_listed():
     assert all(each.does.endswith(".") for each in listed)
 
 
-@pytest.mark.parametrize(
-    ("when", "words"),
-    [
-        ({}, "every minute"),
-        ({"minute": "*/5"}, "every 5 minutes"),
-        ({"minute": "17"}, "every hour, at minute 17"),
-        ({"minute": "30", "hour": "2"}, "every day at 02:30"),
-        ({"minute": "0", "hour": "*/6"}, "4 times a day"),
-        ({"minute": "0,7"}, "48 times a day"),
-        ({"minute": "0", "hour": "3", "day_of_week": "0"}, "not every day"),
-    ],
-)
-def test_a_schedule_is_shown_in_words_with_its_next_run(monkeypatch, when, words):
-    @a_queue("maintenance", redis_url="").periodic_task(crontab(**when))
-    def a_new_task() -> None:
-        """Do something new.
+def test_a_schedule_is_shown_in_words_with_its_next_run(monkeypatch):
+    whens = {
+        "every minute": crontab(),
+        "every 5 minutes": crontab(minute="*/5"),
+        "every hour, at minute 17": crontab(minute="17"),
+        "every day at 02:30": crontab(minute="30", hour="2"),
+        "4 times a day": crontab(minute="0", hour="*/6"),
+        "48 times a day": crontab(minute="0,7"),
+        "not every day": crontab(minute="0", hour="3", day_of_week="0"),
+    }
+    queue = a_queue("maintenance", redis_url="")
+    for number, when in enumerate(whens.values()):
 
-        And more about it.
-        """
+        def a_new_task() -> None:
+            """Do something new.
 
-    monkeypatch.setattr("lcmsite.tasks.a_new_task", a_new_task, raising=False)
-    monkeypatch.setattr(a_new_task.func, "__module__", "lcmsite.tasks")
+            And more about it.
+            """
 
-    [shown] = [each for each in periodic_tasks() if each.name == "a_new_task"]
+        a_new_task.__name__, a_new_task.__module__ = f"new_task_{number}", "lcmsite.tasks"
+        monkeypatch.setattr(f"lcmsite.tasks.new_task_{number}", queue.periodic_task(when)(a_new_task), raising=False)
 
-    assert (shown.room, shown.schedule, shown.does) == ("lcmsite", words, "Do something new.")
-    assert shown.next_at is not None and shown.next_at > timezone.now()
-    assert crontab(**when)(shown.next_at.astimezone(UTC).replace(tzinfo=None))
+    shown = {each.schedule: each for each in periodic_tasks() if each.name.startswith("new_task_")}
+
+    assert shown.keys() == whens.keys()
+    assert {(each.room, each.does) for each in shown.values()} == {("lcmsite", "Do something new.")}
+    for words, when in whens.items():
+        next_at = shown[words].next_at
+        assert next_at is not None and next_at > timezone.now()
+        assert when(next_at.astimezone(UTC).replace(tzinfo=None))
 
 
 def test_tasks_that_wait_are_counted_and_named(superuser):

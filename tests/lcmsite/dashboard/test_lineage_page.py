@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
@@ -14,19 +16,21 @@ from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.dashboard.test_questions import MOST_OF_A_LINEAGE
+from tests.made_once import made_once
 from tests.statements import counted_statements
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 SMALL = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 60, "condensed_target_tokens": 90, "fresh_tail_count": 4}
 
 
-@pytest.fixture
-def conversation_id(db: None) -> int:
+@pytest.fixture(scope="module")
+def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
     """A compacted conversation in whose words and title somebody has put a page of their own."""
     texts = [f"{HOSTILE} Turn {n} reads src/module_{n}.py " + "with many words " * 12 for n in range(100)]
-    conversation_id = a_conversation(*texts, title=HOSTILE, overrides=SMALL).conversation_id
-    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-    return conversation_id
+    with made_once(django_db_blocker):
+        conversation_id = a_conversation(*texts, title=HOSTILE, overrides=SMALL).conversation_id
+        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+        yield conversation_id
 
 
 @pytest.fixture
@@ -120,25 +124,17 @@ def test_a_twig_of_the_tree_opens_into_what_it_was_made_from(reader, path, conve
     assert described.sources
 
 
-@pytest.mark.parametrize(
-    ("piece", "status"),
-    [
+def test_what_is_not_there_is_told_and_a_summary_of_another_conversation_is_not_shown_here(reader, conversation_id):
+    here = f"/w/default/conversations/{a_conversation('one').conversation_id}/lineage/"
+    statuses = {
         # What was mistyped counts as not given.
-        ("?from=x&to=-3&width=wide", 200),
-        ("?from=99999999999999999999&run=&width=1", 200),
-        ("?from=30&to=3", 400),
-        ("?run=run_none", 404),
-        ("sum_none/", 404),
-        ("sum_none/branch/", 404),
-    ],
-)
-def test_what_is_not_there_is_told(reader, path, piece, status):
-    assert reader.get(path + piece).status_code == status
+        "?from=x&to=-3&width=wide": 200,
+        "?from=99999999999999999999&run=&width=1": 200,
+        "?from=30&to=3": 400,
+        "?run=run_none": 404,
+        "sum_none/": 404,
+        "sum_none/branch/": 404,
+        f"{summaries(conversation_id)[0]}/": 404,
+    }
 
-
-def test_a_summary_of_another_conversation_is_not_shown_here(reader, path, conversation_id):
-    other = a_conversation("one").conversation_id
-
-    answer = reader.get(f"/w/default/conversations/{other}/lineage/{summaries(conversation_id)[0]}/")
-
-    assert answer.status_code == 404
+    assert {piece: reader.get(here + piece).status_code for piece in statuses} == statuses

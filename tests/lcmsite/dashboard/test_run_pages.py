@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -13,13 +16,15 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.visiting import as_part, page_of, shown_links
+from tests.made_once import made_once
 
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
 
 
-@pytest.fixture
-def conversation_id(db: None) -> int:
-    return a_conversation(*TEXTS).conversation_id
+@pytest.fixture(scope="module")
+def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with made_once(django_db_blocker):
+        yield a_conversation(*TEXTS).conversation_id
 
 
 @pytest.fixture
@@ -27,17 +32,7 @@ def engine(db: None) -> CompactionEngine:
     return CompactionEngine.from_settings(Scope(a_workspace().pk))
 
 
-def test_a_run_leads_to_the_lineage_as_it_left_it(conversation_id, engine, reader):
-    run_id = engine.compact(conversation_id=conversation_id).run_id
-
-    page = reader.get("/w/default/runs/").content.decode()
-    lineage = reader.get(f"/w/default/conversations/{conversation_id}/lineage/?run={run_id}")
-
-    assert f"/w/default/conversations/{conversation_id}/lineage/?run={run_id}" in page
-    assert lineage.status_code == 200 and f"<code>{run_id}</code>" in lineage.content.decode()
-
-
-def test_runs_and_jobs_are_narrowed(conversation_id, engine, reader):
+def test_runs_and_jobs_are_narrowed_and_a_run_leads_to_the_lineage_as_it_left_it(conversation_id, engine, reader):
     run_id = engine.compact(conversation_id=conversation_id).run_id
     engine.request(conversation_id=conversation_id)
     CompactionJob.objects.update(state=JobState.FAILED, last_error="OperationalError", attempts=8)
@@ -45,10 +40,12 @@ def test_runs_and_jobs_are_narrowed(conversation_id, engine, reader):
 
     compacted = reader.get("/w/default/runs/?outcome=compacted&reason=manual", **part).content.decode()
     failed = reader.get("/w/default/runs/?outcome=failed", **part).content.decode()
+    lineage = f"/w/default/conversations/{conversation_id}/lineage/?run={run_id}"
     jobs = reader.get("/w/default/runs/jobs/?state=failed", **part).content.decode()
     queued = reader.get("/w/default/runs/jobs/?state=queued", **part).content.decode()
 
-    assert run_id in compacted and "<html" not in compacted
+    assert lineage in compacted and "<html" not in compacted
+    assert f"<code>{run_id}</code>" in page_of(reader, lineage)
     assert "No run matches." in failed
     assert "OperationalError" in jobs and "No job matches." in queued
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from conversations.files.large_files import LargeFileService
@@ -15,16 +17,18 @@ from conversations.types import NewMessage, Role
 from integrity.models import Erasure
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
+from tests.made_once import made_once
 
 TOMBSTONES = "/w/default/erasures/"
 WORDS = "There was some talk about the harbour and its boats. " * 12
 
 
-@pytest.fixture
-def conversation_id(db: None) -> int:
-    conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(40)), title=HOSTILE).conversation_id
-    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-    return conversation_id
+@pytest.fixture(scope="module")
+def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with made_once(django_db_blocker):
+        conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(40)), title=HOSTILE).conversation_id
+        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+        yield conversation_id
 
 
 @pytest.fixture
@@ -55,7 +59,7 @@ def erased(conversation_id: int) -> int:
     return Message.objects.filter(conversation_id=conversation_id, erased_by__isnull=False).count()
 
 
-def test_a_preview_says_all_that_would_go_and_touches_nothing(admin, path, conversation_id):
+def test_a_preview_says_all_that_would_go_and_without_the_words_it_is_shown_again(admin, path, conversation_id):
     page = previewed(admin, path, from_seq="3", to_seq="5")
 
     assert '<div class="figure">3</div>messages' in page
@@ -63,6 +67,11 @@ def test_a_preview_says_all_that_would_go_and_touches_nothing(admin, path, conve
     assert "It cannot be brought back" in page and "Older backups and ledgers still contain it" in page
     assert phrase(page) == f"erase 3 messages of conversation {conversation_id} for good"
     assert "data-asks=" in page
+    for typed in ("", "erase 3 messages", HOSTILE):
+        answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": typed})
+        again = answer.content.decode()
+        assert answer.status_code == 400 and 'role="alert"' in again and HOSTILE not in again
+        assert phrase(again) == phrase(page) and filled(again)["from_seq"] == "3"
     assert erased(conversation_id) == 0
 
 
@@ -76,19 +85,6 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
     record = admin.get(TOMBSTONES).content.decode()
     assert "user a-admin" in record and "from 3" in record
     assert f"/w/default/conversations/{conversation_id}/?seq=3" in shown_links(record)
-
-
-@pytest.mark.parametrize("typed", ["", "erase 3 messages", HOSTILE])
-def test_without_the_words_nothing_goes_and_the_preview_is_shown_again(admin, path, conversation_id, typed):
-    page = previewed(admin, path, from_seq="3", to_seq="5")
-
-    answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": typed})
-
-    again = answer.content.decode()
-    assert answer.status_code == 400
-    assert 'role="alert"' in again and HOSTILE not in again
-    assert phrase(again) == phrase(page) and filled(again)["from_seq"] == "3"
-    assert erased(conversation_id) == 0
 
 
 def test_what_was_outdated_or_is_done_is_previewed_anew_or_told(admin, path, conversation_id):
@@ -111,34 +107,28 @@ def test_what_was_outdated_or_is_done_is_previewed_anew_or_told(admin, path, con
     assert "was carried out already" in answers[1].content.decode()
 
 
-def test_all_of_it_has_to_be_said_and_an_empty_form_says_nothing(admin, path, conversation_id):
-    empty = admin.post(f"{path}preview/", {"from_seq": " "})
+def test_all_of_it_is_erased_with_its_title(admin, path, conversation_id):
     whole = previewed(admin, path, is_whole="yes")
 
-    assert empty.status_code == 400 and "Choose messages, files or everything" in empty.content.decode()
     assert "The whole conversation would be erased" in whole
     admin.post(f"{path}execution/", {**filled(whole), "confirmation": phrase(whole)})
     assert erased(conversation_id) == 40
     assert Conversation.objects.get(pk=conversation_id).title is None
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"from_seq": "x", "to_seq": "3"}, "from_seq"),
+def test_what_cannot_be_meant_is_told_and_the_form_keeps_its_words(admin, path):
+    for given, why in (
         ({"from_seq": HOSTILE, "to_seq": "-3"}, "from_seq"),
-        ({"message_ids": "msg_999999"}, "There is no message"),
+        ({"message_ids": "msg_987654321"}, "There is no message"),
         ({"file_ids": "file_none"}, "file_none"),
         ({"is_whole": "yes", "from_seq": "3", "to_seq": "5"}, "not both"),
-    ],
-)
-def test_what_cannot_be_meant_is_told_and_the_form_keeps_its_words(admin, path, given, said):
-    answer = admin.post(f"{path}preview/", given)
-
-    page = answer.content.decode()
-    assert answer.status_code in (400, 404)
-    assert said in page and HOSTILE not in page and "What do you want to erase?" in page
-    assert html.escape(next(iter(given.values()))) in page
+        ({"from_seq": " "}, "Choose messages, files or everything"),
+    ):
+        answer = admin.post(f"{path}preview/", given)
+        page = answer.content.decode()
+        assert answer.status_code in (400, 404)
+        assert why in page and HOSTILE not in page and "What do you want to erase?" in page
+        assert html.escape(next(iter(given.values()))) in page
     assert not Erasure.objects.exists()
 
 

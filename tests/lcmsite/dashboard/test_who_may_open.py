@@ -126,7 +126,7 @@ def rungs(role: Role | None) -> int:
     return LADDER.index(role) if role in LADDER else len(LADDER)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("verb", "name", "needed"), ROWS, ids=[f"{verb} {name}" for verb, name, _ in ROWS])
 def test_who_may(browsers, verb, name, needed):
     address = address_of(name)
@@ -157,6 +157,7 @@ def test_some_pages_are_open_and_some_for_whoever_is_logged_in(browsers):
 
     assert (opened, asked, inside) == ([200] * 5, [302] * 2, [302, 200, 405])
     assert browsers["reader"].get("/w/default/").status_code == 200
+    assert browsers["nobody"].get("/w/default/pulse/")["Location"] == "/login/?next=/w/default/pulse/"
 
 
 def _admin_addresses() -> Iterator[str]:
