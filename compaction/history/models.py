@@ -74,7 +74,15 @@ class SessionSummary(models.Model):
                 name="session_summaries_have_the_depth_of_their_kind",
             ),
             models.CheckConstraint(
-                condition=Q(depth=0, conversation__isnull=False, first_seq__gte=1, last_seq__gte=F("first_seq"))
+                # Without the tests for NULL, a comparison with NULL would be unknown, which a CHECK lets pass.
+                condition=Q(
+                    depth=0,
+                    conversation__isnull=False,
+                    first_seq__isnull=False,
+                    last_seq__isnull=False,
+                    first_seq__gte=1,
+                    last_seq__gte=F("first_seq"),
+                )
                 | Q(
                     depth__gt=0,
                     conversation__isnull=True,

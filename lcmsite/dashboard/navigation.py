@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.urls import resolve, reverse
@@ -57,9 +58,16 @@ def _links(visit: Visit, pages: Mapping[str, str], **path: Any) -> list[Link]:
     belongs_to = UNDER.get(match.url_name or "") if match else None
     links = []
     for name, title in pages.items():
+        view = _view(name)
         url = reverse(name, kwargs={"workspace": visit.workspace.name, **path})
-        view: Any = resolve(url).func
         if visit.caller.may(view.scope) and (visit.caller.is_operator or not view.operator_only):
             is_below = name not in ROOTS and here.startswith(url)
             links.append(Link(title, url, is_here=here == url or is_below or name == belongs_to))
     return links
+
+
+@cache
+def _view(name: str) -> Any:
+    """The view of a page, found by its URL in any workspace and conversation."""
+    path = {"conversation_id": 1} if name in TABS else {}
+    return resolve(reverse(name, kwargs={"workspace": "default", **path})).func

@@ -320,6 +320,8 @@ def test_the_database_refuses_a_summary_that_contradicts_itself():
         ({"depth": 1}, "cover_a_conversation_or_a_project"),
         ({"confidence": 0.5}, "have_the_confidence_of_their_level"),
         ({"first_seq": 0}, "cover_a_conversation_or_a_project"),
+        ({"first_seq": None}, "cover_a_conversation_or_a_project"),
+        ({"last_seq": None}, "cover_a_conversation_or_a_project"),
         ({"project_id": 10**9}, "share_the_workspace_of_their_project"),
         ({}, "ses_other links to no source"),
     ):

@@ -3354,7 +3354,7 @@ CREATE TABLE public.repair_steps (
 -- TABLE session_summaries
 CREATE TABLE public.session_summaries (
     CONSTRAINT session_summaries_add_up CHECK (((earliest_at <= latest_at) AND (token_count >= 0))),
-    CONSTRAINT session_summaries_cover_a_conversation_or_a_project CHECK ((((conversation_id IS NOT NULL) AND (depth = 0) AND (first_seq >= 1) AND (last_seq >= first_seq)) OR ((conversation_id IS NULL) AND (depth > 0) AND (first_seq IS NULL) AND (last_seq IS NULL) AND (project_id IS NOT NULL)))),
+    CONSTRAINT session_summaries_cover_a_conversation_or_a_project CHECK ((((conversation_id IS NOT NULL) AND (depth = 0) AND (first_seq >= 1) AND (first_seq IS NOT NULL) AND (last_seq >= first_seq) AND (last_seq IS NOT NULL)) OR ((conversation_id IS NULL) AND (depth > 0) AND (first_seq IS NULL) AND (last_seq IS NULL) AND (project_id IS NOT NULL)))),
     CONSTRAINT session_summaries_have_the_confidence_of_their_level CHECK ((((confidence = (0.7)::double precision) AND (level = 'normal'::text)) OR ((confidence = (0.5)::double precision) AND (level = 'aggressive'::text)) OR ((confidence = (0.3)::double precision) AND (level = 'deterministic'::text)))),
     CONSTRAINT session_summaries_have_the_depth_of_their_kind CHECK ((((depth = 0) AND (kind = 'session'::text)) OR ((depth = 1) AND (kind = 'arc'::text)) OR ((depth = 2) AND (kind = 'epoch'::text)))),
     CONSTRAINT session_summaries_supersede_others CHECK ((NOT ((supersedes_id = summary_id) AND (supersedes_id IS NOT NULL)))),
