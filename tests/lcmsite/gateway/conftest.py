@@ -133,8 +133,23 @@ def gateway_settings() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def running(server: Running, django_db_blocker: DjangoDbBlocker, gateway_settings: dict[str, str]) -> Iterator[Running]:
     with committed(django_db_blocker):
+        server.relay.mend()
         server.serve_with(gateway_settings)
+        eventually(lambda: not list(server.spool.glob("*.exchange")))
         yield server
+        # What is still under way writes nothing while all is removed.
+        server.relay.cut()
+        eventually(is_quiet)
+
+
+def is_quiet() -> bool:
+    """Whether no one else is at work on the database."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend' AND state <> 'idle'"
+        )
+        return cursor.fetchone() is None
 
 
 @pytest.fixture

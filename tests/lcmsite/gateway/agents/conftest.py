@@ -78,7 +78,7 @@ class Lcm:
     def is_served(self) -> bool:
         try:
             url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/healthz"
-            return httpx2.get(url, trust_env=False).status_code == 200
+            return httpx2.get(url, trust_env=False, verify=False).status_code == 200
         except httpx2.TransportError:
             return False
 

@@ -38,7 +38,7 @@ class Agent:
         self.conversation_id = a_conversation(overrides={"model_token_budget": WINDOW}).conversation_id
         self.seqs: dict[int, int] = {}
 
-    def request(self, *, is_trial: bool = False) -> tuple[bytes, Assembled]:
+    def request(self) -> tuple[bytes, Assembled]:
         """The body that the vendor sees, and what was done."""
         body = self.wire.body()
         read = read_request(self.wire.surface, json.loads(body))
@@ -52,7 +52,7 @@ class Agent:
             surface=self.wire.surface,
             body=body,
             seqs=self.seqs,
-            is_trial=is_trial,
+            is_trial=False,
         )
         return body if result.shorter is None else result.shorter.body, result
 
@@ -129,21 +129,6 @@ def test_a_compaction_in_progress_delays_a_request_for_a_bounded_time(monkeypatc
     _, result = agent.request()
     assert result.is_new_cut
     assert result.summary_ids
-
-
-def test_a_trial_reports_and_records_nothing() -> None:
-    agent = Agent(Surface.MESSAGES)
-    for number in range(30):
-        agent.wire.ask(f"question {number} " * 100)
-        agent.wire.answer(Step(f"answer {number} " * 200))
-    agent.wire.ask("And now?")
-
-    _, result = agent.request(is_trial=True)
-
-    headers = dict(headers_of(result, is_trial=True))
-    assert headers[b"x-lcm-status"] == b"recorded; window=would-assemble"
-    assert int(headers[b"x-lcm-tokens-out"]) <= WINDOW < int(headers[b"x-lcm-tokens-in"])
-    assert HostCompaction.from_settings(agent.scope).list_boundaries(conversation_id=agent.conversation_id) == []
 
 
 def test_a_request_that_fits_says_so() -> None:
