@@ -17,7 +17,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey, GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, SESSION, TOOL, body_of, mine, user, words
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, SESSION, TOOL, body_of, events_of, mine, user, words
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.operating import eventually
 
@@ -27,11 +27,7 @@ ODD = (
     b' "%b" : [{"role":"user","content":"Hello \\ud83d\\ude00"}] }'
 )
 EVENTS = {
-    surface: [
-        f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
-        for name, data in rendering(Answer("Good morning to you."), "m", 400).events()
-    ]
-    for surface, rendering in RENDERINGS.items()
+    surface: events_of(rendering(Answer("Good morning to you."), "m", 400)) for surface, rendering in RENDERINGS.items()
 }
 
 
@@ -214,13 +210,11 @@ def test_an_error_of_the_upstream_passes_as_it_is(gateway, surface):
 def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gateway):
     gateway.upstream.reply = answering(json.dumps(RENDERINGS[Surface.CHAT](Answer("Hi."), "m", 9).whole()).encode())
 
-    answer = gateway.ask(f"/k/{gateway.key}/gw/test/v1/chat/completions", odd(Surface.CHAT), x_lcm_api_key="")
-    gateway.ask(
-        PATHS[Surface.CHAT], odd(Surface.CHAT), x_lcm_api_key="", authorization=f"Bearer {gateway.key}", cookie="a=b"
-    )
-
+    path, body = PATHS[Surface.CHAT], odd(Surface.CHAT)
+    answer = gateway.ask(f"/k/{gateway.key}/gw/test{path}", body, x_lcm_api_key="")
+    gateway.ask(path, body, x_lcm_api_key="", authorization=f"Bearer {gateway.key}", cookie="a=b")
     for name in ("authorization", "x_api_key", "api_key", "x_goog_api_key"):
-        gateway.ask(PATHS[Surface.CHAT], odd(Surface.CHAT), **{name: gateway.key})
+        gateway.ask(path, body, **{name: gateway.key})
 
     assert answer.json()["choices"][0]["message"]["content"] == "Hi."
     assert {path for _, path, _, _ in gateway.upstream.requests} == {"/v1/chat/completions"}

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from uuid import uuid4
 
 import pytest
 
@@ -26,7 +25,6 @@ from tests.lcmsite.gateway.sessions import (
     CLAUDE,
     SESSION,
     an_agent,
-    body_of,
     conversation,
     read_answer,
     results,
@@ -164,12 +162,8 @@ def test_an_agent_that_goes_on_before_its_broken_answer_is_recorded_stays_where_
 def test_a_request_that_is_recorded_late_gets_its_place_and_leaves_the_head_where_it_is(workspace, surface):
     agent = an_agent(workspace, surface)
     agent.ask(user("one"), answer=Answer("A"))
-    history = [*agent.rows, user("elsewhere")]
     # It waits for the database, while the agent goes on.
-    late = Exchange(
-        str(uuid4()), datetime.now(UTC), agent.key, surface, Task.GENERATE, agent.headers,
-        json.dumps(body_of(surface, history)).encode(),
-    )  # fmt: skip
+    late = agent.exchange(user("elsewhere"))
     agent.ask(user("two"), answer=Answer("B"))
 
     agent.recorder.record_request(late)
@@ -252,21 +246,6 @@ def test_a_request_of_the_host_that_got_no_answer_is_kept(workspace):
     assert "our conversation above" in str(kept["messages"])
 
 
-def test_a_compaction_that_is_asked_of_the_vendor_is_kept_apart_with_its_answer(workspace):
-    agent = an_agent(workspace, Surface.RESPONSES)
-    agent.ask(user("Hello"), answer=Answer("Hi."))
-    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
-    reader = AnswerReader(Surface.RESPONSES, is_stream=False)
-    reader.feed(json.dumps({"id": "resp_1", "object": "response.compaction", "output": [item]}).encode())
-
-    exchange, recorded = agent.send(task=Task.COMPACT)
-    agent.recorder.record_answer(exchange, recorded, Outcome(200, 5, answer=reader.finish()))
-
-    assert words(conversation(), active=False) == ["Hello", "Hi."]
-    [kept] = journal(SIDE)
-    assert (kept["type"], kept["known_messages"], kept["answer"]) == ("compaction", 2, [item])
-
-
 def test_subagents_are_children(workspace):
     main = an_agent(workspace, Surface.MESSAGES)
     agent = {"x-claude-code-agent-id": "agent-0001"}
@@ -289,7 +268,6 @@ def test_further_choices_are_kept_beside_the_answer(workspace):
     recorded = agent.ask(user("Hello"))
     key = str(GatewayExchange.objects.get().exchange_key)
     exchange = Exchange(key, datetime.now(UTC), b"k", Surface.CHAT, Task.GENERATE, {}, b"{}")
-
     answer = replace(read_answer(Surface.CHAT, Answer("Hi.")), alternatives=(other,))
     agent.recorder.record_answer(exchange, recorded, Outcome(200, 5, answer=answer))
 
@@ -342,31 +320,16 @@ def test_a_compaction_of_the_host_is_a_boundary_and_repeats_nothing(workspace, s
     assert boundary.last_seq == 6
 
 
+COMPACTION = {"type": "compaction", "encrypted_content": "gAAA"}
+BLOCKS = [{**COMPACTION, "content": "They met."}, {"type": "text", "text": "Fine."}]
+FINE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Fine."}]}
+
+
 @pytest.mark.parametrize(
     ("surface", "whole", "summary"),
     [
-        (
-            Surface.MESSAGES,
-            {
-                "type": "message",
-                "role": "assistant",
-                "content": [
-                    {"type": "compaction", "content": "They met.", "encrypted_content": "gAAA"},
-                    {"type": "text", "text": "Fine."},
-                ],
-            },
-            "They met.",
-        ),
-        (
-            Surface.RESPONSES,
-            {
-                "output": [
-                    {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"},
-                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Fine."}]},
-                ]
-            },
-            None,
-        ),
+        (Surface.MESSAGES, {"type": "message", "role": "assistant", "content": BLOCKS}, "They met."),
+        (Surface.RESPONSES, {"output": [{**COMPACTION, "id": "cmp_1"}, FINE]}, None),
     ],
     ids=["messages", "responses"],
 )

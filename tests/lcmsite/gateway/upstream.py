@@ -48,17 +48,7 @@ class Upstream:
                     upstream.gone.set()
                     self.close_connection = True
 
-            def do_GET(self) -> None:
-                self._take()
-
-            def do_POST(self) -> None:
-                self._take()
-
-            def do_HEAD(self) -> None:
-                self._take()
-
-            def do_DELETE(self) -> None:
-                self._take()
+            do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -11,20 +11,16 @@ import httpx2
 import pytest
 
 from compaction.models import CompactionBoundary
-from conversations.content.tokens import TokenEstimator
 from conversations.models import Message
 from conversations.scope import Scope
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import parse_entries
-from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import ApiKey
 from retrieval.engine import RetrievalEngine
 from tests.clients.answers import Answer
 from tests.lcmsite.gateway.conftest import SETTINGS, Running
 from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS
 from tests.lcmsite.gateway.upstream import answering
-from tests.lcmsite.gateway.window.checking import check_request, entries_of
+from tests.lcmsite.gateway.window.checking import check_request, entries_of, tokens_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
 from tests.lcmsite.operating import eventually
 
@@ -76,12 +72,6 @@ class Agent:
 
 def a_result(number: int) -> str:
     return f"def function_{number}(value): return value + {number}\n" * 80
-
-
-def tokens_of(surface: Surface, body: bytes) -> int:
-    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
-    assert isinstance(found, WindowRequest)
-    return found.tokens
 
 
 def block_in(entries: list[dict[str, Any]]) -> str | None:

@@ -13,7 +13,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.gateway.conftest import Running
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, mine, results
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, mine, results, stream_of
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
@@ -39,12 +39,8 @@ class Agent:
         if not self.is_streamed:
             answering(json.dumps(rendering.whole()).encode())(handler)
             return
-        events = [
-            f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
-            for name, data in rendering.events()
-        ]
         # Cut where no event ends.
-        whole = b"".join(events)
+        whole = stream_of(rendering)
         streaming(*(whole[start : start + 700] for start in range(0, len(whole), 700)))(handler)
 
     def send(self, *script: Answer) -> ReadAnswer:

@@ -33,14 +33,6 @@ def sent(wire: Wire, result: Assembled) -> list[dict[str, Any]]:
     return entries_of(wire.surface, result.shorter.body)
 
 
-@surfaces
-def test_a_request_that_fits_is_untouched(surface: Surface) -> None:
-    result = assembled(a_long_wire(surface, turns=2), Kept(), window=10_000)
-
-    assert result.untouched is Untouched.FITS
-    assert result.shorter is None
-
-
 @pytest.mark.parametrize(
     ("surface", "more", "why"),
     [
@@ -247,15 +239,6 @@ def test_there_are_at_most_four_breakpoints(own: int, expected: int) -> None:
     assert result.shorter.body.count(b'"cache_control"') == expected
     block = next(each for each in sent(wire, result) if MARK in json.dumps(each))
     assert block["content"][0].get("cache_control", {}).get("ttl") == (None if own != 1 else "1h")
-
-
-@pytest.mark.parametrize(("window", "reads"), [(100_000, 0), (3_000, 1)])
-def test_lookups_are_read_only_for_a_request_that_is_shortened(window: int, reads: int) -> None:
-    memory = Kept()
-
-    assembled(a_long_wire(), memory, window=window, has_lookups=True)
-
-    assert memory.times_read == reads
 
 
 @surfaces
