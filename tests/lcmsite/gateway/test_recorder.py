@@ -226,24 +226,16 @@ def test_titles_probes_and_compactions_of_the_host_are_kept_apart(workspace):
     agent.ask(user("Hello"), answer=Answer("Hi."))
     agent.ask(user("quota"), answer=Answer("."), max_tokens=1, keep=False)
     agent.ask(user("Provide a detailed summary of our conversation above."), answer=Answer("They met."), keep=False)
+    agent.ask(user("Summarize our conversation so far."), keep=False)
 
     assert words(conversation(name)) == ["Hello", "Hi."]
     sides = journal(SIDE, name)
-    assert [entry["type"] for entry in sides] == ["title", "probe", "compaction"]
+    assert [entry["type"] for entry in sides] == ["title", "probe", "compaction", "compaction"]
     assert sides[0]["answer"][0]["content"] == "A greeting"
+    # One that got no answer, too.
+    assert (sides[3]["answer"], sides[3]["messages"][-1]["content"]) == ([], "Summarize our conversation so far.")
     # Of the history before the compaction nothing is kept again.
     assert (sides[2]["known_messages"], len(sides[2]["messages"])) == (2, 1)
-
-
-def test_a_request_of_the_host_that_got_no_answer_is_kept(workspace):
-    agent = an_agent(workspace, Surface.CHAT)
-    agent.ask(user("Hello"), answer=Answer("Hi."))
-
-    agent.ask(user("Provide a detailed summary of our conversation above."), keep=False)
-
-    [kept] = journal(SIDE)
-    assert (kept["type"], kept["answer"]) == ("compaction", [])
-    assert "our conversation above" in str(kept["messages"])
 
 
 def test_subagents_are_children(workspace):

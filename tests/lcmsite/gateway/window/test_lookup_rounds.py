@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import threading
+import time
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
@@ -99,6 +100,19 @@ def passed(body: bytes, *, piece: int, surface: Surface = Surface.RESPONSES) -> 
     client = Client()
     client.ask(Vendor([(200, STREAM, body)], piece), surface)
     return bytes(client.body)
+
+
+def test_a_large_event_holds_up_no_other_stream() -> None:
+    kind = "response.image_generation_call.partial_image"
+    image = {"type": kind, "output_index": 0, "partial_image_b64": "A" * 2**22}
+    end = {"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": []}}
+    body = _sent(image) + _sent(end)
+    began = time.thread_time()
+
+    given = passed(body, piece=32 * 1024)
+
+    assert image["partial_image_b64"].encode() in given
+    assert time.thread_time() - began < 2.0
 
 
 def events_with_a_lookup(stop_reason: str, argument: str = '{"query": "x"}') -> list[dict[str, Any]]:
