@@ -109,18 +109,6 @@ def test_an_opening_that_is_too_large_is_left_out_as_any_other() -> None:
     assert MARK in json.dumps(entries[0])
 
 
-def test_a_question_stays_while_its_turn_goes_on_for_long() -> None:
-    wire = a_long_wire(turns=3)
-    for _ in range(60):
-        wire.return_results(wire.answer(Step("Working.", results=("x",))), ["output " * 100])
-
-    entries = sent(wire, assembled(wire, Kept(), window=3_000))
-
-    question = next(place for place, each in enumerate(entries) if "The last question" in json.dumps(each))
-    assert MARK in json.dumps(entries[question - 1])
-    assert entries[question + 1]["role"] == "assistant"
-
-
 @surfaces
 def test_a_result_over_the_window_is_shortened_and_says_where_it_is(surface: Surface) -> None:
     wire = Wire(surface)
