@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,15 @@ from tests.flows.processes import environment, start_server, stop_server
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import SESSION
 from tests.lcmsite.gateway.upstream import Relay, Upstream
-from tests.lcmsite.operating import eventually, free_port, is_gateway
+from tests.lcmsite.operating import eventually, free_port
 
 _NUMBERS = itertools.count()
+# For all files: a small window, and little patience with a database that is away.
+SETTINGS = {
+    "LCM_MODEL_TOKEN_BUDGET": "16000",
+    "LCM_GATEWAY_SPOOL_BYTES": str(1024**2),
+    "LCM_POOL_TIMEOUT_SECONDS": "1",
+}
 
 
 @dataclass
@@ -29,11 +36,12 @@ class Running:
     """A gateway that is served, and what is before and behind it."""
 
     port: int
-    key: str
     upstream: Upstream
     data_dir: Path
     relay: Relay
-    settings: dict[str, str] = field(repr=False)
+    environment: dict[str, str] = field(repr=False)
+    key: str = ""
+    settings: dict[str, str] | None = field(repr=False, default=None)
     process: Any = field(repr=False, default=None)
 
     def ask(self, path: str, body: Any = b"", *, verb: str = "POST", **headers: str) -> httpx2.Response:
@@ -42,7 +50,44 @@ class Running:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         data = {"json": body} if isinstance(body, dict) else {"content": body}
         kept = {name: value for name, value in (own | given).items() if value}
-        return httpx2.request(verb, self.url + path, headers=kept, timeout=30, trust_env=False, **data)
+        # To load the certificates of all authorities takes longer than the request.
+        with httpx2.Client(timeout=30, trust_env=False, verify=False) as client:
+            return client.request(verb, self.url + path, headers=kept, **data)
+
+    @contextmanager
+    def stream(self, path: str, content: bytes, **headers: str) -> Iterator[httpx2.Response]:
+        """The same of an answer that is read piece by piece."""
+        given = {"x-lcm-api-key": self.key, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        with (
+            httpx2.Client(timeout=30, trust_env=False, verify=False) as client,
+            client.stream("POST", self.url + path, headers=given, content=content) as answer,
+        ):
+            yield answer
+
+    def serve(self) -> None:
+        """Start it, and wait until it answers."""
+        with self.log.open("ab") as errors:
+            given = self.environment | (self.settings or {})
+            self.process = start_server("gateway", self.port, given, stderr=errors)
+        eventually(self.is_served, seconds=90)
+
+    def serve_with(self, settings: dict[str, str]) -> None:
+        """Have it run with these settings; one that does goes on."""
+        if self.settings != settings:
+            self.stop()
+            self.settings = settings
+            self.serve()
+
+    def stop(self) -> None:
+        self.relay.mend()
+        if self.process:
+            stop_server(self.process)
+
+    def is_served(self) -> bool:
+        try:
+            return self.ask("/healthz", verb="GET").text == "alive\n"
+        except httpx2.TransportError:
+            return False
 
     @property
     def url(self) -> str:
@@ -57,17 +102,10 @@ class Running:
         return self.data_dir / "gateway" / "spool"
 
 
-@pytest.fixture(scope="module")
-def gateway_settings() -> dict[str, str]:
-    """More settings of the gateway of this module."""
-    return {}
-
-
-@pytest.fixture(scope="module")
-def running(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: Any, gateway_settings: dict[str, str]
-) -> Iterator[Running]:
-    with committed(django_db_blocker), Upstream() as upstream:
+@pytest.fixture(scope="session")
+def server(django_db_setup: None, tmp_path_factory: Any) -> Iterator[Running]:
+    """One for all files: to start it takes longer than most of them."""
+    with Upstream() as upstream:
         where = connection.settings_dict
         relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
         data_dir = tmp_path_factory.mktemp("gateway")
@@ -77,23 +115,41 @@ def running(
             "LCM_SECRET_KEY": site.SECRET_KEY,
             "LCM_GATEWAY_UPSTREAMS": f"test={upstream.url}",
             "LCM_LOG_FORMAT": "json",
-            **gateway_settings,
         }
-        made = Running(free_port(), an_api_key(), upstream, data_dir, relay, given)
+        made = Running(free_port(), upstream, data_dir, relay, given)
         try:
-            serve(made)
             yield made
         finally:
-            relay.mend()
-            stop_server(made.process)
+            made.stop()
             relay.close()
 
 
-def serve(gateway: Running) -> None:
-    """Start the gateway, and wait until it is served."""
-    with gateway.log.open("ab") as errors:
-        gateway.process = start_server("gateway", gateway.port, gateway.settings, stderr=errors)
-    eventually(lambda: is_gateway(gateway.port), seconds=90)
+@pytest.fixture(scope="module")
+def gateway_settings() -> dict[str, str]:
+    """The settings of the gateway of a module."""
+    return SETTINGS
+
+
+@pytest.fixture(scope="module")
+def running(server: Running, django_db_blocker: DjangoDbBlocker, gateway_settings: dict[str, str]) -> Iterator[Running]:
+    with committed(django_db_blocker):
+        server.relay.mend()
+        server.serve_with(gateway_settings)
+        eventually(lambda: not list(server.spool.glob("*.exchange")))
+        yield server
+        # What is still under way writes nothing while all is removed.
+        server.relay.cut()
+        eventually(is_quiet)
+
+
+def is_quiet() -> bool:
+    """Whether no one else is at work on the database."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend' AND state <> 'idle'"
+        )
+        return cursor.fetchone() is None
 
 
 @pytest.fixture

@@ -56,15 +56,26 @@ def body_of(surface: Surface, rows: list[Any], **more: Any) -> dict[str, Any]:
     return {"model": "fake", "max_tokens": 1000, "tools": [TOOL], name: rows, **more}
 
 
+def events_of(rendering: Any) -> list[bytes]:
+    """The events of an answer, as a vendor streams them."""
+    return [
+        f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
+        for name, data in rendering.events()
+    ]
+
+
+def stream_of(rendering: Any) -> bytes:
+    return b"".join(events_of(rendering))
+
+
 def read_answer(surface: Surface, answer: Answer, *, cut: bool = False) -> ReadAnswer:
     rendering = RENDERINGS[surface](answer, "fake", 400)
     reader = AnswerReader(surface, is_stream=cut)
     if not cut:
         reader.feed(json.dumps(rendering.whole()).encode())
         return reader.finish()
-    events = [(name, data) for name, data in rendering.events() if not isinstance(data, str)]
-    for name, data in events[: len(events) // 2]:
-        reader.feed(b"data: " + json.dumps({"type": name, **data}).encode() + b"\n\n")
+    events = [each for each in events_of(rendering) if b"[DONE]" not in each]
+    reader.feed(b"".join(events[: len(events) // 2]))
     return reader.finish()
 
 
@@ -88,13 +99,15 @@ class Agent:
             self.rows = [*self.rows, *rows, *(read.rows if read else ())]
         return recorded
 
-    def send(self, *rows: Any, task: Task = Task.GENERATE, **more: Any) -> tuple[Exchange, Recorded]:
+    def send(self, *rows: Any, **more: Any) -> tuple[Exchange, Recorded]:
         """Send the history with these rows; the answer is still to come."""
-        exchange = Exchange(
-            str(uuid.uuid4()), datetime.now(UTC), self.key, self.surface, task, self.headers,
-            json.dumps(body_of(self.surface, [*self.rows, *rows], **more)).encode(),
-        )  # fmt: skip
+        exchange = self.exchange(*rows, **more)
         return exchange, self.recorder.record_request(exchange)
+
+    def exchange(self, *rows: Any, **more: Any) -> Exchange:
+        body = json.dumps(body_of(self.surface, [*self.rows, *rows], **more)).encode()
+        key, now = str(uuid.uuid4()), datetime.now(UTC)
+        return Exchange(key, now, self.key, self.surface, Task.GENERATE, self.headers, body)
 
     def get(
         self, exchange: Exchange, recorded: Recorded, answer: Answer | None, *, cut: bool = False

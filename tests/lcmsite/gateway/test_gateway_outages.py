@@ -19,11 +19,6 @@ PATH = PATHS[Surface.CHAT]
 CLOSED = {"x_lcm_fail_closed": "true"}
 
 
-@pytest.fixture(scope="module")
-def gateway_settings():
-    return {"LCM_GATEWAY_SPOOL_BYTES": str(1024**2), "LCM_POOL_TIMEOUT_SECONDS": "1"}
-
-
 def exchanges(gateway, *texts, rows=(), **headers):
     """A session of these turns; its history, and what the gateway says of each."""
     rows, states = list(rows), []
@@ -43,13 +38,15 @@ def is_replayed(gateway, count):
     return recorded(gateway, count)
 
 
-def test_what_passes_while_the_database_is_away_is_recorded_afterwards(gateway):
+def test_what_passes_while_the_database_is_away_is_spooled_without_credentials_and_recorded_afterwards(gateway):
     rows, _ = exchanges(gateway, "One")
     recorded(gateway, 2)
     gateway.relay.cut()
 
-    rows, states = exchanges(gateway, "Two", "Three", rows=rows)
+    names = ("authorization", "cookie", "x_litellm_api_key", "x_openai_api_key", "x_session_token")
+    rows, states = exchanges(gateway, "Two", "Three", rows=rows, **dict.fromkeys(names, "vendor-secret"))
     eventually(lambda: len(list(gateway.spool.glob("*.exchange"))) == 2, seconds=20)
+    kept = "".join(path.read_text() for path in gateway.spool.glob("*.exchange"))
     # Held up by nothing once it is known.
     began = time.monotonic()
     rows, later = exchanges(gateway, "Four", rows=rows)
@@ -57,6 +54,8 @@ def test_what_passes_while_the_database_is_away_is_recorded_afterwards(gateway):
     eventually(lambda: len(list(gateway.spool.glob("*.exchange"))) == 3, seconds=20)
     gateway.relay.mend()
 
+    assert "Two" in kept and SESSION in kept
+    assert "vendor-secret" not in kept and gateway.key not in kept
     assert is_replayed(gateway, 8) == [
         each for text in ("One", "Two", "Three", "Four") for each in (text, f"Answer to {text}.")
     ]
@@ -65,22 +64,6 @@ def test_what_passes_while_the_database_is_away_is_recorded_afterwards(gateway):
     assert mine(gateway).moves == 0
     rows, _ = exchanges(gateway, "Five", rows=rows)
     assert recorded(gateway, 10)[-2:] == ["Five", "Answer to Five."]
-
-
-def test_what_is_spooled_has_no_credentials(gateway):
-    exchanges(gateway, "One")
-    recorded(gateway, 2)
-    gateway.relay.cut()
-    names = ("authorization", "cookie", "x_litellm_api_key", "x_openai_api_key", "x_session_token")
-
-    exchanges(gateway, "Two", **dict.fromkeys(names, "vendor-secret"))
-    eventually(lambda: list(gateway.spool.glob("*.exchange")), seconds=20)
-    kept = "".join(path.read_text() for path in gateway.spool.glob("*.exchange"))
-    gateway.relay.mend()
-
-    assert "Two" in kept and SESSION in kept
-    assert "vendor-secret" not in kept and gateway.key not in kept
-    is_replayed(gateway, 4)
 
 
 def test_a_slow_database_holds_nobody_up(gateway):
@@ -104,6 +87,7 @@ def test_a_slow_database_holds_nobody_up(gateway):
     assert recorded(gateway, 4)[-2:] == ["Other", "Slowly."]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("surface", Surface)
 def test_who_must_not_lose_a_word_is_refused_while_it_cannot_be_recorded(gateway, surface):
     exchanges(gateway, "One")

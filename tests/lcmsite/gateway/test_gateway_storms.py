@@ -13,7 +13,6 @@ import pytest
 
 from lcmsite.gateway.surfaces import Surface
 from tests.clients.answers import Answer
-from tests.lcmsite.gateway.conftest import serve
 from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, body_of, mine, user, words
 from tests.lcmsite.gateway.test_gateway import EVENTS, recorded
 from tests.lcmsite.gateway.upstream import answering, streaming
@@ -24,6 +23,11 @@ PATH = PATHS[Surface.CHAT]
 STREAMS = 50
 # More than the kernel's buffers on the way hold.
 PIECES = 1600
+
+
+@pytest.fixture(scope="module")
+def gateway_settings():
+    return {}
 
 
 def test_fifty_streams_at_once_pass_whole_and_memory_stays_flat(gateway):
@@ -93,7 +97,6 @@ def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):
     held = threading.Event()
     gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT], between=lambda number: number == 3 and held.wait(20))
     body = body_of(Surface.CHAT, [user("One")], stream=True)
-    headers = {"x-lcm-api-key": gateway.key, "x-session-id": "of-a-kill"}
     # What the database did not take is there after the kill, too.
     gateway.relay.cut()
     gateway.upstream.reply, later = answering(
@@ -105,14 +108,14 @@ def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):
     gateway.upstream.reply = later
     with (
         pytest.raises(httpx2.HTTPError),
-        httpx2.stream("POST", gateway.url + PATH, headers=headers, json=body, timeout=30) as answer,
+        gateway.stream(PATH, json.dumps(body).encode(), x_session_id="of-a-kill") as answer,
     ):
         for _ in answer.iter_raw():
             gateway.process.send_signal(signal.SIGKILL)
     gateway.process.wait()
     held.set()
     gateway.relay.mend()
-    serve(gateway)
+    gateway.serve()
     gateway.upstream.reply = streaming(*EVENTS[Surface.CHAT])
     gateway.ask(PATH, body, x_claude_code_session_id="", x_session_id="of-a-kill")
 

@@ -156,7 +156,9 @@ def test_requests_of_the_host_are_recognized(request_, headers, side):
 
 
 UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1", "local": "http://h:1/x"}
-ROUTES = Routes(UPSTREAMS, parse_rules("record,anthropic=assemble,chat=off,key:7=dry-run+fail_closed"))
+ROUTES = Routes(
+    UPSTREAMS, parse_rules("record,anthropic=assemble,local=assemble+lookups,chat=off,key:7=dry-run+fail_closed")
+)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +193,7 @@ def test_a_path_has_its_upstream(method, path, headers, url):
         ("/v1/messages", 7, {"x-lcm-store": "false"}, Rule(Mode.OFF)),
         ("/v1/chat/completions", 1, {}, Rule(Mode.OFF)),
         ("/v1/responses", 1, {}, Rule(Mode.RECORD)),
+        ("/gw/local/v1/messages", 1, {}, Rule(Mode.ASSEMBLE, has_lookups=True)),
     ],
 )
 def test_a_request_has_its_mode(path, key, headers, rule):

@@ -11,22 +11,12 @@ from conversations.types import Role
 from lcmsite.gateway.surfaces import Surface, Task, read_request, surface_of, wire_message
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from lcmsite.gateway.surfaces_digest import digest_in, links_of
-from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, ResponseObject, ToolCall
+from tests.clients.answers import Answer, ToolCall
+from tests.lcmsite.gateway.sessions import RENDERINGS, stream_of
 
-RENDERINGS = {
-    Surface.MESSAGES: AnthropicMessage,
-    Surface.CHAT: ChatCompletion,
-    Surface.RESPONSES: ResponseObject,
-}
 ANSWER = Answer(
     "It is in the file ä.txt, line 7.", calls=(ToolCall("read", {"path": "ä.txt"}), ToolCall("ls", {})), thinking="Hm?"
 )
-
-
-def streamed(rendering) -> bytes:
-    events = ((name, data if isinstance(data, str) else json.dumps({"type": name, **data}))
-              for name, data in rendering.events())  # fmt: skip
-    return "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events).encode()
 
 
 def read(surface: Surface, data: bytes, *, is_stream: bool, size: int = 1_000_000) -> ReadAnswer:
@@ -59,16 +49,19 @@ def test_a_path_belongs_to_its_api(path, found):
 
 
 @pytest.mark.parametrize("surface", Surface)
-@pytest.mark.parametrize("size", [1, 7, 1_000_000])
-def test_a_streamed_answer_is_read_like_the_whole_one(surface, size):
+def test_a_streamed_answer_is_read_like_the_whole_one_wherever_its_pieces_end(surface):
     rendering = RENDERINGS[surface](ANSWER, "fake", 400)
+    data = stream_of(rendering)
 
     whole = read(surface, json.dumps(rendering.whole()).encode(), is_stream=False)
-    stream = read(surface, streamed(rendering), is_stream=True, size=size)
+    stream, *others = [read(surface, data, is_stream=True, size=size) for size in (1, 7, 1_000_000)]
+    # The last event without its end of line.
+    others.append(read(surface, data.rstrip(), is_stream=True))
 
     assert stream.rows == whole.rows
     assert stream.is_complete and whole.is_complete
     assert (stream.tokens_in, stream.tokens_out, stream.response_id) == (100, 8, whole.response_id)
+    assert others == [stream] * 3
     assert ReadAnswer.from_json(json.loads(json.dumps(stream.as_json()))) == stream
 
 
@@ -95,7 +88,7 @@ def test_a_large_event_in_small_pieces_is_read_in_linear_time():
 
 @pytest.mark.parametrize("surface", Surface)
 def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
-    data = streamed(RENDERINGS[surface](Answer("It is in the file ä.txt, line 7."), "fake", 400))
+    data = stream_of(RENDERINGS[surface](Answer("It is in the file ä.txt, line 7."), "fake", 400))
 
     cut = data.index(b"\n\n", data.index(b"in the file")) + 5
     found = read(surface, data[:cut], is_stream=True)
@@ -108,18 +101,11 @@ def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
 
 
 @pytest.mark.parametrize("surface", Surface)
-def test_a_last_event_without_an_end_of_line_is_read(surface):
-    data = streamed(RENDERINGS[surface](ANSWER, "fake", 400))
-
-    assert read(surface, data.rstrip(), is_stream=True) == read(surface, data, is_stream=True)
-
-
-@pytest.mark.parametrize("surface", Surface)
 @pytest.mark.parametrize(
     "bad", [b"data: {\n\n", b'data: {"type": "content_block_delta"}\n\n', b'data: {"choices": 7}\n\n']
 )
 def test_an_event_that_cannot_be_read_leaves_the_others(surface, bad):
-    first, end, others = streamed(RENDERINGS[surface](ANSWER, "fake", 400)).partition(b"\n\n")
+    first, end, others = stream_of(RENDERINGS[surface](ANSWER, "fake", 400)).partition(b"\n\n")
 
     found = read(surface, first + end + bad + others, is_stream=True)
 
@@ -221,10 +207,10 @@ def test_a_request_with_only_what_is_new_is_known_as_one(surface, more, parent):
     assert request.parent_response == parent
 
 
-@pytest.mark.parametrize("surface", Surface)
 @pytest.mark.parametrize("row", [7, {}, {"role": "x"}, {"role": "user", "content": 7}, {"type": "unheard_of"}])
-def test_what_cannot_be_read_is_kept_as_it_came(surface, row):
-    message = wire_message(surface, 3, row)
+def test_what_cannot_be_read_is_kept_as_it_came(row):
+    for surface in Surface:
+        message = wire_message(surface, 3, row)
 
-    assert message.message.content is not None or message.message.parts
-    assert message.index == 3
+        assert message.message.content is not None or message.message.parts
+        assert message.index == 3

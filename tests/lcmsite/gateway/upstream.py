@@ -34,12 +34,13 @@ class Upstream:
             disable_nagle_algorithm = True
 
             def _take(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                pieces = [self.rfile.read(int(self.headers.get("content-length") or 0))]
                 if self.headers.get("transfer-encoding") == "chunked":
                     while size := int(self.rfile.readline(), 16):
-                        body += self.rfile.read(size)
+                        pieces.append(self.rfile.read(size))
                         self.rfile.readline()
                     self.rfile.readline()
+                body = b"".join(pieces)
                 upstream.requests.append((self.command, self.path, list(self.headers.items()), body))
                 try:
                     upstream.reply(self)
@@ -47,17 +48,7 @@ class Upstream:
                     upstream.gone.set()
                     self.close_connection = True
 
-            def do_GET(self) -> None:
-                self._take()
-
-            def do_POST(self) -> None:
-                self._take()
-
-            def do_HEAD(self) -> None:
-                self._take()
-
-            def do_DELETE(self) -> None:
-                self._take()
+            do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -20,11 +20,7 @@ from django.conf import settings as site
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import parse_entries
-from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import GatewayExchange
 from lcmsite.server.serving import bind_socket
 from tests.clients.forty_turns import ScriptedModel
@@ -36,7 +32,7 @@ from tests.factories import a_workspace
 from tests.flows.processes import PROJECT, environment, start_server, stop
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.upstream import Relay
-from tests.lcmsite.gateway.window.checking import check_request, entries_of
+from tests.lcmsite.gateway.window.checking import check_request, entries_of, tokens_of
 from tests.lcmsite.operating import agents_are_served, eventually, free_port
 
 WINDOW = 16_000
@@ -78,7 +74,7 @@ class Lcm:
     def is_served(self) -> bool:
         try:
             url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/healthz"
-            return httpx2.get(url, trust_env=False).status_code == 200
+            return httpx2.get(url, trust_env=False, verify=False).status_code == 200
         except httpx2.TransportError:
             return False
 
@@ -159,12 +155,6 @@ def _without_nulls(value: Any) -> Any:
 
 def request_of(passed: Passed) -> Request:
     return Request(passed.method, passed.path, passed.headers, passed.body, 0)
-
-
-def tokens_of(surface: Surface, body: bytes) -> int:
-    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
-    assert isinstance(found, WindowRequest)
-    return found.tokens
 
 
 def block_in(entries: list[Any]) -> str | None:

@@ -8,7 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.request_entries import parse_entries
+from lcmsite.gateway.window.types import WindowRequest
 
 
 @cache
@@ -26,6 +30,13 @@ def _adapter(surface: Surface) -> TypeAdapter[Any]:
 
 def entries_of(surface: Surface, body: bytes) -> list[dict[str, Any]]:
     return json.loads(body)["input" if surface is Surface.RESPONSES else "messages"]
+
+
+def tokens_of(surface: Surface, body: bytes) -> int:
+    """What a vendor would count."""
+    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
+    assert isinstance(found, WindowRequest)
+    return found.tokens
 
 
 def check_request(surface: Surface, body: bytes) -> None:

@@ -28,8 +28,6 @@ class Kept:
     found: list[ShownSummary] = field(default_factory=list)
     is_quick: bool = True
     lookups: dict[int, dict[str, Any]] = field(default_factory=dict)
-    # How often the lookups were read.
-    times_read: int = 0
 
     def stored_cuts(self, window: int) -> list[StoredCut]:
         return [each for each in reversed(self.cuts) if each.window == window]
@@ -48,7 +46,6 @@ class Kept:
             self.summarize()
 
     def read_lookups(self) -> dict[int, dict[str, Any]]:
-        self.times_read += 1
         return self.lookups
 
     def summarize(self) -> None:

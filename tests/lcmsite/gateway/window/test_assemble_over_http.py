@@ -11,34 +11,27 @@ import httpx2
 import pytest
 
 from compaction.models import CompactionBoundary
-from conversations.content.tokens import TokenEstimator
 from conversations.models import Message
 from conversations.scope import Scope
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.counting import RequestCounter
-from lcmsite.gateway.window.request_entries import parse_entries
-from lcmsite.gateway.window.types import WindowRequest
 from lcmsite.models import ApiKey
 from retrieval.engine import RetrievalEngine
 from tests.clients.answers import Answer
-from tests.lcmsite.gateway.conftest import Running
+from tests.lcmsite.gateway.conftest import SETTINGS, Running
 from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS
 from tests.lcmsite.gateway.upstream import answering
-from tests.lcmsite.gateway.window.checking import check_request, entries_of
+from tests.lcmsite.gateway.window.checking import check_request, entries_of, tokens_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
 from tests.lcmsite.operating import eventually
 
-WINDOW = 16_000
+WINDOW = int(SETTINGS["LCM_MODEL_TOKEN_BUDGET"])
+# More than fit into the window.
+TURNS = 24
 # One API shows it in the default run.
 OTHERS = (Surface.CHAT, Surface.RESPONSES)
 one_surface = pytest.mark.parametrize(
     "surface", [Surface.MESSAGES, *(pytest.param(each, marks=pytest.mark.thorough) for each in OTHERS)]
 )
-
-
-@pytest.fixture(scope="module")
-def gateway_settings() -> dict[str, str]:
-    return {"LCM_GATEWAY_MODES": "assemble", "LCM_MODEL_TOKEN_BUDGET": str(WINDOW)}
 
 
 class Agent:
@@ -52,7 +45,8 @@ class Agent:
         answer = RENDERINGS[self.surface](Answer(text), "fake", 400).whole()
         self.gateway.upstream.reply = answering(json.dumps(answer).encode())
         sent = json.dumps({**json.loads(self.wire.body()), "stream": False}).encode() if body is None else body
-        response = self.gateway.ask(PATHS[self.surface], sent, content_type="application/json", **headers)
+        headers = {"content_type": "application/json", "x_lcm_mode": "assemble", **headers}
+        response = self.gateway.ask(PATHS[self.surface], sent, **headers)
         assert response.status_code == 200
         assert response.json() == answer
         return response
@@ -78,12 +72,6 @@ class Agent:
 
 def a_result(number: int) -> str:
     return f"def function_{number}(value): return value + {number}\n" * 80
-
-
-def tokens_of(surface: Surface, body: bytes) -> int:
-    found = parse_entries(surface, body, counter=RequestCounter(TokenEstimator("o200k_base")))
-    assert isinstance(found, WindowRequest)
-    return found.tokens
 
 
 def block_in(entries: list[dict[str, Any]]) -> str | None:
@@ -133,11 +121,11 @@ def test_an_agent_goes_on_for_forty_turns_and_finds_what_was_left_out(gateway: R
 @one_surface
 def test_a_long_history_is_shortened_and_stays_the_same_until_the_next_cut(gateway: Running, surface: Surface) -> None:
     agent = Agent(gateway, surface)
-    for number in range(40):
+    for number in range(TURNS):
         agent.wire.ask(f"Turn {number}.")
         agent.wire.return_results(agent.wire.answer(Step("Reading.", results=("x",))), [a_result(number)])
         agent.wire.answer(Step(f"Turn {number} is done."))
-    first, second = agent.turn(40, a_result(40))
+    first, second = agent.turn(TURNS, a_result(TURNS))
 
     assert first.headers["x-lcm-status"] == "assembled"
     assert int(first.headers["x-lcm-tokens-out"]) <= WINDOW < int(first.headers["x-lcm-tokens-in"])
@@ -150,14 +138,14 @@ def test_a_long_history_is_shortened_and_stays_the_same_until_the_next_cut(gatew
     for body in bodies:
         check_request(surface, body)
     conversation_id = int(first.headers["x-lcm-conversation"])
-    stored = 40 * 4 + 4
+    stored = TURNS * 4 + 4
     eventually(lambda: Message.objects.filter(conversation_id=conversation_id).count() >= stored)
     assert not Message.objects.filter(content__contains="lcm_injected").exists()
 
 
 def test_a_dry_run_sends_the_original_and_says_what_it_would_do(gateway: Running) -> None:
     agent = Agent(gateway, Surface.MESSAGES)
-    for number in range(40):
+    for number in range(TURNS):
         agent.wire.ask(f"Turn {number}. {a_result(number)}")
         agent.wire.answer(Step(f"Turn {number} is done."))
     agent.wire.ask("And now?")
@@ -181,7 +169,7 @@ def test_a_packed_request_that_fits_goes_through_and_one_that_does_not_goes_unpa
     assert agent.seen == packed
     assert response.headers["x-lcm-status"] == "recorded; window=fits"
     agent.wire.answer(Step("Hello."))
-    for number in range(40):
+    for number in range(TURNS):
         agent.wire.ask(f"Turn {number}. {a_result(number)}")
         agent.wire.answer(Step(f"Turn {number} is done."))
     agent.wire.ask("And now?")

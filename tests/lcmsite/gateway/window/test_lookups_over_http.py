@@ -13,19 +13,14 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.gateway.conftest import Running
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, mine, results
+from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, mine, results, stream_of
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
 from tests.lcmsite.operating import eventually
 
-WINDOW = 16_000
 LOOKUP = ToolCall("lcm_grep", {"query": "retry_ceiling heron"})
-
-
-@pytest.fixture(scope="module")
-def gateway_settings() -> dict[str, str]:
-    return {"LCM_GATEWAY_MODES": "assemble+lookups", "LCM_MODEL_TOKEN_BUDGET": str(WINDOW)}
+SENT = {"content_type": "application/json", "x_lcm_mode": "assemble", "x_lcm_lookups": "true"}
 
 
 class Agent:
@@ -44,12 +39,8 @@ class Agent:
         if not self.is_streamed:
             answering(json.dumps(rendering.whole()).encode())(handler)
             return
-        events = [
-            f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
-            for name, data in rendering.events()
-        ]
         # Cut where no event ends.
-        whole = b"".join(events)
+        whole = stream_of(rendering)
         streaming(*(whole[start : start + 700] for start in range(0, len(whole), 700)))(handler)
 
     def send(self, *script: Answer) -> ReadAnswer:
@@ -57,7 +48,7 @@ class Agent:
         self.script = list(script)
         self.gateway.upstream.requests.clear()
         body = {**json.loads(self.wire.body()), "stream": self.is_streamed}
-        response = self.gateway.ask(PATHS[self.surface], json.dumps(body).encode(), content_type="application/json")
+        response = self.gateway.ask(PATHS[self.surface], json.dumps(body).encode(), **SENT)
         assert response.status_code == 200
         assert response.headers["x-lcm-status"] == "assembled"
         assert self.script == []
@@ -129,7 +120,7 @@ def test_count_tokens_counts_what_the_vendor_would_get(gateway: Running) -> None
     gateway.upstream.requests.clear()
     gateway.upstream.reply = answering(b'{"input_tokens": 7}')
 
-    counted = gateway.ask("/v1/messages/count_tokens", agent.wire.body(), content_type="application/json")
+    counted = gateway.ask("/v1/messages/count_tokens", agent.wire.body(), **SENT)
 
     assert counted.json() == {"input_tokens": 7}
     assert counted.headers["x-lcm-status"] == "assembled"
@@ -147,7 +138,7 @@ def test_an_event_that_cannot_be_read_is_logged_without_its_text(gateway: Runnin
     wire.ask("Hello")
     before = gateway.log.read_text().count("gateway_event_not_read")
 
-    response = gateway.ask("/v1/messages", wire.body(), content_type="application/json")
+    response = gateway.ask("/v1/messages", wire.body(), **SENT)
 
     assert response.content == b"".join(events)
     eventually(lambda: gateway.log.read_text().count("gateway_event_not_read") == before + 1)

@@ -33,14 +33,6 @@ def sent(wire: Wire, result: Assembled) -> list[dict[str, Any]]:
     return entries_of(wire.surface, result.shorter.body)
 
 
-@surfaces
-def test_a_request_that_fits_is_untouched(surface: Surface) -> None:
-    result = assembled(a_long_wire(surface, turns=2), Kept(), window=10_000)
-
-    assert result.untouched is Untouched.FITS
-    assert result.shorter is None
-
-
 @pytest.mark.parametrize(
     ("surface", "more", "why"),
     [
@@ -115,18 +107,6 @@ def test_an_opening_that_is_too_large_is_left_out_as_any_other() -> None:
     entries = sent(wire, assembled(wire, Kept(), window=3_000))
 
     assert MARK in json.dumps(entries[0])
-
-
-def test_a_question_stays_while_its_turn_goes_on_for_long() -> None:
-    wire = a_long_wire(turns=3)
-    for _ in range(60):
-        wire.return_results(wire.answer(Step("Working.", results=("x",))), ["output " * 100])
-
-    entries = sent(wire, assembled(wire, Kept(), window=3_000))
-
-    question = next(place for place, each in enumerate(entries) if "The last question" in json.dumps(each))
-    assert MARK in json.dumps(entries[question - 1])
-    assert entries[question + 1]["role"] == "assistant"
 
 
 @surfaces
@@ -247,15 +227,6 @@ def test_there_are_at_most_four_breakpoints(own: int, expected: int) -> None:
     assert result.shorter.body.count(b'"cache_control"') == expected
     block = next(each for each in sent(wire, result) if MARK in json.dumps(each))
     assert block["content"][0].get("cache_control", {}).get("ttl") == (None if own != 1 else "1h")
-
-
-@pytest.mark.parametrize(("window", "reads"), [(100_000, 0), (3_000, 1)])
-def test_lookups_are_read_only_for_a_request_that_is_shortened(window: int, reads: int) -> None:
-    memory = Kept()
-
-    assembled(a_long_wire(), memory, window=window, has_lookups=True)
-
-    assert memory.times_read == reads
 
 
 @surfaces
