@@ -29,7 +29,7 @@ from conversations.policy import (
     knob,
     typed_overrides,
 )
-from integrity.policy import IntegrityPolicy, RetentionPolicy
+from integrity.policy import RetentionPolicy
 from lcmsite.embedded_postgres.location import make_directory
 from lcmsite.gateway.upstreams import DEFAULT_UPSTREAMS, problem_with_modes, problem_with_upstreams
 from retrieval.policy import RetrievalPolicy
@@ -124,36 +124,18 @@ class Deployment:
         " recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
         problem_with=problem_with_modes,
     )
-    gateway_spool_bytes: int = knob(
-        1024**3,
-        "The most bytes of exchanges that the gateway spools on disk while the database is unavailable.",
-        low=1024**2,
-        high=1024**4,
-    )
+    # The most bytes of exchanges that the gateway spools on disk while the database is unavailable.
+    gateway_spool_bytes: int = 1024**3
     web_workers: int = knob(2, "Web processes.", low=1, high=64)
-    web_threads: int = knob(
-        6,
-        "Operations each web process runs at once. At most half of them may be searches, expansions, exports or "
-        "checks; one caller may use all but one.",
-        low=1,
-        high=128,
-    )
+    # Operations each web process runs at once: at most half of them heavy, and all but one of one caller.
+    web_threads: int = 6
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
     pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
-    pool_timeout_seconds: int = knob(
-        5,
-        "How long a request waits for a database connection, in seconds; then it is refused with 503.",
-        low=1,
-        high=60,
-    )
+    # How long a request waits for a database connection; then it is refused with 503.
+    pool_timeout_seconds: int = 5
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
-    min_free_bytes: int = knob(
-        256 * 1024**2,
-        "With less free space on the disk of the PostgreSQL that LCM runs itself, writes are refused (503, disk_full)"
-        " while reads go on; 0 for no limit.",
-        low=0,
-        high=1024**4,
-    )
+    # With less free space on the disk of the embedded PostgreSQL, writes are refused while reads go on.
+    min_free_bytes: int = 256 * 1024**2
     # The largest request body without a valid key or a login.
     max_anonymous_bytes: int = 64 * 1024
     request_timeout_seconds: float = knob(
@@ -163,17 +145,12 @@ class Deployment:
         low=0.5,
         high=600.0,
     )
-    idle_timeout_seconds: int = knob(75, "The seconds after which an idle connection is closed.", low=1, high=3600)
-    max_connections: int = knob(
-        2000,
-        "The most open connections of each web process. Above it, the connections that have been idle longest are "
-        "closed.",
-        low=16,
-        high=100_000,
-    )
-    max_waiting_requests: int = knob(
-        200, "The most requests that wait for a thread in each web process. More are refused (503).", low=0, high=10_000
-    )
+    # After how long an idle connection is closed.
+    idle_timeout_seconds: int = 75
+    # The most open connections of each web process; above it, those that have been idle longest are closed.
+    max_connections: int = 2000
+    # The most requests that wait for a thread in each web process; more are refused (503).
+    max_waiting_requests: int = 200
     s3_bucket: str = knob(
         "",
         "A bucket for files, in place of the data directory; needs the package django-storages[s3]. boto3 finds the"
@@ -358,7 +335,6 @@ TITLES: Mapping[type, str] = {
     EmbedderPolicy: "Semantic search",
     RetrievalPolicy: "Searching and reading",
     RetentionPolicy: "Retention",
-    IntegrityPolicy: "Integrity",
     Deployment: "This site",
 }
 
@@ -384,8 +360,8 @@ def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
 
 def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "Remove it; README.md lists every setting."
-    return Error(f"{name} is not a setting of LCM.", hint=hint, id="lcm.E001")
+    hint = f"Did you mean {near[0]}? If not, remove it" if near else "Remove it"
+    return Error(f"{name} is not a setting of LCM.", hint=f"{hint}; README.md lists every setting.", id="lcm.E001")
 
 
 def _unusable(variable: Variable, wrong: ValueError) -> Error:

@@ -10,6 +10,7 @@ from lcmsite.access import keys
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey
 from tests.clients.answers import Answer
+from tests.flows.processes import constants
 from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, SESSION, body_of, mine, user, words
 from tests.lcmsite.gateway.test_gateway import recorded
 from tests.lcmsite.gateway.upstream import answering
@@ -21,7 +22,7 @@ CLOSED = {"x_lcm_fail_closed": "true"}
 
 @pytest.fixture(scope="module")
 def gateway_settings():
-    return {"LCM_GATEWAY_SPOOL_BYTES": str(1024**2), "LCM_POOL_TIMEOUT_SECONDS": "1"}
+    return constants(gateway_spool_bytes=1024**2, pool_timeout_seconds=1)
 
 
 def exchanges(gateway, *texts, rows=(), **headers):
