@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -24,6 +24,7 @@ from conversations.errors import Invalid
 from conversations.policy import (
     FilePolicy,
     Secret,
+    SecretFile,
     StorePolicy,
     checked,
     knob,
@@ -198,16 +199,24 @@ class Environment:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> "Environment":
-        """Read the `LCM_*` names of a mapping; an empty text counts as not given."""
+        """Read the `LCM_*` names of a mapping; an empty text counts as not given.
+
+        A secret can be given as a file, as Docker and Kubernetes do: `<NAME>_FILE` has the path.
+        """
         given = {name: text.strip() for name, text in environ.items() if name.startswith(PREFIX) and text.strip()}
         known = variables()
+        accepted = known | {f"{name}_FILE": variable for name, variable in known.items() if variable.is_secret}
         values: dict[str, Any] = {}
-        problems = [_unknown(name, known) for name in sorted(given.keys() - known.keys())]
-        for name in sorted(given.keys() & known.keys()):
+        problems = [_unknown(name, accepted) for name in sorted(given.keys() - accepted.keys())]
+        for name in sorted(given.keys() & accepted.keys()):
+            variable, text = accepted[name], given[name]
+            is_file = name != variable.name
             try:
-                values[name] = known[name].parse(given[name])
+                if is_file and variable.name in given:
+                    raise ValueError(f"{variable.name} is set too, and only one of the two may be")
+                values[variable.name] = variable.parse_file(SecretFile(text)) if is_file else variable.parse(text)
             except ValueError as wrong:
-                problems.append(_unusable(known[name], wrong))
+                problems.append(_unusable(name, variable, wrong))
         deployment: dict[str, Any] = {}
         overrides: dict[str, Any] = {}
         for name, value in values.items():
@@ -216,7 +225,7 @@ class Environment:
         try:
             defaults = _conversation_defaults(deployment.get("conversation_defaults", ""))
         except ValueError as wrong:
-            problems.append(_unusable(known["LCM_CONVERSATION_DEFAULTS"], wrong))
+            problems.append(_unusable("LCM_CONVERSATION_DEFAULTS", known["LCM_CONVERSATION_DEFAULTS"], wrong))
             defaults = {}
         return cls(
             deployment=Deployment(**deployment),
@@ -260,6 +269,11 @@ class Variable:
         return f"LCM_{self.knob.name.upper()}" if self.in_environment else self.knob.name
 
     @property
+    def is_secret(self) -> bool:
+        """Whether no page and no command may show its value; a file may hold it."""
+        return bool(self.knob.metadata.get("secret"))
+
+    @property
     def default(self) -> Any:
         return None if self.knob.default is MISSING else self.knob.default
 
@@ -278,12 +292,20 @@ class Variable:
             raise ValueError(why)
         return value
 
+    def parse_file(self, file: SecretFile) -> Any:
+        """Parse what the file holds; return the file for a policy, which reads it anew."""
+        text, wrong = file.read()
+        if wrong:
+            raise ValueError(wrong)
+        value = self.parse(text)
+        return value if self.owner is Deployment else file
+
 
 def secrets_in(deployment: Deployment, *, secret_key: str) -> dict[str, Secret]:
     """The secrets of the site by setting: tokens, keys, passwords in addresses."""
     found = {"LCM_SECRET_KEY": secret_key}
     for name, variable in variables().items():
-        if variable.owner is Deployment and variable.knob.metadata.get("secret") and name not in found:
+        if variable.owner is Deployment and variable.is_secret and name not in found:
             value = getattr(deployment, variable.knob.name)
             found[name] = _password_in(value) if variable.knob.metadata.get("schemes") else value
     return {name: Secret(value) for name, value in found.items() if value}
@@ -358,16 +380,16 @@ def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
         return False
 
 
-def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
+def _unknown(name: str, known: Iterable[str]) -> Error:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {near[0]}? If not, remove it" if near else "Remove it"
     return Error(f"{name} is not a setting of LCM.", hint=f"{hint}; README.md lists every setting.", id="lcm.E001")
 
 
-def _unusable(variable: Variable, wrong: ValueError) -> Error:
+def _unusable(name: str, variable: Variable, wrong: ValueError) -> Error:
     otherwise = f" (default: {variable.default})" if variable.default not in ("", None) else ""
     return Error(
-        f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
+        f"{name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],
         id="lcm.E002",
     )
