@@ -33,7 +33,7 @@ class Secret(str):
 
 @dataclass(frozen=True)
 class SecretFile:
-    """A file that holds a secret, read on each use: a new secret takes effect at once."""
+    """A file with a secret, read on each use: a new one takes effect at once."""
 
     path: str = field(repr=False)
 
@@ -53,7 +53,7 @@ class SecretFile:
 
 
 def read_secret(given: str | SecretFile) -> tuple[Secret, str]:
-    """Return a secret, given as itself or as a file, and the fault of the file, or ""."""
+    """Return a secret, given as itself or as a file, and the fault of the file."""
     return given.read() if isinstance(given, SecretFile) else (Secret(given), "")
 
 

@@ -132,9 +132,9 @@ def test_a_secret_in_place_of_its_path_is_not_told():
 def test_a_secret_given_twice_is_told_with_both_names(tmp_path):
     (tmp_path / "token").write_text("hunter2")
 
-    [problem] = Environment.read(
-        {"LCM_METRICS_TOKEN": "hunter2", "LCM_METRICS_TOKEN_FILE": str(tmp_path / "token")}
-    ).problems
+    given = {"LCM_METRICS_TOKEN": "hunter2", "LCM_METRICS_TOKEN_FILE": str(tmp_path / "token")}
+
+    [problem] = Environment.read(given).problems
 
     assert problem.msg.startswith("LCM_METRICS_TOKEN_FILE: LCM_METRICS_TOKEN is set too")
     assert "hunter2" not in problem.msg
