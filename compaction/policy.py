@@ -261,8 +261,9 @@ class HistoryPolicy(Policy):
         low=0,
         high=525_600,
     )
-    sessions_per_arc: int = knob(8, "How many session summaries of a project become an arc.", low=2, high=100)
-    arcs_per_epoch: int = knob(4, "How many arcs of a project become an epoch.", low=2, high=100)
+    # How many session summaries of a project become an arc, and how many arcs an epoch.
+    sessions_per_arc: int = 8
+    arcs_per_epoch: int = 4
     # How long one job may work, in seconds, before it is released and claimed again.
     deadline_seconds: int = 600
     job_lease_seconds: int = 60

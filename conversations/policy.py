@@ -3,7 +3,7 @@
 Each app declares a frozen policy. A field with a `knob` is a setting: its environment name is `LCM_` and the field in
 capitals. A field without one is a constant. `settings.LCM` holds what an operator changed; a conversation may override
 some settings for itself.
-Pure: settings are read before Django is ready, so nothing here may import it.
+Settings are read before Django is ready, so nothing here may import it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Self, get_type_hints
 
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
 
+# In bytes. A secret is short; a longer file is the wrong one, and is not read to its end.
+_LONGEST_SECRET = 10_000
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -26,6 +29,32 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "'***'" if self else "''"
+
+
+@dataclass(frozen=True)
+class SecretFile:
+    """A file with a secret, read on each use: a new one takes effect at once."""
+
+    path: str = field(repr=False)
+
+    def read(self) -> tuple[Secret, str]:
+        """Return the secret, and the fault of the file without its content, or ""."""
+        # Another text is not quoted: it may be the secret itself, in the wrong setting.
+        file = f"the file {self.path}" if self.path.startswith(("/", "~", ".")) else "the file"
+        try:
+            with Path(self.path).expanduser().open("rb") as opened:
+                content = opened.read(_LONGEST_SECRET + 1)
+        except (OSError, ValueError, RuntimeError) as refusal:
+            return Secret(), f"{file} cannot be read ({getattr(refusal, 'strerror', None) or 'not a path'})"
+        if len(content) > _LONGEST_SECRET:
+            return Secret(), f"{file} is too long for a secret"
+        secret = content.decode("utf-8", errors="replace").removeprefix("\ufeff").strip()
+        return Secret(secret), "" if secret else f"{file} is empty"
+
+
+def read_secret(given: str | SecretFile) -> tuple[Secret, str]:
+    """Return a secret, given as itself or as a file, and the fault of the file."""
+    return given.read() if isinstance(given, SecretFile) else (Secret(given), "")
 
 
 def knob(
@@ -41,7 +70,8 @@ def knob(
 ) -> Any:
     """One setting: default, help and inclusive bounds (of a text, of its length).
 
-    `schemes` are the allowed schemes of a URL. No page and no command shows the value of a `secret`.
+    `schemes` are the allowed schemes of a URL. No page and no command shows the value of a `secret`, which may also be
+    given as a file: `<NAME>_FILE` has its path.
     """
     return field(
         default=default,

@@ -31,12 +31,8 @@ class IntegrityPolicy(Policy):
 
     # How often changed conversations are checked, in minutes; 0 for never.
     scan_interval_minutes: int = 60
-    full_scan_hour: int = knob(
-        3,
-        "The hour of the day (UTC) of the full check; -1 for never.",
-        low=-1,
-        high=23,
-    )
+    # The hour of the day (UTC) of the full check; -1 for never.
+    full_scan_hour: int = 3
     # How long a scan runs before it yields the worker to other tasks, in seconds.
     scan_seconds: int = 60
     # How long a scan pauses between two batches of conversations, in milliseconds.

@@ -78,17 +78,16 @@ def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[Setti
 def _setting_of(variable: Variable, overrides: Mapping[str, Any]) -> Setting:
     about = variable.knob.metadata
     value, source = _value_and_source(variable, overrides)
-    is_secret = bool(about.get("secret"))
     return Setting(
         name=variable.name,
         help=about["help"],
-        value=None if is_secret else _without_credentials(value) if about.get("schemes") else value,
-        default=None if is_secret else variable.default,
+        value=None if variable.is_secret else _without_credentials(value) if about.get("schemes") else value,
+        default=None if variable.is_secret else variable.default,
         source=source,
         low=about["low"],
         high=about["high"],
         choices=tuple(about.get("choices") or ()),
-        is_secret=is_secret,
+        is_secret=variable.is_secret,
         is_set=value not in ("", None),
         per_conversation=bool(about.get("per_conversation")),
     )

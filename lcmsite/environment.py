@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -24,12 +24,13 @@ from conversations.errors import Invalid
 from conversations.policy import (
     FilePolicy,
     Secret,
+    SecretFile,
     StorePolicy,
     checked,
     knob,
     typed_overrides,
 )
-from integrity.policy import IntegrityPolicy, RetentionPolicy
+from integrity.policy import RetentionPolicy
 from lcmsite.embedded_postgres.location import make_directory
 from lcmsite.gateway.upstreams import DEFAULT_UPSTREAMS, problem_with_modes, problem_with_upstreams
 from retrieval.policy import RetrievalPolicy
@@ -124,36 +125,18 @@ class Deployment:
         " recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
         problem_with=problem_with_modes,
     )
-    gateway_spool_bytes: int = knob(
-        1024**3,
-        "The most bytes of exchanges that the gateway spools on disk while the database is unavailable.",
-        low=1024**2,
-        high=1024**4,
-    )
+    # The most bytes of exchanges that the gateway spools on disk while the database is unavailable.
+    gateway_spool_bytes: int = 1024**3
     web_workers: int = knob(2, "Web processes.", low=1, high=64)
-    web_threads: int = knob(
-        6,
-        "Operations each web process runs at once. At most half of them may be searches, expansions, exports or "
-        "checks; one caller may use all but one.",
-        low=1,
-        high=128,
-    )
+    # Operations each web process runs at once: at most half of them heavy, and all but one of one caller.
+    web_threads: int = 6
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
     pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
-    pool_timeout_seconds: int = knob(
-        5,
-        "How long a request waits for a database connection, in seconds; then it is refused with 503.",
-        low=1,
-        high=60,
-    )
+    # How long a request waits for a database connection; then it is refused with 503.
+    pool_timeout_seconds: int = 5
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
-    min_free_bytes: int = knob(
-        256 * 1024**2,
-        "With less free space on the disk of the PostgreSQL that LCM runs itself, writes are refused (503, disk_full)"
-        " while reads go on; 0 for no limit.",
-        low=0,
-        high=1024**4,
-    )
+    # With less free space on the disk of the embedded PostgreSQL, writes are refused while reads go on.
+    min_free_bytes: int = 256 * 1024**2
     # The largest request body without a valid key or a login.
     max_anonymous_bytes: int = 64 * 1024
     request_timeout_seconds: float = knob(
@@ -163,17 +146,12 @@ class Deployment:
         low=0.5,
         high=600.0,
     )
-    idle_timeout_seconds: int = knob(75, "The seconds after which an idle connection is closed.", low=1, high=3600)
-    max_connections: int = knob(
-        2000,
-        "The most open connections of each web process. Above it, the connections that have been idle longest are "
-        "closed.",
-        low=16,
-        high=100_000,
-    )
-    max_waiting_requests: int = knob(
-        200, "The most requests that wait for a thread in each web process. More are refused (503).", low=0, high=10_000
-    )
+    # After how long an idle connection is closed.
+    idle_timeout_seconds: int = 75
+    # The most open connections of each web process; above it, those that have been idle longest are closed.
+    max_connections: int = 2000
+    # The most requests that wait for a thread in each web process; more are refused (503).
+    max_waiting_requests: int = 200
     s3_bucket: str = knob(
         "",
         "A bucket for files, in place of the data directory; needs the package django-storages[s3]. boto3 finds the"
@@ -221,16 +199,24 @@ class Environment:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> "Environment":
-        """Read the `LCM_*` names of a mapping; an empty text counts as not given."""
+        """Read the `LCM_*` names of a mapping; an empty text counts as not given.
+
+        A secret can be given as a file, as Docker and Kubernetes do: `<NAME>_FILE` has the path.
+        """
         given = {name: text.strip() for name, text in environ.items() if name.startswith(PREFIX) and text.strip()}
         known = variables()
+        accepted = known | {f"{name}_FILE": variable for name, variable in known.items() if variable.is_secret}
         values: dict[str, Any] = {}
-        problems = [_unknown(name, known) for name in sorted(given.keys() - known.keys())]
-        for name in sorted(given.keys() & known.keys()):
+        problems = [_unknown(name, accepted) for name in sorted(given.keys() - accepted.keys())]
+        for name in sorted(given.keys() & accepted.keys()):
+            variable, text = accepted[name], given[name]
+            is_file = name != variable.name
             try:
-                values[name] = known[name].parse(given[name])
+                if is_file and variable.name in given:
+                    raise ValueError(f"{variable.name} is set too, and only one of the two may be")
+                values[variable.name] = variable.parse_file(SecretFile(text)) if is_file else variable.parse(text)
             except ValueError as wrong:
-                problems.append(_unusable(known[name], wrong))
+                problems.append(_unusable(name, variable, wrong))
         deployment: dict[str, Any] = {}
         overrides: dict[str, Any] = {}
         for name, value in values.items():
@@ -239,7 +225,7 @@ class Environment:
         try:
             defaults = _conversation_defaults(deployment.get("conversation_defaults", ""))
         except ValueError as wrong:
-            problems.append(_unusable(known["LCM_CONVERSATION_DEFAULTS"], wrong))
+            problems.append(_unusable("LCM_CONVERSATION_DEFAULTS", known["LCM_CONVERSATION_DEFAULTS"], wrong))
             defaults = {}
         return cls(
             deployment=Deployment(**deployment),
@@ -283,6 +269,11 @@ class Variable:
         return f"LCM_{self.knob.name.upper()}" if self.in_environment else self.knob.name
 
     @property
+    def is_secret(self) -> bool:
+        """Whether no page and no command may show its value; a file may hold it."""
+        return bool(self.knob.metadata.get("secret"))
+
+    @property
     def default(self) -> Any:
         return None if self.knob.default is MISSING else self.knob.default
 
@@ -301,12 +292,20 @@ class Variable:
             raise ValueError(why)
         return value
 
+    def parse_file(self, file: SecretFile) -> Any:
+        """Parse what the file holds; return the file for a policy, which reads it anew."""
+        text, wrong = file.read()
+        if wrong:
+            raise ValueError(wrong)
+        value = self.parse(text)
+        return value if self.owner is Deployment else file
+
 
 def secrets_in(deployment: Deployment, *, secret_key: str) -> dict[str, Secret]:
     """The secrets of the site by setting: tokens, keys, passwords in addresses."""
     found = {"LCM_SECRET_KEY": secret_key}
     for name, variable in variables().items():
-        if variable.owner is Deployment and variable.knob.metadata.get("secret") and name not in found:
+        if variable.owner is Deployment and variable.is_secret and name not in found:
             value = getattr(deployment, variable.knob.name)
             found[name] = _password_in(value) if variable.knob.metadata.get("schemes") else value
     return {name: Secret(value) for name, value in found.items() if value}
@@ -358,7 +357,6 @@ TITLES: Mapping[type, str] = {
     EmbedderPolicy: "Semantic search",
     RetrievalPolicy: "Searching and reading",
     RetentionPolicy: "Retention",
-    IntegrityPolicy: "Integrity",
     Deployment: "This site",
 }
 
@@ -382,16 +380,16 @@ def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
         return False
 
 
-def _unknown(name: str, known: Mapping[str, Variable]) -> Error:
+def _unknown(name: str, known: Iterable[str]) -> Error:
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "Remove it; README.md lists every setting."
-    return Error(f"{name} is not a setting of LCM.", hint=hint, id="lcm.E001")
+    hint = f"Did you mean {near[0]}? If not, remove it" if near else "Remove it"
+    return Error(f"{name} is not a setting of LCM.", hint=f"{hint}; README.md lists every setting.", id="lcm.E001")
 
 
-def _unusable(variable: Variable, wrong: ValueError) -> Error:
+def _unusable(name: str, variable: Variable, wrong: ValueError) -> Error:
     otherwise = f" (default: {variable.default})" if variable.default not in ("", None) else ""
     return Error(
-        f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
+        f"{name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],
         id="lcm.E002",
     )

@@ -1,17 +1,16 @@
 """Configure the language models, and the order in which they are called.
 
-Pure, except that a key file is read on each use, so that a new key takes effect at once.
+Pure, except that a key in a file is read on each use.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 from compaction.llm.types import Endpoint, Misconfigured, Protocol
 from conversations.errors import Invalid
-from conversations.policy import Policy, Secret, knob
+from conversations.policy import Policy, Secret, SecretFile, knob, read_secret
 from conversations.types import Level
 
 # The summarizer that needs no model. It always answers, so no summarizer after it would be called.
@@ -21,8 +20,6 @@ MODELS = tuple(protocol.value for protocol in Protocol)
 _ANTHROPIC = "https://api.anthropic.com"
 _HTTP = ("http", "https")
 _HIGHEST_TEMPERATURE = 2.0
-# In bytes. A key is one line; a longer file is the wrong one, and is not read to its end.
-_LONGEST_KEY_FILE = 10_000
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,7 @@ class ModelsPolicy(Policy):
         "", "A server that speaks chat completions: its base URL, such as https://host/v1.", schemes=_HTTP
     )
     chat_model: str = knob("", "The model at that server that writes summaries.")
-    chat_key: str = knob("", "The API key for that server, if it needs one.", secret=True)
-    chat_key_file: str = knob("", "A file that holds this key, in place of LCM_CHAT_KEY.")
+    chat_key: str | SecretFile = knob("", "The API key for that server, if it needs one.", secret=True)
     chat_window_tokens: int = knob(128_000, "The context window of this model, in tokens.", low=1_000, high=100_000_000)
     chat_prices: str = knob(
         "", "The prices of a million input and output tokens of this model, such as 0.25/1.25; empty if unknown."
@@ -43,8 +39,7 @@ class ModelsPolicy(Policy):
         _ANTHROPIC, "A server that speaks the Anthropic messages protocol: its base URL.", schemes=_HTTP
     )
     anthropic_model: str = knob("", "The model at that server that writes summaries.")
-    anthropic_key: str = knob("", "The API key for that server.", secret=True)
-    anthropic_key_file: str = knob("", "A file that holds this key, in place of LCM_ANTHROPIC_KEY.")
+    anthropic_key: str | SecretFile = knob("", "The API key for that server.", secret=True)
     # The context window of this model.
     anthropic_window_tokens: int = 200_000
     anthropic_prices: str = knob(
@@ -123,20 +118,14 @@ class ModelsPolicy(Policy):
 
     def keys(self) -> dict[str, Secret]:
         """Return the configured keys by setting; an unreadable file gives an empty one."""
-        found = {}
-        for name in MODELS:
-            given, path = Secret(getattr(self, f"{name}_key")), getattr(self, f"{name}_key_file")
-            if given:
-                found[_setting(f"{name}_key")] = given
-            if path:
-                found[_setting(f"{name}_key_file")] = _read_key(path)[0]
-        return found
+        given = {f"{name}_key": getattr(self, f"{name}_key") for name in MODELS}
+        return {_setting(name): read_secret(key)[0] for name, key in given.items() if key}
 
     def missing(self, name: str) -> tuple[str, ...]:
         """The settings without which this model cannot be called."""
         lacking = [each for each in (f"{name}_url", f"{name}_model") if not getattr(self, each)]
         # A self-hosted server may need no key. The vendor's does.
-        if self.url(name).startswith(_ANTHROPIC) and not (self.anthropic_key or self.anthropic_key_file):
+        if self.url(name).startswith(_ANTHROPIC) and not self.anthropic_key:
             lacking.append("anthropic_key")
         return tuple(_setting(each) for each in lacking)
 
@@ -145,11 +134,7 @@ class ModelsPolicy(Policy):
         missing = self.missing(name)
         if missing:
             raise Misconfigured(_missing_text(name, missing))
-        key_file = getattr(self, f"{name}_key_file")
-        given = Secret(getattr(self, f"{name}_key"))
-        key, wrong = _read_key(key_file) if key_file else (given, "")
-        if key_file and given:
-            wrong = f"{_setting(f'{name}_key')} is set too, and only one of the two may be"
+        key, wrong = read_secret(getattr(self, f"{name}_key"))
         if wrong:
             raise Misconfigured(f"{_setting(f'{name}_key_file')}: {wrong}.")
         try:
@@ -209,19 +194,3 @@ def _setting(field: str) -> str:
 
 def _missing_text(name: str, missing: tuple[str, ...]) -> str:
     return f"{name!r} is not configured: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set."
-
-
-def _read_key(path: str) -> tuple[Secret, str]:
-    """Return the key in a file, and the fault of the file, or "".
-
-    The path is not quoted: it may be a key in the wrong setting.
-    """
-    try:
-        with Path(path).expanduser().open("rb") as file:
-            content = file.read(_LONGEST_KEY_FILE + 1)
-    except (OSError, ValueError, RuntimeError) as refusal:
-        return Secret(), f"the file cannot be read ({getattr(refusal, 'strerror', None) or 'not a path'})"
-    if len(content) > _LONGEST_KEY_FILE:
-        return Secret(), "the file is too long to be a key"
-    key = content.decode("utf-8", errors="replace").removeprefix("\ufeff").strip()
-    return Secret(key), "" if key else "the file is empty"

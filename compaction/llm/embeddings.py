@@ -19,7 +19,7 @@ from compaction.llm.protocols import count_in, failure_of, read_json
 from compaction.llm.transport import send
 from compaction.llm.types import BadAnswer, CallOutcome, HttpRequest, Misconfigured, ModelFailed, Usage
 from compaction.summarizing.extractive.clean_text import estimate_tokens
-from conversations.policy import Policy, Secret, knob
+from conversations.policy import Policy, Secret, SecretFile, knob, read_secret
 
 EMBEDDER = "embedder"
 # The most texts of one call, and the most bytes of an answer: room for their vectors of the widest models, as decimals.
@@ -45,7 +45,7 @@ class EmbedderPolicy(Policy):
         "The model at that server that makes embeddings; two with a comma, such as e5-passage,e5-query, if texts and "
         "questions need different ones.",
     )
-    embedder_key: str = knob("", "The API key for that server, if it needs one.", secret=True)
+    embedder_key: str | SecretFile = knob("", "The API key for that server, if it needs one.", secret=True)
     embedder_price: float = knob(
         0.0, "The price of a million tokens of this model; 0 if unknown.", low=0.0, high=1_000_000.0
     )
@@ -84,9 +84,9 @@ class EmbedderPolicy(Policy):
         """The prices of a million input and output tokens; None if unknown."""
         return (self.embedder_price, 0.0) if self.embedder_price else None
 
-    def key_for(self, url: str) -> Secret:
+    def key_for(self, url: str) -> str | SecretFile:
         """Return the API key if `url` is the configured server, else an empty one."""
-        return Secret(self.embedder_key if url == self.embedder_url else "")
+        return self.embedder_key if url == self.embedder_url else Secret()
 
     def require_usable(self) -> None:
         """Raise Misconfigured, with the setting, if no call could be made."""
@@ -97,9 +97,18 @@ class EmbedderPolicy(Policy):
             raise Misconfigured("LCM_EMBEDDER_URL must name a host, and no user, password, query or fragment")
         if not self.passage_model or not self.question_model or self.embedder_model.count(",") > 1:
             raise Misconfigured("LCM_EMBEDDER_MODEL must be the name of a model, or two with a comma")
-        if any(not "!" <= character <= "~" for character in self.embedder_key):
-            # As a header it would fail later, with an error of the HTTP library that quotes it.
-            raise Misconfigured("LCM_EMBEDDER_KEY holds a blank, a line break or a character beyond ASCII")
+        _read_key(self.embedder_key)
+
+
+def _read_key(given: str | SecretFile) -> Secret:
+    """Return the API key; raises Misconfigured if it cannot be read or sent."""
+    key, wrong = read_secret(given)
+    if wrong:
+        raise Misconfigured(f"LCM_EMBEDDER_KEY_FILE: {wrong}")
+    if any(not "!" <= character <= "~" for character in key):
+        # As a header it would fail later, with an error of the HTTP library that quotes it.
+        raise Misconfigured("LCM_EMBEDDER_KEY holds a blank, a line break or a character beyond ASCII")
+    return key
 
 
 def endpoint_key(*, url: str, model: str, question_model: str) -> str:
@@ -128,7 +137,7 @@ class EmbeddingClient:
     url: str
     model: str
     dimension: int | None = None
-    key: Secret = field(default=Secret(), repr=False)
+    key: str | SecretFile = field(default=Secret(), repr=False)
     timeout_seconds: float = PASSAGES_SECONDS
     before_call: Callable[[], None] = lambda: None
     after_call: Callable[[CallOutcome, Usage], None] = lambda outcome, usage: None
@@ -136,18 +145,20 @@ class EmbeddingClient:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each of at most `MOST_TEXTS` texts; raises ModelFailed."""
+        # Built first: with a key that cannot be sent, no call is made.
+        request = self._request(texts)
         self.before_call()
         try:
-            vectors, usage = self._vectors(texts)
+            vectors, usage = self._vectors(request, texts)
         except ModelFailed as failed:
             self.after_call(CallOutcome(failed.reason), failed.usage)
             raise
         self.after_call(CallOutcome.ANSWERED, usage)
         return vectors
 
-    def _vectors(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+    def _vectors(self, request: HttpRequest, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         estimate = Usage(round(sum(map(estimate_tokens, texts))))
-        answer = send(self._request(texts), self.timeout_seconds, cost=estimate, longest=LONGEST_ANSWER)
+        answer = send(request, self.timeout_seconds, cost=estimate, longest=LONGEST_ANSWER)
         if isinstance(answer, ModelFailed):
             raise answer
         failure = failure_of(
@@ -167,8 +178,8 @@ class EmbeddingClient:
         """Build the request; `url` may end in /embeddings, or be a base URL such as /v1."""
         base = self.url.rstrip("/")
         headers = {"content-type": "application/json"}
-        if self.key:
-            headers["authorization"] = f"Bearer {self.key}"
+        if key := _read_key(self.key):
+            headers["authorization"] = f"Bearer {key}"
         body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
         return HttpRequest(base if base.endswith(_PATH) else base + _PATH, headers, json.dumps(body).encode())
 

@@ -207,8 +207,7 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
 def _read_only_error() -> LcmError:
     if settings.EMBEDDED_DATABASE:
         return Unavailable(
-            "The disk is nearly full (LCM_MIN_FREE_BYTES): writes are refused until there is room; nothing was"
-            " changed.",
+            "The disk is nearly full: writes are refused until there is room; nothing was changed.",
             code="disk_full",
         )
     return Unavailable("The database takes no writes at the moment: it is a standby, or was made read-only.")

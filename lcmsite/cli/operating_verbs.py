@@ -30,7 +30,8 @@ TRIGRAMS = "Working on the trigram index ..."
 def show_settings(session: Session, arguments: Namespace) -> Any:
     """Show every setting with its value and its source.
 
-    The source is the default or the environment. Secrets are not shown. README.md says what each of them does.
+    The source is the default or the environment. Secrets are not shown; NAME_FILE can give a secret NAME as the
+    path of a file that holds it. README.md says what each setting does.
     """
     return EffectiveSettings(settings_in_force())
 

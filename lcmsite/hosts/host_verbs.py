@@ -207,9 +207,10 @@ def _url(port: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's LCM_* settings, with paths made absolute."""
+    """Return this process's LCM_* settings but the key, with paths made absolute."""
     found = {name: value for name, value in os.environ.items() if name.startswith("LCM_") and value}
-    found.pop("LCM_API_KEY", None)
+    for name in ("LCM_API_KEY", "LCM_API_KEY_FILE"):
+        found.pop(name, None)
     paths = {name: str(Path(value).expanduser().absolute()) for name, value in found.items() if name.endswith(_PATHS)}
     return found | paths
 

@@ -58,7 +58,7 @@ def _threads() -> ThreadPoolExecutor:
 class CallRunner:
     """Runs calls in threads; the process's gate limits how many run at once.
 
-    Up to LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
+    Up to `max_waiting_requests` more wait for a thread; others are refused.
     """
 
     threads: ThreadPoolExecutor = field(default_factory=_threads)
@@ -68,7 +68,7 @@ class CallRunner:
         """Run work in a thread and close its connections. Raises Busy if too many wait."""
         if len(self.running) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
             CLIENT_LIMITS.labels("busy").inc()
-            raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
+            raise Busy("Too many calls are waiting; try again.")
         call = object()
         client = Disconnected()
         token = CLIENT.set(client)

@@ -57,7 +57,7 @@ def _setting_row(variable: Variable) -> str:
     about = variable.knob.metadata
     low, high = about["low"], about["high"]
     bounds = "" if low is None and high is None else f" ({low:,} to {high:,})"
-    star = "\\*" if about.get("per_conversation") else ""
+    star = "\\*" if about.get("per_conversation") else "†" if variable.is_secret else ""
     default = "" if variable.default in ("", None) else f"`{variable.default}`"
     return f"| `{variable.name}`{star} | {default} | {about['help']}{bounds} |"
 

@@ -31,7 +31,7 @@ class Connection(HttpToolsProtocol):
     """Limits the time for headers, and for the client to take each part of an answer.
 
     The idle time between requests is uvicorn's `timeout_keep_alive`; bodies are timed in `incoming.py`. Above
-    LCM_MAX_CONNECTIONS, the connection that has been idle longest is closed for a new one.
+    `max_connections`, the connection that has been idle longest is closed for a new one.
     """
 
     # The idle connections of this process, without a request being handled, longest idle first.
@@ -115,7 +115,7 @@ class Connection(HttpToolsProtocol):
         oldest = next(iter(self.idle_connections), None)
         CLIENT_LIMITS.labels("connections").inc()
         if oldest is None:
-            self._refuse(Busy("Too many connections are open (LCM_MAX_CONNECTIONS)."))
+            self._refuse(Busy("Too many connections are open; try again."))
         else:
             self.idle_connections.pop(oldest)
             oldest.transport.abort()
@@ -165,7 +165,7 @@ class Connection(HttpToolsProtocol):
 
 @cache
 def most_connections() -> int:
-    """Return LCM_MAX_CONNECTIONS, or fewer if the limit of descriptors is too low.
+    """Return `max_connections`, or fewer if the limit of descriptors is too low.
 
     A connection may need two: its socket, and a file with its body or its answer.
     """

@@ -77,9 +77,9 @@ class BrokenStream(Exception):
 class Front:
     """An ASGI application around a WSGI application.
 
-    Requests run in threads; the process's gate lets LCM_WEB_THREADS operations run at once. One caller gets only a part
-    of the threads. Up to LCM_MAX_WAITING_REQUESTS wait here, and more are refused. A streamed answer, such as a ledger,
-    keeps its thread and database connection but frees its place for another request; up to LCM_WEB_THREADS are streamed
+    Requests run in threads; the process's gate lets `web_threads` operations run at once. One caller gets only a part
+    of the threads. Up to `max_waiting_requests` wait here, and more are refused. A streamed answer, such as a ledger,
+    keeps its thread and database connection but frees its place for another request; up to `web_threads` are streamed
     at once.
     """
 
@@ -281,7 +281,7 @@ async def take_place(places: FairQueue, caller: str) -> Place:
             await admitted
     except QueueFull:
         CLIENT_LIMITS.labels("busy").inc()
-        raise Busy("Too many requests are waiting (LCM_MAX_WAITING_REQUESTS).") from None
+        raise Busy("Too many requests are waiting; try again.") from None
     except asyncio.CancelledError:
         if not places.give_up(place):
             places.leave(place)

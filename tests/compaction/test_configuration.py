@@ -10,7 +10,7 @@ from compaction.llm.configuration import ModelsPolicy, chain_of, parse_configure
 from compaction.llm.types import Misconfigured, ModelFailed
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
-from conversations.policy import Secret, check_overrides
+from conversations.policy import Secret, SecretFile, check_overrides
 from lcmsite.environment import Environment
 from tests.compaction.model_settings import KEY, models, shown
 from tests.factories import a_conversation, a_store
@@ -25,7 +25,7 @@ def test_without_settings_there_is_no_model_and_none_is_needed(settings):
 
 def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
     file = tmp_path / "key"
-    policy = models(anthropic_key_file=str(file))
+    policy = models(anthropic_key=SecretFile(str(file)))
     file.write_text(f"\ufeff  {KEY}\n")
 
     first = policy.endpoint("anthropic").key
@@ -38,10 +38,10 @@ def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "cannot be read (No such file or directory)"),
-        (b"", "the file is empty"),
-        (b" \n\t\n", "the file is empty"),
-        (KEY.encode() * 1000, "too long to be a key"),
+        (None, "key cannot be read (No such file or directory)"),
+        (b"", "key is empty"),
+        (b" \n\t\n", "key is empty"),
+        (KEY.encode() * 1000, "key is too long for a secret"),
         (f"{KEY}\n{KEY}\n".encode(), "blank, a line break"),
         (KEY.encode() + b"\xff\xfe", "beyond ASCII"),
     ],
@@ -52,7 +52,7 @@ def test_a_key_file_without_a_key_is_told_by_its_setting_and_not_by_its_content(
         file.write_bytes(content)
 
     with pytest.raises(Misconfigured) as refusal:
-        models(chat_key="", chat_key_file=str(file)).endpoint("chat")
+        models(chat_key=SecretFile(str(file))).endpoint("chat")
 
     assert said in str(refusal.value)
     assert "chat" in str(refusal.value).lower()
@@ -61,21 +61,14 @@ def test_a_key_file_without_a_key_is_told_by_its_setting_and_not_by_its_content(
     assert isinstance(refusal.value, ModelFailed)
 
 
-@pytest.mark.parametrize("path", ["~nobody-at-all/key", "nul\x00byte", "/", KEY])
-def test_a_path_that_is_none_is_told_like_any_other_file_and_not_shown(path):
-    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: the file cannot be read") as refusal:
-        models(chat_key="", chat_key_file=path).endpoint("chat")
+@pytest.mark.parametrize(
+    ("path", "told"), [("~nobody-at-all/key", " ~nobody-at-all/key"), ("/", " /"), ("nul\x00byte", ""), (KEY, "")]
+)
+def test_a_path_is_told_unless_it_may_be_the_key_itself(path, told):
+    with pytest.raises(Misconfigured, match=f"LCM_CHAT_KEY_FILE: the file{told} cannot be read") as refusal:
+        models(chat_key=SecretFile(path)).endpoint("chat")
 
     assert KEY not in str(refusal.value)
-
-
-def test_a_key_given_twice_is_refused(tmp_path):
-    (tmp_path / "key").write_text("another")
-
-    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: LCM_CHAT_KEY is set too") as refusal:
-        models(chat_key_file=str(tmp_path / "key")).endpoint("chat")
-
-    assert KEY not in shown(refusal.value)
 
 
 def test_the_vendor_wants_a_key_and_a_server_of_ones_own_may_not():
@@ -83,7 +76,7 @@ def test_the_vendor_wants_a_key_and_a_server_of_ones_own_may_not():
 
     assert ModelsPolicy(anthropic_model="m").missing("anthropic") == ("LCM_ANTHROPIC_KEY",)
     assert ModelsPolicy(anthropic_model="m", anthropic_key="k").missing("anthropic") == ()
-    assert ModelsPolicy(anthropic_model="m", anthropic_key_file="f").missing("anthropic") == ()
+    assert ModelsPolicy(anthropic_model="m", anthropic_key=SecretFile("f")).missing("anthropic") == ()
     assert at_home.missing("anthropic") == ()
 
 

@@ -1,9 +1,17 @@
-"""The site's settings for a process of a test, with a policy that no name of the environment can set."""
+"""The site's settings for a process of a test, with constants that no name of the environment can set."""
 
 import json
 import os
+from dataclasses import replace
 
 from lcmsite.settings import *  # noqa: F403
-from lcmsite.settings import LCM
+from lcmsite.settings import DATABASES, DEPLOYMENT, LCM
 
-LCM = {**LCM, **json.loads(os.environ["OWN_POLICY"])}
+_OWN = json.loads(os.environ["OWN_CONSTANTS"])
+
+# A policy takes those that are its own.
+LCM = {**LCM, **_OWN}
+DEPLOYMENT = replace(DEPLOYMENT, **{name: value for name, value in _OWN.items() if hasattr(DEPLOYMENT, name)})
+DATABASES["default"]["OPTIONS"]["pool"] |= dict.fromkeys(
+    ("timeout", "reconnect_timeout"), DEPLOYMENT.pool_timeout_seconds
+)

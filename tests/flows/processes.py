@@ -29,16 +29,21 @@ def database_url() -> str:
 
 
 def environment(**settings: object) -> dict[str, str]:
-    """The environment of such a process; settings by the names of their fields, constants of a policy among them.
+    """The environment of such a process; settings by the names of their fields, constants among them.
 
     With a `data_dir` among them it works on the server that LCM runs there, else on the database of this test.
     """
     known = variables()
     own = {f"LCM_{name.upper()}": str(value) for name, value in settings.items() if f"LCM_{name.upper()}" in known}
     own["LCM_DATABASE_URL"] = "" if "data_dir" in settings else database_url()
-    policy = {name: value for name, value in settings.items() if f"LCM_{name.upper()}" not in known}
-    module = "tests.flows.own_settings" if policy else "lcmsite.settings"
-    return {**os.environ, **own, "DJANGO_SETTINGS_MODULE": module, "OWN_POLICY": json.dumps(policy)}
+    others = {name: value for name, value in settings.items() if f"LCM_{name.upper()}" not in known}
+    own["DJANGO_SETTINGS_MODULE"] = "lcmsite.settings"
+    return os.environ | own | (constants(**others) if others else {})
+
+
+def constants(**values: object) -> dict[str, str]:
+    """What the environment of a process has to have for these constants of a policy or the deployment."""
+    return {"DJANGO_SETTINGS_MODULE": "tests.flows.own_settings", "OWN_CONSTANTS": json.dumps(values)}
 
 
 def start(*arguments: str, descriptors: Sequence[int] = (), **settings: object) -> subprocess.Popen[bytes]:

@@ -84,7 +84,8 @@ def _settings() -> str:
     for name, each in variables().items():
         bounds = {key: each.knob.metadata.get(key) for key in ("low", "high", "choices")}
         limits = [f"{key} {value}" for key, value in bounds.items() if value is not None]
-        lines.append(f"{name} = {each.default!r} {', '.join(limits)}".rstrip())
+        file = "[_FILE]" if each.is_secret else ""
+        lines.append(f"{name}{file} = {each.default!r} {', '.join(limits)}".rstrip())
     return _lines(sorted(lines))
 
 

@@ -124,6 +124,7 @@ def test_hooks_find_what_the_settings_name_from_any_directory(used, monkeypatch)
     monkeypatch.chdir(used)
     monkeypatch.setenv("LCM_DATA_DIR", "./data")
     monkeypatch.setenv("LCM_CHAT_KEY_FILE", "~/key")
+    monkeypatch.setenv("LCM_API_KEY_FILE", "~/key")
     monkeypatch.setenv("CODEX_HOME", "elsewhere")
 
     report = connected("codex").json
@@ -131,6 +132,8 @@ def test_hooks_find_what_the_settings_name_from_any_directory(used, monkeypatch)
     environment = host_state.read("codex", "connection.json")["environment"]
     assert environment["LCM_DATA_DIR"] == str(used / "data")
     assert environment["LCM_CHAT_KEY_FILE"] == str(used / "key")
+    # A host has a key of its own.
+    assert "LCM_API_KEY_FILE" not in environment
     assert report["changed"][0] == str(used / "elsewhere/hooks.json")
 
 

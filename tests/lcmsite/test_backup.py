@@ -38,7 +38,11 @@ def history(committed_db: None, tmp_path: Path, settings: object) -> int:
 
 
 @pytest.mark.thorough
-def test_a_backup_is_restored_on_trial_before_it_is_called_one(history, tmp_path):
+def test_a_backup_is_restored_on_trial_before_it_is_called_one(history, tmp_path, monkeypatch):
+    # The trial has a database of its own, however that of the site is given.
+    for name in ("LCM_DATABASE_URL_FILE", "LCM_SECRET_KEY_FILE", "LCM_API_KEY_FILE"):
+        monkeypatch.setenv(name, "/run/secrets/of_the_site")
+
     report = back_up(tmp_path / "backup", scope=OPERATOR)
 
     assert report.is_verified

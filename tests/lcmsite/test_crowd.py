@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.flows.processes import constants
 from tests.lcmsite.operating import Site, a_key_in, end, lcm_in, until_ready
 
 pytestmark = pytest.mark.thorough
@@ -37,7 +38,7 @@ def timed_append(site: Site, conversation_id: int) -> tuple[int, float]:
 
 def test_one_key_with_many_patterns_refuses_no_append_of_another(up, fresh_dir, port):
     # So that the patterns end soon; each would take for ever. Nobody reads the log, and a full pipe stops the site.
-    limits = {"LCM_WEB_THREADS": "4", "LCM_SEARCH_TIMEOUT_MS": "1500", "LCM_LOG_LEVEL": "ERROR"}
+    limits = {"LCM_SEARCH_TIMEOUT_MS": "1500", "LCM_LOG_LEVEL": "ERROR"} | constants(web_threads=4)
     running = up(LCM_DATA_DIR=str(fresh_dir), **limits)
     until_ready(running)
     lcm_in(fresh_dir, "workspace", "create", "other")

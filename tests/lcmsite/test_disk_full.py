@@ -25,7 +25,7 @@ def small_disk() -> Iterator[Path]:
     """A file system of its own with room for a server and little more."""
     disk = a_directory()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=500m,mode=755", "tmpfs", disk], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=800m,mode=755", "tmpfs", disk], capture_output=True, text=True
     )
     if mounted.returncode != 0:
         disk.rmdir()
@@ -59,7 +59,7 @@ def postmaster_of(data_dir: Path) -> str:
 
 
 def test_on_a_full_disk_appends_are_refused_reading_goes_on_and_room_cures_it(up, small_disk, port):
-    running = up(LCM_DATA_DIR=str(small_disk), LCM_MIN_FREE_BYTES=str(32 * MEGABYTE), LCM_LOG_LEVEL="ERROR")
+    running = up(LCM_DATA_DIR=str(small_disk), LCM_LOG_LEVEL="ERROR")
     until_ready(running)
     site = Site(port, a_key_in(small_disk))
     site.post("conversations/", {"session_id": "full"})
@@ -88,7 +88,7 @@ def test_on_a_full_disk_appends_are_refused_reading_goes_on_and_room_cures_it(up
 
 
 def test_a_site_starts_on_a_full_disk_and_shows_what_is_stored(up, small_disk, port):
-    running = up(LCM_DATA_DIR=str(small_disk), LCM_MIN_FREE_BYTES=str(32 * MEGABYTE), LCM_LOG_LEVEL="ERROR")
+    running = up(LCM_DATA_DIR=str(small_disk), LCM_LOG_LEVEL="ERROR")
     until_ready(running)
     site = Site(port, a_key_in(small_disk))
     site.post("conversations/", {"session_id": "full"})
@@ -96,7 +96,7 @@ def test_a_site_starts_on_a_full_disk_and_shows_what_is_stored(up, small_disk, p
     end(running)
 
     fill(small_disk)
-    until_ready(up(LCM_DATA_DIR=str(small_disk), LCM_MIN_FREE_BYTES=str(32 * MEGABYTE), LCM_LOG_LEVEL="ERROR"))
+    until_ready(up(LCM_DATA_DIR=str(small_disk), LCM_LOG_LEVEL="ERROR"))
 
     assert [message["content"] for message in site.get("conversations/1/messages/")["items"]] == ["said in time"]
     assert code_of_append(site, "said too late") == "503 disk_full"

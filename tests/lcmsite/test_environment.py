@@ -1,11 +1,12 @@
 """The environment as values: what is given is read, what is wrong is kept as a problem."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conversations.policy import StorePolicy
+from conversations.policy import SecretFile, StorePolicy
 from lcmsite.environment import Deployment, Environment, variables
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -78,6 +79,74 @@ def test_a_value_that_cannot_be_used_leaves_the_default_in_force(name, text, sai
     assert problem.hint
 
 
+SECRETS = {name: variable for name, variable in variables().items() if variable.is_secret}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_every_secret_can_be_given_as_a_file(tmp_path, name):
+    schemes = SECRETS[name].knob.metadata["schemes"]
+    secret = f"{schemes[0]}://ann:hunter2@host/1" if schemes else "hunter2"
+    file = tmp_path / "secret"
+    file.write_text(f"{secret}\n")
+
+    environment = Environment.read({f"{name}_FILE": str(file)})
+
+    assert environment.problems == () and environment.given == {name}
+    if SECRETS[name].owner is Deployment:
+        assert environment.deployment == replace(Deployment(), **{SECRETS[name].knob.name: secret})
+    else:
+        # It is read anew at each use.
+        assert environment.overrides == {SECRETS[name].knob.name: SecretFile(str(file))}
+    assert "hunter2" not in repr(environment)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "the file {} cannot be read (No such file or directory)"),
+        ("", "the file {} is empty"),
+        ("\n", "the file {} is empty"),
+        ("hunter2" * 2000, "the file {} is too long for a secret"),
+        ("mysql://me:hunter2@host/db", "not an address that starts with postgres://"),
+    ],
+)
+def test_a_file_without_the_secret_is_told_with_its_path_and_not_its_content(tmp_path, content, said):
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_text(content)
+
+    environment = Environment.read({"LCM_DATABASE_URL_FILE": str(file)})
+
+    [problem] = environment.problems
+    assert environment.deployment == Deployment() and problem.id == "lcm.E002"
+    assert problem.msg.startswith(f"LCM_DATABASE_URL_FILE: {said.format(file)}")
+    assert "hunter2" not in problem.msg
+
+
+def test_a_secret_in_place_of_its_path_is_not_told():
+    [problem] = Environment.read({"LCM_DATABASE_URL_FILE": "postgres://me:hunter2@host/db"}).problems
+
+    assert problem.msg.startswith("LCM_DATABASE_URL_FILE: the file cannot be read (No such file or directory)")
+
+
+def test_a_secret_given_twice_is_told_with_both_names(tmp_path):
+    (tmp_path / "token").write_text("hunter2")
+
+    given = {"LCM_METRICS_TOKEN": "hunter2", "LCM_METRICS_TOKEN_FILE": str(tmp_path / "token")}
+
+    [problem] = Environment.read(given).problems
+
+    assert problem.msg.startswith("LCM_METRICS_TOKEN_FILE: LCM_METRICS_TOKEN is set too")
+    assert "hunter2" not in problem.msg
+
+
+def test_only_a_secret_can_be_given_as_a_file():
+    [problem] = Environment.read({"LCM_PORT_FILE": "/run/secrets/port"}).problems
+
+    assert problem.msg == "LCM_PORT_FILE is not a setting of LCM."
+    assert not {f"{name}_FILE" for name in SECRETS} & variables().keys()
+
+
 def test_the_site_sets_defaults_for_settings_of_conversations():
     environment = Environment.read(
         {"LCM_CONVERSATION_DEFAULTS": '{"max_depth": 3, "fresh_tail_count": 4}', "LCM_FRESH_TAIL_COUNT": "6"}
@@ -101,8 +170,8 @@ def test_an_unknown_name_is_told_with_the_nearest_known_one():
 
     near, far = environment.problems
     assert near.id == far.id == "lcm.E001"
-    assert near.hint == "Did you mean LCM_REDIS_URL?"
-    assert "README" in far.hint
+    assert near.hint == "Did you mean LCM_REDIS_URL? If not, remove it; README.md lists every setting."
+    assert far.hint == "Remove it; README.md lists every setting."
 
 
 def test_each_name_says_what_it_is_for():

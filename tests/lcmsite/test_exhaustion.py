@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.flows.processes import constants
 from tests.lcmsite.operating import EmbeddedDatabase, Site, a_key_in, end, eventually, until_ready
 
 pytestmark = pytest.mark.thorough
@@ -35,7 +36,7 @@ def all_connections_taken(data_dir: Path) -> Iterator[None]:
 
 
 def test_all_clients_are_refused_in_time_and_answered_as_soon_as_there_are_connections(up, fresh_dir, port):
-    running = up(LCM_DATA_DIR=str(fresh_dir), LCM_POOL_TIMEOUT_SECONDS="2")
+    running = up(LCM_DATA_DIR=str(fresh_dir), **constants(pool_timeout_seconds=2))
     until_ready(running)
     site = Site(port, a_key_in(fresh_dir, "write"))
     conversation_id = site.post("conversations/", {"session_id": "a"})["conversation_id"]

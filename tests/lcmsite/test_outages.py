@@ -12,14 +12,14 @@ from django.db import OperationalError, connection, transaction
 
 from lcmsite.ops.outages import is_outage
 from lcmsite.queues import QUEUES
+from tests.flows.processes import constants
 from tests.lcmsite.operating import EmbeddedDatabase, eventually, process_of, processes_of, until_ready
 
 
 @pytest.mark.thorough
 def test_a_killed_database_is_two_lines_in_each_workers_log(up, fresh_dir):
     # Nothing is in it and nothing falls due, whatever the hour: no worker writes what it could not tell the queue of.
-    nothing_due = {"LCM_FULL_SCAN_HOUR": "-1"}
-    running = up("--no-web", "--verbose", LCM_DATA_DIR=str(fresh_dir), **nothing_due)
+    running = up("--no-web", "--verbose", LCM_DATA_DIR=str(fresh_dir), **constants(full_scan_hour=-1))
     until_ready(running)
     lines: list[str] = []
     threading.Thread(target=lambda: [lines.append(line) for line in running.stderr], daemon=True).start()

@@ -17,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.committed import committed
 from tests.factories import a_workspace
-from tests.flows.processes import database_url, start_server, stop_server
+from tests.flows.processes import constants, database_url, start_server, stop_server
 from tests.lcmsite.agents import a_call, own
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.operating import Site, agents_are_served, answers, eventually, free_port
@@ -29,7 +29,7 @@ REFUSED = 14
 KINDS = ("silent", "header", "body", "reader")
 BUNDLE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
 FORM = "application/x-www-form-urlencoded"
-SECONDS = "4"
+SECONDS = 4
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def with_a_long_ledger(site: Site) -> int:
 
 @pytest.fixture(scope="module")
 def running(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Running]:
-    timeouts = {"LCM_REQUEST_TIMEOUT_SECONDS": SECONDS, "LCM_IDLE_TIMEOUT_SECONDS": SECONDS}
+    timeouts = {"LCM_REQUEST_TIMEOUT_SECONDS": str(SECONDS)} | constants(idle_timeout_seconds=SECONDS)
     with a_site(data_dir, django_db_blocker, **timeouts) as running:
         yield running
 
@@ -179,7 +179,7 @@ def test_headers_without_an_end_are_refused(running):
 
 
 def test_more_connections_than_allowed_close_those_that_waited_longest(running):
-    with served("web", running.data_dir, LCM_MAX_CONNECTIONS="16") as port:
+    with served("web", running.data_dir, **constants(max_connections=16)) as port:
         eventually(lambda: answers(port))
         silent = Slow("silent", 100, Target(port, "", ""))
 
@@ -194,8 +194,7 @@ def test_more_connections_than_allowed_close_those_that_waited_longest(running):
 
 def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
     request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
-    limits = {"LCM_WEB_THREADS": "1", "LCM_MAX_WAITING_REQUESTS": "2"}
-    with served("web", running.data_dir, **limits) as port:
+    with served("web", running.data_dir, **constants(web_threads=1, max_waiting_requests=2)) as port:
         eventually(lambda: answers(port))
 
         async def go() -> list[int]:
@@ -247,8 +246,7 @@ def test_a_search_is_cancelled_at_the_database_when_its_client_disconnects(runni
 
 def test_ledgers_that_are_broken_off_leave_their_database_connections_to_others(running):
     ledger = running.request("GET", f"/api/v1/conversations/{running.conversation_id}/ledger/", key=running.read_key)
-    few = {"LCM_POOL_SIZE": "2", "LCM_POOL_TIMEOUT_SECONDS": "2"}
-    with served("web", running.data_dir, **few) as port:
+    with served("web", running.data_dir, LCM_POOL_SIZE="2", **constants(pool_timeout_seconds=2)) as port:
         eventually(lambda: answers(port))
         for _ in range(6):
             with socket.create_connection(("127.0.0.1", port)) as client:

@@ -171,7 +171,8 @@ def test_a_setting_that_is_wrong_is_told_before_anything_starts(up, data_dir):
     said, errors = running.communicate(timeout=60)
 
     assert running.returncode == 2
-    assert errors == "lcm: LCM_PROT is not a setting of LCM. Did you mean LCM_PORT? [misconfigured]\n"
+    hint = "Did you mean LCM_PORT? If not, remove it; README.md lists every setting."
+    assert errors == f"lcm: LCM_PROT is not a setting of LCM. {hint} [misconfigured]\n"
     assert said == ""
     assert not EmbeddedPostgres(data_dir).is_running()
 

@@ -128,7 +128,7 @@ class Spool:
             self._bytes.waiting = sum(size for _, _, size in _sizes(self.directory.glob(f"*{_ENDING}")))
             self._bytes.counted_at = time.monotonic()
         if not self._fits(size):
-            raise SpoolFull("The spool is full (LCM_GATEWAY_SPOOL_BYTES).")
+            raise SpoolFull("The spool is full.")
 
     def _fits(self, size: int) -> bool:
         return self._bytes.waiting + self._bytes.writing + size <= self.most_bytes

@@ -151,20 +151,22 @@ def _check(scratch: Database, directory: Path) -> None:
     # Inside the backup's directory, so that both are removed if this process is killed.
     with tempfile.TemporaryDirectory(prefix="trial-", dir=directory) as data_dir:
         (Path(data_dir) / FILES).symlink_to(directory / FILES)
-        environment = {
-            **os.environ,
+        own = {
             "LCM_DATABASE_URL": scratch.url,
             "LCM_DATA_DIR": data_dir,
             "LCM_SECRET_KEY": settings.SECRET_KEY,
             "LCM_LOG_LEVEL": "ERROR",
         }
+        # A secret is given as itself or as a file, not as both.
+        left_out = {"LCM_API_KEY", "LCM_API_KEY_FILE", *(f"{name}_FILE" for name in own)}
+        environment = {name: value for name, value in os.environ.items() if name not in left_out} | own
         program = [sys.executable, str(settings.BASE_DIR / "manage.py"), "lcm"]
         with scratch.connect() as restored:
             workspaces = [name for (name,) in restored.execute("SELECT name FROM workspaces ORDER BY 1").fetchall()]
         for workspace in workspaces:
             done = subprocess.run(
                 [*program, "--workspace", workspace, "check"],
-                env={name: value for name, value in environment.items() if name != "LCM_API_KEY"},
+                env=environment,
                 cwd=settings.BASE_DIR,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

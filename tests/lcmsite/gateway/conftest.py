@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.committed import committed
 from tests.factories import a_workspace
-from tests.flows.processes import environment, start_server, stop_server
+from tests.flows.processes import constants, environment, start_server, stop_server
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import SESSION
 from tests.lcmsite.gateway.upstream import Relay, Upstream
@@ -26,8 +26,7 @@ _NUMBERS = itertools.count()
 # For all files: a small window, and little patience with a database that is away.
 SETTINGS = {
     "LCM_MODEL_TOKEN_BUDGET": "16000",
-    "LCM_GATEWAY_SPOOL_BYTES": str(1024**2),
-    "LCM_POOL_TIMEOUT_SECONDS": "1",
+    **constants(gateway_spool_bytes=1024**2, pool_timeout_seconds=1),
 }
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.types import BreakerState
 from conversations.errors import Conflict, Invalid, LcmError, NotFound, Unavailable
+from conversations.policy import SecretFile
 from conversations.scope import Scope
 from conversations.sql import rows
 from conversations.types import NewMessage, Role
@@ -272,6 +273,28 @@ def test_a_model_whose_key_is_gone_is_not_asked_again_and_the_status_says_so(sit
     assert site.embed().embedders[0].messages_embedded == 5
 
 
+def test_a_key_in_a_file_is_read_anew_and_without_it_no_call_is_made(site, tmp_path):
+    conversation = a_conversation(*TEXTS).conversation_id
+    file = tmp_path / "key"
+    file.write_text("sk-first\n")
+    site.configure(embedder_key=SecretFile(str(file)))
+    site.set_up()
+    assert {*site.server.keys} == {"Bearer sk-first"}
+    asked = len(site.server.keys)
+    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+
+    for unusable in ("", "sk-second\nsk-third"):
+        file.write_text(unusable)
+        status = site.embed()
+        site.wake_all()
+        assert "LCM_EMBEDDER_KEY" in found_by_words_alone(site) and "sk-" not in refusal_of(site).detail
+        assert status.embedders[0].messages_embedded == 4 and len(site.server.keys) == asked
+    file.write_text("sk-fourth\n")
+
+    assert site.embed().embedders[0].messages_embedded == 5
+    assert {*site.server.keys[asked:]} == {"Bearer sk-fourth"}
+
+
 def test_vectors_of_another_length_are_refused_until_the_model_is_set_up_again(site):
     conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
@@ -317,6 +340,10 @@ def test_with_settings_that_cannot_be_used_or_where_nobody_answers_nothing_is_se
         ({"embedder_url": "http://me:secret@host/v1", "embedder_model": "small"}, "no user"),
         ({"embedder_url": "http://host/v1", "embedder_model": "a,b,c"}, "LCM_EMBEDDER_MODEL"),
         ({"embedder_url": "http://host/v1", "embedder_model": "a", "embedder_key": "two words"}, "LCM_EMBEDDER_KEY"),
+        (
+            {"embedder_url": "http://host/v1", "embedder_model": "a", "embedder_key": SecretFile("/none")},
+            "LCM_EMBEDDER_KEY_FILE: the file /none cannot be read",
+        ),
     ):
         site.settings.LCM = wrong
         with pytest.raises(Invalid, match=says) as refused:
