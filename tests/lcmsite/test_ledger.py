@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
+from pytest_django import DjangoDbBlocker
 
 from conversations.models import AuditEntry, ContextItem, Conversation
 from tests.conversations.ledger.forging import bytes_of
@@ -13,11 +17,23 @@ from tests.conversations.ledger.ledgers import a_full_conversation, another_data
 from tests.factories import a_workspace
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import Api, an_api_key, lcm
+from tests.made_once import made_once
+
+
+@pytest.fixture(scope="module")
+def made(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, Path]]:
+    """A conversation with something of every sort, and where its files are."""
+    files = tmp_path_factory.mktemp("files")
+    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=files):
+        yield a_full_conversation(), files
 
 
 @pytest.fixture
-def conversation_id(db) -> int:
-    return a_full_conversation()
+def conversation_id(made: tuple[int, Path], db: None, settings: Any) -> int:
+    number, settings.MEDIA_ROOT = made
+    return number
 
 
 def test_out_checked_and_back_again(conversation_id, tmp_path):
@@ -111,7 +127,6 @@ def test_what_is_stored_is_verified_too(conversation_id):
     assert altered.json["by_code"] == {"content_hash_mismatch": 1}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
