@@ -134,21 +134,13 @@ def test_a_key_holds_for_the_command_line_as_for_rest(conversation):
         assert lcm("--api-key", reader, *verb).exit_code == 5
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"expires_at": timezone.now() - timedelta(days=1)}, "key_expired"),
-        ({"revoked_at": timezone.now()}, "key_revoked"),
-        ({"key_hash": b"other"}, "unauthenticated"),
-    ],
-)
-def test_a_bad_key_is_refused_as_over_rest(conversation, client, change, code):
+def test_a_bad_key_is_refused_as_over_rest(conversation, client):
     key = an_api_key()
-    ApiKey.objects.update(**change)
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(days=1))
 
     refused = lcm("--json", "list", "--api-key", key)
 
-    assert (refused.exit_code, refused.problem["code"]) == (5, code)
+    assert (refused.exit_code, refused.problem["code"]) == (5, "key_expired")
     assert refused.problem == client.get("/api/v1/conversations/", headers={"Authorization": f"Bearer {key}"}).json()
 
 

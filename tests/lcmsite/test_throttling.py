@@ -55,7 +55,7 @@ def test_each_minute_allows_so_many_requests_of_each_key(limited, clock):
     assert other
 
 
-@pytest.mark.parametrize("limit", [50, 250])
+@pytest.mark.parametrize("limit", [20, 200])
 def test_processes_share_one_limit(limit, settings, committed_db):
     """Each thread stands for a process: it has windows of its own, and shares the cache."""
     settings.DEPLOYMENT = replace(settings.DEPLOYMENT, rate_limit=limit)
