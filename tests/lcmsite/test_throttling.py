@@ -104,11 +104,6 @@ def test_a_rate_limit_of_zero_turns_it_off(settings):
 
 
 @pytest.mark.django_db
-def test_by_default_a_key_may_make_thirty_thousand_requests_a_minute():
-    assert Api(an_api_key()).get("conversations/").headers["RateLimit-Limit"] == "30000"
-
-
-@pytest.mark.django_db
 def test_answers_say_how_much_is_left_and_a_refusal_when_to_try_again(limited):
     api = Api(an_api_key())
 
