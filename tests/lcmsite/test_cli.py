@@ -1,13 +1,9 @@
 """The command line as somebody types it: verbs, exit statuses, and what is shown."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -20,6 +16,7 @@ from lcmsite.environment import Environment
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
+from tests.lcmsite.operating import run_lcm, run_python
 
 pytestmark = pytest.mark.django_db
 
@@ -164,24 +161,13 @@ def test_a_file_goes_in_and_comes_out_unchanged(conversation, tmp_path, settings
     assert first["content"].startswith("AAEC")
 
 
-def _program(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, **environment},
-        cwd=Path(__file__).resolve().parents[2],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-START = ("-c", "import sys; from lcmsite.cli import main; sys.exit(main())")
+START = "import sys; from lcmsite.cli import main; sys.exit(main())"
 
 
 @pytest.mark.thorough
-def test_the_program_starts_by_itself_and_under_manage():
-    alone, managed = _program(*START, "--help"), _program("manage.py", "lcm", "--help")
+def test_the_program_starts_by_itself_and_under_manage(tmp_path):
+    alone = run_python("-c", START, "--help", LCM_DATA_DIR=str(tmp_path))
+    managed = run_lcm(tmp_path, "--help")
 
     assert (alone.returncode, managed.returncode) == (0, 0)
     assert alone.stdout == managed.stdout
@@ -189,10 +175,10 @@ def test_the_program_starts_by_itself_and_under_manage():
 
 
 @pytest.mark.thorough
-def test_the_program_says_what_to_do_where_the_code_was_upgraded_and_its_packages_were_not():
-    without = START[1].replace("import sys;", "import sys; sys.modules['orjson'] = None;")
+def test_the_program_says_what_to_do_where_the_code_was_upgraded_and_its_packages_were_not(tmp_path):
+    without = START.replace("import sys;", "import sys; sys.modules['orjson'] = None;")
 
-    refused = _program("-c", without, "list")
+    refused = run_python("-c", without, "list", LCM_DATA_DIR=str(tmp_path))
 
     assert refused.returncode == 2
     assert refused.stderr.startswith("lcm: The package 'orjson'") and refused.stderr.count("\n") == 1
@@ -208,8 +194,8 @@ def test_a_setting_that_there_is_not_is_refused(settings):
 
 
 @pytest.mark.thorough
-def test_a_database_that_does_not_answer_is_unavailable_and_named():
-    refused = _program(*START, "--json", "list", LCM_DATABASE_URL="postgres://me:hunter2@127.0.0.1:1/none")
+def test_a_database_that_does_not_answer_is_unavailable_and_named(tmp_path):
+    refused = run_lcm(tmp_path, "--json", "list", LCM_DATABASE_URL="postgres://me:hunter2@127.0.0.1:1/none")
 
     assert refused.returncode == 6
     problem = json.loads(refused.stderr)
@@ -246,7 +232,7 @@ def test_a_database_of_our_own_that_does_not_start_is_named_and_says_why(fresh_d
     # What another program left there.
     (fresh_dir / "postgres" / "server").write_text("no directory")
 
-    refused = _program(*START, "list", LCM_DATABASE_URL="", LCM_DATA_DIR=str(fresh_dir))
+    refused = run_lcm(fresh_dir, "list")
 
     assert refused.returncode == 6
     assert refused.stderr.startswith(f"lcm: LCM_DATA_DIR: the database in {fresh_dir} cannot be started: ")

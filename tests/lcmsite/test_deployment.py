@@ -22,6 +22,9 @@ def strict_environment(tmp_path: Path) -> dict[str, str]:
         "LCM_SECRET_KEY": secrets.token_urlsafe(64),
         "LCM_ALLOWED_HOSTS": "lcm.example",
         "LCM_LOG_LEVEL": "ERROR",
+        # For the command line, and good settings all the same.
+        "LCM_API_KEY": "something",
+        "LCM_WORKSPACE": "something",
         "DJANGO_SETTINGS_MODULE": "lcmsite.settings",
     }
 
