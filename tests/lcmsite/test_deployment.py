@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import runpy
 import secrets
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.test import Client, override_settings
 
+from lcmsite.ops import logs
 from tests.lcmsite.operating import PROJECT, run_python
 
 
@@ -44,9 +43,9 @@ def strict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
     """A client of a site that such an environment makes."""
     for name, value in strict_environment(tmp_path).items():
         monkeypatch.setenv(name, value)
-    # The settings of a process set these, too.
-    for module, hook in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
-        monkeypatch.setattr(module, hook, getattr(module, hook))
+    # A process has them set once, and the tests have been.
+    for name in ("set_up_loggers", "log_what_python_prints"):
+        monkeypatch.setattr(logs, name, lambda: None)
     made = runpy.run_path(str(PROJECT / "lcmsite" / "settings.py"))
     own = {name: value for name, value in made.items() if name.startswith(("SECURE_", "SESSION_", "CSRF_", "ALLOWED_"))}
     with override_settings(**own):
