@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -14,14 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from django.conf import settings as site
+from django.test import override_settings
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 from lcmsite.catalogue.operation import Operation
+from lcmsite.mcp.http_app import application
+from lcmsite.server.connection import Connection
+from lcmsite.server.serving import bind_socket
 from tests.flows.processes import PROJECT, environment, start_server, stop_server
 from tests.lcmsite.operating import agents_are_served, eventually, free_port
 
@@ -104,6 +110,25 @@ def serving(data_dir: Path) -> Iterator[str]:
         stop_server(running)
 
 
+@contextmanager
+def serving_here() -> Iterator[str]:
+    """The same in this process, where it starts at once."""
+    port = free_port()
+    with override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=MOST_BYTES):
+        config = uvicorn.Config(
+            application(), http=Connection, loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False
+        )
+        server = uvicorn.Server(config)
+        running = threading.Thread(target=server.run, args=([bind_socket("127.0.0.1", port)],))
+        running.start()
+        try:
+            eventually(lambda: server.started)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            server.should_exit = True
+            running.join(timeout=30)
+
+
 def own(settings: dict[str, str], key: str) -> dict[str, str]:
     """The environment of a server on this test's database."""
     # With the key that signs cursors, it is the same site.
@@ -114,7 +139,8 @@ def own(settings: dict[str, str], key: str) -> dict[str, str]:
 def post(url: str, key: str | None, body: bytes, **headers: str) -> httpx2.Response:
     """Say these bytes over HTTP."""
     own_headers = ACCEPT | ({"Authorization": f"Bearer {key}"} if key else {}) | headers
-    with httpx2.Client(timeout=30, trust_env=False) as http:
+    # Over plain HTTP: to read the certificates of the system would take longer than most answers.
+    with httpx2.Client(timeout=30, trust_env=False, verify=False) as http:
         return http.post(url, content=body, headers=own_headers)
 
 

@@ -13,7 +13,7 @@ from mcp_types import Implementation
 
 from compaction.engine import CompactionEngine
 from conversations.content.tokens import TokenEstimator
-from conversations.models import Conversation, Summary
+from conversations.models import Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite.access.keys import Caller
@@ -23,7 +23,8 @@ from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.mcp_server import STRUCTURE_SHOWING_AGENTS, build_server
 from lcmsite.types import KeyScope
 from retrieval.types import Description, GrepMode, GrepResult, GrepScope, ItemKind, Match, Snippet
-from tests.factories import a_conversation, a_store
+from tests.committed import committed
+from tests.factories import a_conversation, a_store, a_workspace
 
 THINGS = ("retry queue", "billing export", "session cache", "login page", "search index", "nightly backup")
 ASKED = (
@@ -55,12 +56,15 @@ def _talk(seed=23, turns=150):
         yield NewMessage(Role.ASSISTANT, " ".join(filled(chance.choice(TOLD), thing) for _ in range(7)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def pier(django_db_setup, django_db_blocker):
+    with committed(django_db_blocker):
+        yield a_workspace("pier")
+
+
+@pytest.fixture(scope="module")
 def talk(pier):
     """A compacted conversation, whose messages lie below leaves, and those below condensed summaries."""
-    known = Conversation.objects.filter(session_id="deploys", workspace=pier).first()
-    if known is not None:
-        return known.pk
     conversation_id = a_conversation("Hello.", session_id="deploys", workspace=pier).conversation_id
     a_store(pier).append_messages(conversation_id=conversation_id, messages=list(_talk()))
     CompactionEngine.from_settings(Scope(pier.pk)).compact(conversation_id=conversation_id)

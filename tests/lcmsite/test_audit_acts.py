@@ -8,8 +8,6 @@ import pytest
 
 from conversations.models import Workspace
 from lcmsite.access import keys
-from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
@@ -76,22 +74,3 @@ def test_acts_are_listed_page_by_page_and_not_those_of_another_workspace():
 
     assert [each["detail"]["after"] for each in (*first["items"], *second["items"])] == [5, 4, 3, 2, 1]
     assert Workspace.objects.get(name="default").cold_after_days == 5
-
-
-@pytest.mark.parametrize(
-    "tool", ["lcm_archive", "lcm_thaw", "lcm_set_retention", "lcm_preview_erasure", "lcm_erase", "lcm_audit"]
-)
-def test_only_an_administrator_may(tool):
-    operation = next(each for each in CATALOGUE if each.tool == tool)
-    given = {
-        "conversation_id": a_conversation("one").conversation_id,
-        "erasure_id": "era_0000000000000000",
-        "confirmation": "yes",
-    }
-    known = operation.params.model_fields
-    given = {name: value for name, value in given.items() if name in known and known[name].is_required()}
-
-    reply = Api(an_api_key(None, "write")).perform(operation, given)
-
-    assert operation.scope is KeyScope.ADMIN
-    assert (reply.status, reply.body["code"]) == (403, "forbidden")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -142,28 +143,24 @@ def test_a_backup_writes_over_nothing(history, tmp_path):
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-@pytest.mark.parametrize("harm", ["cut", "changed", "missing", "no manifest", "a later version", "not JSON"])
-def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(history, tmp_path, harm):
-    backup = tmp_path / "backup"
-    back_up(backup, verify=False, scope=OPERATOR)
-    dump, manifest = backup / DUMP, backup / "manifest.json"
+def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(history, tmp_path):
+    whole = tmp_path / "backup"
+    back_up(whole, verify=False, scope=OPERATOR)
+    dump, manifest = (whole / DUMP).read_bytes(), (whole / "manifest.json").read_bytes()
+    harms = {
+        "cut": (DUMP, dump[:-1], "not whole|damaged"),
+        "changed": (DUMP, dump[:-1] + b"!", "not whole|damaged"),
+        "missing": (DUMP, None, "not whole|damaged"),
+        "no manifest": ("manifest.json", None, "holds no"),
+        "a later version": ("manifest.json", manifest.replace(b'"version": 1', b'"version": 2'), "later version"),
+        "not JSON": ("manifest.json", b"{", "cannot be read"),
+    }
 
-    match harm:
-        case "cut":
-            dump.write_bytes(dump.read_bytes()[:-1])
-        case "changed":
-            dump.write_bytes(dump.read_bytes()[:-1] + b"!")
-        case "missing":
-            dump.unlink()
-        case "no manifest":
-            manifest.unlink()
-        case "a later version":
-            manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 2'))
-        case "not JSON":
-            manifest.write_text("{")
-
-    with pytest.raises(Invalid, match=r"not whole|damaged|holds no|later version|cannot be read"):
-        restore(backup, scope=OPERATOR)
+    for harm, (name, content, words) in harms.items():
+        backup = shutil.copytree(whole, tmp_path / harm)
+        (backup / name).unlink() if content is None else (backup / name).write_bytes(content)
+        with pytest.raises(Invalid, match=words):
+            restore(backup, scope=OPERATOR)
 
 
 def test_a_backup_replaces_nothing(history, tmp_path):

@@ -15,7 +15,7 @@ from tests.lcmsite.callers import Api, an_api_key, lcm
 pytestmark = pytest.mark.django_db
 
 
-def test_every_operation_is_on_one_level_under_the_names_that_the_faces_give_it():
+def test_every_operation_is_on_its_one_level_under_the_names_that_the_faces_give_it():
     answer = Api(an_api_key(None, "read")).get("capabilities/").body
 
     levels = answer["levels"]
@@ -29,15 +29,9 @@ def test_every_operation_is_on_one_level_under_the_names_that_the_faces_give_it(
     assert (append["command"], append["tool"], append["needs"]) == ("lcm append", "lcm_append", "write")
     assert append["params"] == "AppendMessagesParams"
     assert "params_schema" not in append
-
-
-def test_storing_is_level_one_summaries_level_two_and_delegation_level_three():
-    levels = {
-        each["name"]: level["level"] for level in lcm("--json", "schema").json["levels"] for each in level["operations"]
-    }
-
+    level_of = {each["name"]: level["level"] for level in levels for each in level["operations"]}
     names = ("lcm_append", "lcm_messages", "lcm_store_file", "lcm_compact", "lcm_grep", "lcm_expand_query")
-    assert [levels[name] for name in names] == [1, 1, 1, 2, 2, 3]
+    assert [level_of[name] for name in names] == [1, 1, 1, 2, 2, 3]
 
 
 def test_a_full_answer_has_schemas_that_are_complete_in_themselves():

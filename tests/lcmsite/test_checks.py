@@ -1,51 +1,24 @@
 """What is wrong with the settings is shown by Django's system checks."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from django.core.checks import run_checks
 
-from lcmsite.environment import load_secret_key
-
-PROJECT = Path(__file__).resolve().parents[2]
-
-
-def manage_check(tmp_path: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    return subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        cwd=PROJECT,
-        env=clean | {"LCM_DATA_DIR": str(tmp_path / "var")} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+from lcmsite.environment import Environment, load_secret_key
+from tests.lcmsite.operating import PROJECT, run_python
 
 
-@pytest.mark.thorough
-def test_good_settings_pass_and_the_names_of_the_command_line_are_known(tmp_path):
-    of_the_command_line = {"LCM_API_KEY": "something", "LCM_WORKSPACE": "something"}
+def test_each_problem_of_the_environment_is_an_error_with_a_hint_and_without_a_secret(settings):
+    wrong = {"LCM_FRESH_TAIL_CUONT": "4", "LCM_PORT": "none", "LCM_DATABASE_URL": "mysql://me:hunter2@host/d"}
+    settings.CONFIGURATION_PROBLEMS = Environment.read(wrong).problems
 
-    checked = manage_check(tmp_path, LCM_CONTEXT_THRESHOLD="0.5", LCM_PORT="8001", **of_the_command_line)
+    found = [each for each in run_checks() if each.id in ("lcm.E001", "lcm.E002")]
 
-    assert checked.returncode == 0, checked.stderr
-
-
-@pytest.mark.thorough
-def test_each_problem_is_an_error_with_an_id_and_a_hint(tmp_path):
-    checked = manage_check(
-        tmp_path, LCM_FRESH_TAIL_CUONT="4", LCM_PORT="none", LCM_DATABASE_URL="mysql://me:hunter2@host/d"
-    )
-
-    assert checked.returncode == 1
-    assert "(lcm.E001) LCM_FRESH_TAIL_CUONT is not a setting of LCM." in checked.stderr
-    assert "HINT: Did you mean LCM_FRESH_TAIL_COUNT?" in checked.stderr
-    assert "(lcm.E002) LCM_PORT" in checked.stderr
-    assert "(lcm.E002) LCM_DATABASE_URL" in checked.stderr
-    assert "hunter2" not in checked.stderr
+    assert all(each.is_serious() and each.hint for each in found)
+    assert {name for name in wrong if name in str(found)} == wrong.keys()
+    assert "Did you mean LCM_FRESH_TAIL_COUNT?" in str(found) and "hunter2" not in str(found)
 
 
 def test_a_tokenizer_that_nobody_knows_is_an_error_and_not_an_estimate(settings):
@@ -62,7 +35,7 @@ def test_a_tokenizer_that_nobody_knows_is_an_error_and_not_an_estimate(settings)
 def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("not a directory")
 
-    checked = manage_check(tmp_path, LCM_DATA_DIR=str(tmp_path / "file" / "var"))
+    checked = run_python("manage.py", "check", LCM_DATA_DIR=str(tmp_path / "file" / "var"))
 
     assert checked.returncode == 1
     assert "(lcm.E003)" in checked.stderr

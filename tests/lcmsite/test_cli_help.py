@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,16 +48,12 @@ def test_a_verb_explains_itself_with_a_sentence_described_options_and_an_example
 
     assert f"lcm {name}" in shown and HELP[name].example in " ".join(shown.split())
     if name in VERBS:
+        parser = parser_of(VERBS[name])
+        words = [word for word in shlex.split(HELP[name].example.partition(" > ")[0]) if not word.startswith("LCM_")]
         assert HELP[name].sentence.endswith(".")
-        assert all(action.help for action in parser_of(VERBS[name]).actions)
-
-
-@pytest.mark.parametrize("name", VERBS)
-def test_the_example_of_a_verb_can_be_parsed(name):
-    words = [word for word in shlex.split(HELP[name].example.partition(" > ")[0]) if not word.startswith("LCM_")]
-
-    assert words[: len(name.split()) + 1] == ["lcm", *name.split()]
-    parser_of(VERBS[name]).parse_intermixed_args(words[len(name.split()) + 1 :])
+        assert all(action.help for action in parser.actions)
+        assert words[: len(name.split()) + 1] == ["lcm", *name.split()]
+        parser.parse_intermixed_args(words[len(name.split()) + 1 :])
 
 
 @pytest.mark.parametrize(
@@ -88,10 +85,15 @@ def test_only_known_shells_are_completed():
         parser_of(VERBS["completion"]).parse_args(["tcsh"])
 
 
+@cache
+def completion_of(shell: str) -> str:
+    return lcm("completion", shell).out
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_completion_script_is_valid_in_its_shell(shell, tmp_path):
     script = tmp_path / "lcm"
-    script.write_text(lcm("completion", shell).out)
+    script.write_text(completion_of(shell))
 
     assert all(name.split()[-1] in script.read_text() for name in VERBS)
     if shutil.which(shell) is None:
@@ -115,7 +117,7 @@ def test_a_completion_script_is_valid_in_its_shell(shell, tmp_path):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 def test_bash_completes_verbs_options_choices_and_paths(words, offered, tmp_path: Path):
     script = tmp_path / "lcm"
-    script.write_text(lcm("completion", "bash").out)
+    script.write_text(completion_of("bash"))
     typed = " ".join(shlex.quote(word) for word in ["lcm", *words])
     asked = f'. "$1"; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_lcm; printf "%s\\n" "${{COMPREPLY[@]}}"'
 

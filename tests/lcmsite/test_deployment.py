@@ -2,101 +2,90 @@
 
 from __future__ import annotations
 
-import json
+import runpy
 import secrets
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
-from tests.lcmsite.operating import run_python
-
-# Asks a site of these settings, which are read once in a process.
-ASK = """
-import json, django
-django.setup()
-from django.test import Client
-secure = Client(headers={"host": "lcm.example"})
-page = secure.get("/login/", secure=True)
-plain = secure.get("/login/")
-print(json.dumps({
-    "status": page.status_code,
-    "headers": dict(page.headers),
-    "cookies": {name: {"secure": bool(m["secure"]), "httponly": bool(m["httponly"]), "samesite": m["samesite"]}
-                for name, m in page.cookies.items()},
-    "plain": [plain.status_code, plain.headers.get("Location")],
-    "alive": secure.get("/healthz").status_code,
-    "api": [secure.get("/api/v1/conversations/").status_code,
-            secure.get("/api/v1/conversations/", headers={"X-Forwarded-Proto": "https"}).status_code],
-}))
-"""
+from lcmsite.ops import logs
+from tests.lcmsite.operating import PROJECT, run_python
 
 
-def ran(tmp_path: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    strict = {
+def strict_environment(tmp_path: Path) -> dict[str, str]:
+    return {
         "LCM_DATA_DIR": str(tmp_path / "var"),
         "LCM_HTTPS": "true",
         "LCM_SECRET_KEY": secrets.token_urlsafe(64),
         "LCM_ALLOWED_HOSTS": "lcm.example",
         "LCM_LOG_LEVEL": "ERROR",
+        # For the command line, and good settings all the same.
+        "LCM_API_KEY": "something",
+        "LCM_WORKSPACE": "something",
         "DJANGO_SETTINGS_MODULE": "lcmsite.settings",
     }
-    return run_python(*arguments, **strict | settings)
 
 
 @pytest.mark.thorough
-def test_djangos_deployment_checks_find_nothing(tmp_path):
-    checked = ran(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "INFO")
+def test_djangos_deployment_checks_find_nothing_but_a_key_that_is_weak(tmp_path):
+    check, given = ("manage.py", "check", "--deploy", "--fail-level", "INFO"), strict_environment(tmp_path)
+
+    checked, weak = run_python(*check, **given), run_python(*check, **given | {"LCM_SECRET_KEY": "weak"})
 
     assert checked.returncode == 0, checked.stderr
+    assert (weak.returncode, "security.W009" in weak.stderr) == (1, True)
 
 
-@pytest.mark.thorough
-def test_they_do_find_a_key_that_is_weak(tmp_path):
-    checked = ran(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "WARNING", LCM_SECRET_KEY="weak")
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
+    """A client of a site that such an environment makes."""
+    for name, value in strict_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    # A process has them set once, and the tests have been.
+    for name in ("set_up_loggers", "log_what_python_prints"):
+        monkeypatch.setattr(logs, name, lambda: None)
+    made = runpy.run_path(str(PROJECT / "lcmsite" / "settings.py"))
+    own = {name: value for name, value in made.items() if name.startswith(("SECURE_", "SESSION_", "CSRF_", "ALLOWED_"))}
+    with override_settings(**own):
+        yield Client(headers={"host": "lcm.example"})
 
-    assert checked.returncode == 1
-    assert "security.W009" in checked.stderr
 
+def test_behind_tls_browsers_stay_with_it_and_cookies_go_over_it_alone(strict):
+    page = strict.get("/login/", secure=True)
 
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    asked = ran(tmp_path_factory.mktemp("strict"), "-c", ASK)
-    assert asked.returncode == 0, asked.stderr
-    return json.loads(asked.stdout)
-
-
-@pytest.mark.thorough
-def test_cookies_go_over_tls_alone_and_to_no_script(strict):
-    assert strict["status"] == 200
-    assert strict["cookies"]
-    for name, cookie in strict["cookies"].items():
+    told = page.headers["Strict-Transport-Security"]
+    assert "max-age=31536000" in told and "includeSubDomains" in told
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert page.headers["X-Frame-Options"] == "DENY"
+    assert page.status_code == 200 and page.cookies
+    for name, cookie in page.cookies.items():
         assert cookie["secure"] and cookie["httponly"], name
         assert cookie["samesite"] in ("Lax", "Strict"), name
 
 
-def test_browsers_are_told_to_stay_with_tls(strict):
-    told = strict["headers"]["Strict-Transport-Security"]
-
-    assert "max-age=31536000" in told and "includeSubDomains" in told
-    assert strict["headers"]["X-Content-Type-Options"] == "nosniff"
-    assert strict["headers"]["X-Frame-Options"] == "DENY"
-
-
 def test_what_comes_without_tls_is_sent_to_it_but_for_probes(strict):
-    assert strict["plain"] == [301, "https://lcm.example/login/"]
-    assert strict["alive"] == 200
-    assert strict["api"] == [301, 401]
+    plain = strict.get("/login/")
+    by_proxy = strict.get("/api/v1/conversations/", headers={"X-Forwarded-Proto": "https"})
+
+    assert (plain.status_code, plain.headers["Location"]) == (301, "https://lcm.example/login/")
+    assert strict.get("/healthz").status_code == 200
+    assert (strict.get("/api/v1/conversations/").status_code, by_proxy.status_code) == (301, 401)
 
 
 PATHS = ("/", "/login/", "/admin/login/", "/w/default/import/", "/metrics", "/healthz", "/api/v1/conversations/", "/no")
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        *((path, "application/json") for path in PATHS),
+        ("/login/", "multipart/form-data; boundary=x"),
+        ("/no", "text/plain"),
+    ],
+)
 def test_a_body_that_is_too_large_is_refused_on_every_path(path, kind, settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
 

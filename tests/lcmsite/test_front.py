@@ -133,12 +133,12 @@ def test_a_client_that_does_not_read_keeps_no_thread_and_is_sent_away(serve):
         start_response("200 OK", [("Content-Length", str(len(large)))])
         return HttpResponse(large)
 
-    port = serve(site)
+    port = serve(site, request_timeout_seconds=0.5)
     with connected(port, get("/large")) as slow:
         slow.recv(1)
         assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
         # Past the timeout, the connection is reset.
-        time.sleep(4)
+        time.sleep(1.5)
         received = 0
         with pytest.raises(ConnectionResetError):
             while piece := slow.recv(MEGABYTE):

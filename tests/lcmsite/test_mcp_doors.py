@@ -34,8 +34,16 @@ from tests.lcmsite.agents import (
     problem_in,
     question,
     say,
+    serving_here,
 )
 from tests.lcmsite.callers import an_api_key
+
+
+@pytest.fixture(scope="module")
+def url(harbour_of_all):
+    with serving_here() as url:
+        yield url
+
 
 WRITES = [name for name, operation in TOOLS.items() if operation.scope is not KeyScope.READ]
 
@@ -55,7 +63,6 @@ def bad_key(request, harbour):
             return key, "key_expired"
 
 
-@pytest.mark.sampled(2)
 def test_no_tool_answers_a_bad_key_over_http(harbour, url, bad_key):
     key, code = bad_key
 
@@ -193,7 +200,6 @@ def test_what_rest_would_not_let_in_is_not_let_in(harbour, url, key, body, heade
     assert (reply.status_code, reply.json()["status"]) == (status, status)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "body", [b"[]", b"7", b"{}", b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', b'"\\ud800"']
 )
@@ -205,7 +211,6 @@ def test_json_that_is_no_message_is_refused_without_a_word_of_ours(harbour, url,
     assert "lcmsite" not in reply.text
 
 
-@pytest.mark.thorough
 def test_a_page_of_ours_may_ask(harbour, url):
     reply = post(
         url, an_api_key(), a_call("lcm_status", {"conversation_id": "harbour"}), Origin="http://localhost:3000"

@@ -252,15 +252,6 @@ def test_a_form_is_not_json(api):
     assert response.json()["code"] == "unsupported_media_type"
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_read(api, conversation, settings):
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
-
-    reply = api.post(f"conversations/{conversation.conversation_id}/messages/", said("x" * 1000))
-
-    assert (reply.status, reply.body["code"]) == (413, "request_too_large")
-    assert Message.objects.count() == 2
-
-
 def test_what_a_body_says_must_not_stand_in_the_query(api):
     reply = api.ask("POST", "conversations/", {"session_id": "x"}, query={"title": "t"})
 

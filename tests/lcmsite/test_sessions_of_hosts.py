@@ -8,7 +8,6 @@ import pytest
 
 from compaction.history.models import SessionSummary
 from conversations.models import Conversation
-from tests.factories import a_workspace
 from tests.histories import a_session, work_off
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
@@ -143,13 +142,3 @@ def test_a_session_summary_that_was_left_to_a_worker_is_read_when_it_is_there():
     # Nothing is new since, so that nothing is made.
     unchanged = api.post(path, {})
     assert (unchanged.body["created"], unchanged.body["summary"]["summary_id"]) == (False, entry["id"])
-
-
-def test_the_job_of_another_workspace_cannot_be_read():
-    conversation = a_session(1)
-    path = f"conversations/{conversation.conversation_id}/session-summary/"
-    job = Api(an_api_key()).post(path, {"background": True}).body
-    stranger = Api(an_api_key(a_workspace("another")))
-
-    assert stranger.get(f"history-jobs/{job['job_id']}/").status == 404
-    assert stranger.post(path, {"background": True}).status == 404

@@ -55,7 +55,7 @@ def test_each_minute_allows_so_many_requests_of_each_key(limited, clock):
     assert other
 
 
-@pytest.mark.parametrize("limit", [50, 250])
+@pytest.mark.parametrize("limit", [20, 200])
 def test_processes_share_one_limit(limit, settings, committed_db):
     """Each thread stands for a process: it has windows of its own, and shares the cache."""
     settings.DEPLOYMENT = replace(settings.DEPLOYMENT, rate_limit=limit)
@@ -101,11 +101,6 @@ def test_a_rate_limit_of_zero_turns_it_off(settings):
     reply = Api(an_api_key()).get("conversations/")
 
     assert not [name for name in reply.headers if name.lower().startswith("ratelimit")]
-
-
-@pytest.mark.django_db
-def test_by_default_a_key_may_make_thirty_thousand_requests_a_minute():
-    assert Api(an_api_key()).get("conversations/").headers["RateLimit-Limit"] == "30000"
 
 
 @pytest.mark.django_db

@@ -11,7 +11,6 @@ import threading
 import pytest
 
 from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE
-from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import (
     PROJECT,
@@ -162,19 +161,6 @@ def test_a_port_in_use_is_refused_with_the_option_that_changes_it(up, data_dir, 
     assert option in errors
     assert taken or "It is the port of the site" in errors
     assert processes_of(data_dir) == []
-
-
-@pytest.mark.thorough
-def test_a_setting_that_is_wrong_is_told_before_anything_starts(up, data_dir):
-    running = up(LCM_PROT="8000")
-
-    said, errors = running.communicate(timeout=60)
-
-    assert running.returncode == 2
-    hint = "Did you mean LCM_PORT? If not, remove it; README.md lists every setting."
-    assert errors == f"lcm: LCM_PROT is not a setting of LCM. {hint} [misconfigured]\n"
-    assert said == ""
-    assert not EmbeddedPostgres(data_dir).is_running()
 
 
 @pytest.mark.thorough

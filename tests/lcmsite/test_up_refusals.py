@@ -62,6 +62,7 @@ def test_a_server_that_does_not_answer_is_named_before_anything_starts(
         # Looked for in the same way, each by a test of its own beside the code that finds it.
         (["--host", "192.0.2.1"], {}, "LCM_HOST"),
         ([], {"LCM_ENCODING": "nonsense"}, "LCM_ENCODING: no tokenizer"),
+        ([], {"LCM_PROT": "8000"}, "LCM_PROT is not a setting of LCM. Did you mean LCM_PORT?"),
         ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until it is put right"),
     ],
     ids=lambda value: str(value)[:30],
@@ -78,6 +79,7 @@ def test_what_cannot_be_right_ends_as_bad_input_ends_everywhere(up, data_dir, ar
     assert processes_of(data_dir) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6])
 def test_ctrl_c_while_the_program_is_loaded_is_quiet(tmp_path, seconds):
     program = "import sys; from lcmsite.cli import main; print(1, flush=True); sys.exit(main())"
