@@ -6,6 +6,9 @@ import pytest
 
 from tests.clients.vendor import Answer, Refusal, ToolCall, Vendor
 
+# Who talks with it in the default run, uses no client of a vendor.
+pytestmark = pytest.mark.thorough
+
 SCRIPT = Answer("It is in the file.", calls=(ToolCall("read", {"path": "ä.txt"}),), thinking="Where?")
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}
 

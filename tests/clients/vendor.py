@@ -112,10 +112,6 @@ class Vendor:
     def turns(self) -> list[Request]:
         return [request for request in self.requests if request.is_turn]
 
-    @property
-    def asides(self) -> list[Request]:
-        return [request for request in self.requests if _rendering(request) and not request.is_turn]
-
     def answers(self, *script: Entry) -> None:
         """Go on with this script."""
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +27,18 @@ UNLIKE_TEXT: dict[str, Any] = {
     "step_tokens_out": 0,
     "step_cost": Decimal("0.001200"),
 }
+
+
+def full_part(part_type: PartType = PartType.TOOL) -> NewPart:
+    """A part with a value in every column, none of which is simple."""
+    values = {
+        **UNLIKE_TEXT,
+        "patch_files": ("a.py", "ü/b.py", "", "{", "NULL"),
+        "tool_input": {"z": [1, 1.0, 1e22, -0.0, None, True], "a": {"nested": "\x00"}},
+        "metadata": [{"b": 1}, "x"],
+    }
+    names = [each.name for each in fields(NewPart) if each.name != "part_type"]
+    return NewPart(part_type, **{name: values.get(name, f"the {name} \x00 \ud800") for name in names})
 
 
 def append(conversation_id: int, *messages: NewMessage) -> AppendResult:

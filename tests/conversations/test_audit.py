@@ -9,11 +9,10 @@ from datetime import UTC
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from conversations.audit import Act, AuditLog
-from conversations.errors import NotFound
-from conversations.models import AuditEntry, AuditHead, AuditLink
+from conversations.models import AuditEntry, AuditHead, AuditLink, Message
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.retention.erasure import Erasures
@@ -161,7 +160,7 @@ def test_acts_of_open_transactions_are_no_finding_and_hold_nobody_up(committed_d
 
 
 @pytest.mark.parametrize(
-    "rounds", [3, pytest.param(25, marks=[pytest.mark.thorough, pytest.mark.timeout(600)])], ids=["short", "long"]
+    "rounds", [2, pytest.param(25, marks=[pytest.mark.thorough, pytest.mark.timeout(600)])], ids=["short", "long"]
 )
 def test_administrators_at_work_at_once_make_one_chain_without_gaps(committed_db, rounds):
     scope = Scope(a_workspace().pk, actor="Ann")
@@ -197,19 +196,6 @@ def test_administrators_at_work_at_once_make_one_chain_without_gaps(committed_db
 
 
 @pytest.mark.django_db
-def test_an_act_names_who_did_it_and_to_what():
-    conversation_id = a_conversation("one").conversation_id
-    log = AuditLog(Scope(a_workspace().pk, actor="key 7"))
-
-    log.record(Act.QUARANTINE, conversation_id=conversation_id, target="msg_1", detail={"count": 1})
-
-    (entry,) = log.list_acts()
-    assert (entry.actor, entry.act, entry.target) == ("key 7", "quarantine", "msg_1")
-    assert (entry.workspace_id, entry.conversation_id) == (a_workspace().pk, conversation_id)
-    assert entry.detail == {"count": 1}
-
-
-@pytest.mark.django_db
 def test_acts_come_newest_first_a_page_at_a_time_and_by_what_they_were_done_to():
     log = AuditLog(Scope(a_workspace().pk))
     held = log.record(Act.QUARANTINE, target="msg_1").pk
@@ -226,15 +212,13 @@ def test_acts_come_newest_first_a_page_at_a_time_and_by_what_they_were_done_to()
     assert ids(target="msg_\x00") == ids(act=Act.THAW) == []
 
 
-@pytest.mark.django_db
-def test_acts_of_another_workspace_are_not_told():
-    theirs = a_conversation("one", workspace=a_workspace("theirs"))
-    AuditLog(Scope(a_workspace("theirs").pk)).record(Act.ARCHIVE, conversation_id=theirs.conversation_id)
-    ours = AuditLog(Scope(a_workspace().pk))
+def test_an_act_of_an_earlier_transaction_lets_no_text_be_removed(committed_db):
+    conversation_id = a_conversation("one").conversation_id
+    with transaction.atomic():
+        AuditLog(Scope(actor="Ann")).record(Act.ERASE, conversation_id=conversation_id)
 
-    assert ours.list_acts() == []
-    with pytest.raises(NotFound):
-        ours.list_acts(conversation_id=theirs.conversation_id)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Message.objects.filter(conversation_id=conversation_id).update(content="")
 
 
 def test_a_deed_that_fails_leaves_no_act(committed_db):

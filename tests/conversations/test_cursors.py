@@ -44,16 +44,6 @@ def test_a_cursor_has_forty_characters_at_most(position):
     assert len(write_cursor(position, of="list", request="x" * 5000)) <= 40
 
 
-@pytest.mark.parametrize("other", [{"of": "another"}, {"request": "another"}, {"of": "list", "request": ""}])
-def test_a_cursor_of_something_else_is_refused(other):
-    cursor = write_cursor([1], of="list", request="this")
-
-    with pytest.raises(Invalid) as refusal:
-        read_cursor(cursor, **{"of": "list", "request": "this", "refusal": "No"} | other)
-
-    assert refusal.value.code == "bad_cursor"
-
-
 @given(st.one_of(st.text(), st.from_regex(r"\A[\w-]{0,60}\Z"), st.binary().map(repr)))
 def test_what_is_no_cursor_is_refused(text):
     with pytest.raises(Invalid):

@@ -6,13 +6,13 @@ import io
 import tempfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.content.lossless_values import is_storable
-from conversations.files.exploration import Seen, explore, subprocess_parsers
+from conversations.files.exploration import Seen, explore, mime_type_of, subprocess_parsers
 from conversations.files.exploration.glance import MOST_CHARACTERS
-from tests.conversations.file_samples import HOSTILE, KINDS, LIES, an_image
+from tests.conversations.file_samples import HOSTILE, KINDS, LIES
 
 
 def explored(content, name="", mime_type="", **options):
@@ -37,8 +37,12 @@ def test_every_kind_of_file_is_told_by_its_shape(kind):
     assert "is called" not in summary
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"YAML", "Python", "JavaScript", "TSV", "empty"}))
+# The first are known by their names alone; the last are among the lies, too.
+OTHERWISE_KNOWN = {"YAML", "Python", "JavaScript", "TSV", "empty"} | {"PDF", "zip", "HTML"}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - OTHERWISE_KNOWN))
 def test_most_files_are_known_without_a_name(kind):
     _, content, told = KINDS[kind]
 
@@ -57,6 +61,7 @@ def test_a_file_made_to_hurt_is_told_in_a_few_lines_and_in_time(kind):
     assert len(summary) <= MOST_CHARACTERS + 2
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("lie", LIES)
 def test_a_file_that_lies_about_what_it_is_is_named_as_such(lie):
     name, content, told = LIES[lie]
@@ -70,12 +75,6 @@ def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():
     assert "It is labelled PDF, but" in explored(b"text", "a", "application/pdf")
     assert explored(b"a,b\n", "", "text/csv; charset=utf-8").startswith("table")
     assert "It is labelled image, but" in explored(b"text", "", "image/x-unheard-of")
-
-
-def test_a_picture_is_never_decoded():
-    content = an_image("PNG", (3000, 2000))
-
-    assert "3,000 × 2,000 pixels" in explored(content[:100], "a.png")
 
 
 def test_a_long_log_is_told_by_its_beginning_and_its_end():
@@ -125,6 +124,34 @@ def test_a_damaged_image_is_described_in_the_same_words_each_time():
     assert "cannot identify image file" in summary and "0x" not in summary
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "given", "expected"),
+    [
+        ("s.csv", b"a,b\n1,2\n3,4\n", None, "text/csv"),
+        ("s.csv", b"a,b\n1,2\n3,4\n", "application/octet-stream", "text/csv"),
+        (None, b"a,b\n1,2\n3,4\n", None, "text/csv"),
+        (None, b'{"a": [1, 2]}', None, "application/json"),
+        ("rows", b'{"a": 1}\n{"a": 2}\n{"a": 3}\n', None, "application/x-ndjson"),
+        ("notes", b"Nothing but words.", None, "text/plain"),
+        ("main.ts", b"export const port: number = 5433;\n", None, "text/plain"),
+        ("main.py", b"import os\n", None, "text/x-python"),
+        ("page.bin", b"%PDF-1.7 ...", "application/octet-stream", "application/pdf"),
+        ("a.png", b"\xff\xd8\xff\xe0JFIF", None, "image/jpeg"),
+        ("song.mp3", b"ID3\x00\x01\x02", None, "audio/mpeg"),
+        # A name that lies, what nobody knows, and what the caller says.
+        ("a.csv", b"\x00\x01\x02\x03", None, None),
+        ("a.dat", b"\x00\x01\x02\x03", "application/octet-stream", "application/octet-stream"),
+        ("s.csv", b"a,b\n1,2\n", "x/y", "x/y"),
+        ("empty", b"", None, None),
+    ],
+)
+def test_a_mime_type_that_says_nothing_is_guessed_from_content_and_name(name, content, given, expected):
+    seen = Seen(io.BytesIO(content), name or "", given or "")
+    seen.add(content)
+
+    assert mime_type_of(seen) == expected
+
+
 @given(st.binary(max_size=300), st.integers(1, 50))
 def test_what_is_seen_of_a_file_is_the_same_however_its_bytes_arrive(content, size):
     seen = Seen(io.BytesIO(content))
@@ -136,7 +163,6 @@ def test_what_is_seen_of_a_file_is_the_same_however_its_bytes_arrive(content, si
     assert (seen.head, seen.tail, seen.lines, seen.byte_size) == (content, content, lines, len(content))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.one_of(st.binary(max_size=600), st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass"))),
     st.sampled_from(["a.json", "a.jsonl", "a.yaml", "a.csv", "a.md", "a.xml", "a.py", "a.go", "a.log", "a.zip", "a.tar",

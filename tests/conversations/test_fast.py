@@ -9,22 +9,9 @@ from django.db.models import Model
 
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope
-from conversations.types import NewMessage, NewPart, PartRecord, PartType, Role
+from conversations.types import NewMessage, Role
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
-
-
-@pytest.mark.django_db
-def test_a_record_is_equal_to_one_that_was_given_every_value():
-    number = a_conversation().conversation_id
-    part = NewPart(PartType.TOOL, tool_call_id="c1", tool_name="look", tool_input={"at": "the sea"})
-    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
-    [message] = a_store().list_messages(conversation_id=number)
-
-    [stored] = message.parts
-
-    given = PartRecord(**vars(part), part_id=stored.part_id, message_id=message.message_id, ordinal=0)
-    assert (stored, repr(stored), list(vars(stored).items())) == (given, repr(given), list(vars(given).items()))
 
 
 def values_of(row: Model) -> dict[str, Any]:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
-from conversations.errors import Conflict, Invalid, NotFound, StaleHead
+from conversations.errors import Invalid, StaleHead
 from conversations.models import AuditEntry, Conversation
-from conversations.types import NewMessage, Role
+from conversations.types import ConversationRecord, NewMessage, Role
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.made_once import made_once
 
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module")
+def of_two_workspaces(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[ConversationRecord]]:
+    with made_once(django_db_blocker):
+        yield a_fleet()
+
+
 @pytest.fixture
-def fleet():
+def fleet(of_two_workspaces, db):
     """Four conversations of two projects, and one of another workspace."""
+    return of_two_workspaces
+
+
+def a_fleet() -> list[ConversationRecord]:
     return [
         a_conversation("one", session_id="fleet/1", project="boats", metadata={"team": "red", "tags": ["a", "b"]}),
         a_conversation("two", session_id="fleet/2", project="boats", metadata={"team": "blue"}),
@@ -90,27 +103,9 @@ def test_what_is_not_given_stays_and_what_is_the_same_is_no_change(fleet):
     assert AuditEntry.objects.filter(act="change_conversation").count() == 1
 
 
-def test_a_conversation_of_another_workspace_is_not_changed(fleet):
-    with pytest.raises(NotFound):
-        a_store().change_conversation(conversation_id=fleet[4].conversation_id, title="Ours")
-
-
 def test_metadata_that_no_column_holds_is_refused(fleet):
     with pytest.raises(Invalid):
         a_store().change_conversation(conversation_id=fleet[0].conversation_id, metadata={"a": "\x00"})
-
-
-def test_an_append_behind_the_head_is_stored_and_any_other_is_refused_with_the_head():
-    store, conversation = a_store(), a_conversation("one", "two")
-    where = {"conversation_id": conversation.conversation_id}
-
-    store.append_messages(**where, messages=[NewMessage(Role.USER, "three")], expected_seq=2)
-    with pytest.raises(StaleHead) as refused:
-        store.append_messages(**where, messages=[NewMessage(Role.USER, "late")], expected_seq=2)
-
-    assert refused.value.context == {"head_seq": 3}
-    assert isinstance(refused.value, Conflict)
-    assert [each.content for each in store.list_messages(**where)] == ["one", "two", "three"]
 
 
 def test_an_append_sent_again_after_its_answer_was_lost_is_not_stale():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.store.injected import without_injected, wrapped
@@ -64,7 +64,6 @@ def test_what_only_looks_like_it_is_stored(other):
 
 
 @given(st.text(), st.text(), st.text())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 def test_any_text_that_is_marked_is_known_again(before, injected, after):
     found = without_injected([user(before + wrapped(injected) + after)])
 

@@ -41,7 +41,7 @@ def conversation_id() -> int:
 
 
 @given(entries=st.lists(st.dictionaries(texts, json_of(texts), max_size=4), min_size=1, max_size=5))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_entries_come_back_deep_equal_and_in_order(conversation_id, entries):
     before = entries_of(conversation_id)
     entries = [{name: value for name, value in each.items() if name != "uuid"} for each in entries]

@@ -58,22 +58,14 @@ def test_a_stream_larger_than_memory_should_hold_comes_back(files):
     assert record.byte_size == len(content)
 
 
-@pytest.mark.parametrize(
-    ("offset", "length", "expected"),
-    [
-        (0, None, b"0123456789"),
-        (3, 4, b"3456"),
-        (8, 5, b"89"),
-        (10, 1, b""),
-        (99, None, b""),
-        (2**80, 5, b""),
-        (0, 0, b""),
-    ],
-)
-def test_a_range_ends_where_the_file_ends(files, offset, length, expected):
+def test_a_range_ends_where_the_file_ends(files):
     record = a_file(files, b"0123456789")
 
-    assert files.read(file_id=record.file_id, offset=offset, length=length) == expected
+    def read(offset: int, length: int | None) -> bytes:
+        return files.read(file_id=record.file_id, offset=offset, length=length)
+
+    assert [read(0, None), read(3, 4), read(8, 5)] == [b"0123456789", b"3456", b"89"]
+    assert [read(10, 1), read(99, None), read(2**80, 5), read(0, 0)] == [b""] * 4
 
 
 def test_a_workspace_keeps_equal_bytes_once_and_a_conversation_the_same_file(files, tmp_path):
@@ -104,6 +96,7 @@ def test_the_callers_name_never_reaches_the_disk(files, tmp_path):
     assert path.name == hashlib.sha256(b"root").hexdigest()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("label", ["file_name", "mime_type"])
 @pytest.mark.parametrize("text", ["", "a\x00b", "\ud800", "n" * 501], ids=["empty", "nul", "surrogate", "long"])
 def test_a_label_that_cannot_be_kept_is_refused_and_nothing_is_stored(files, tmp_path, label, text):
@@ -168,7 +161,7 @@ def test_lines_come_as_text_and_say_where_to_go_on(files):
 
 
 def test_pages_of_lines_are_the_file_however_long_its_lines_are(files):
-    lines = [f"{n} " + "x" * (n * 700) + "\n" for n in range(200)]
+    lines = [f"{n} " + "x" * (n * 2000) + "\n" for n in range(60)]
     record = a_file(files, "".join(lines).encode())
 
     read, at = "", 1
@@ -209,38 +202,11 @@ def test_a_file_larger_than_allowed_is_refused_before_it_is_read_to_its_end(tmp_
 def test_a_plain_text_is_told_in_its_own_sentences(files):
     text = "\n\n".join(f"Paragraph {n}: the harbour of Porto was rebuilt in {1800 + n} by Anna-{n}." for n in range(60))
 
-    told = a_file(files, text.encode(), file_name="a.txt").exploration_summary
+    record = a_file(files, text.encode(), file_name="a.txt")
 
+    told = record.exploration_summary
     gist = told.partition("in its own words:\n")[2]
     assert told.startswith("text, ")
     assert "the harbour of Porto was rebuilt in 18" in gist
     assert len(gist) < len(text) / 2
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "given", "expected"),
-    [
-        ("s.csv", b"a,b\n1,2\n3,4\n", None, "text/csv"),
-        ("s.csv", b"a,b\n1,2\n3,4\n", "application/octet-stream", "text/csv"),
-        (None, b"a,b\n1,2\n3,4\n", None, "text/csv"),
-        (None, b'{"a": [1, 2]}', None, "application/json"),
-        ("rows", b'{"a": 1}\n{"a": 2}\n{"a": 3}\n', None, "application/x-ndjson"),
-        ("notes", b"Nothing but words.", None, "text/plain"),
-        ("main.ts", b"export const port: number = 5433;\n", None, "text/plain"),
-        ("main.py", b"import os\n", None, "text/x-python"),
-        ("page.bin", b"%PDF-1.7 ...", "application/octet-stream", "application/pdf"),
-        ("a.png", b"\xff\xd8\xff\xe0JFIF", None, "image/jpeg"),
-        ("song.mp3", b"ID3\x00\x01\x02", None, "audio/mpeg"),
-        # A name that lies, what nobody knows, and what the caller says.
-        ("a.csv", b"\x00\x01\x02\x03", None, None),
-        ("a.dat", b"\x00\x01\x02\x03", "application/octet-stream", "application/octet-stream"),
-        ("s.csv", b"a,b\n1,2\n", "x/y", "x/y"),
-        ("empty", b"", None, None),
-    ],
-)
-def test_a_mime_type_that_says_nothing_is_guessed_from_content_and_name(files, name, content, given, expected):
-    stored = files.store(
-        conversation_id=a_conversation().conversation_id, content=content, file_name=name, mime_type=given
-    )
-
-    assert stored.mime_type == expected
+    assert record.mime_type == "text/plain"

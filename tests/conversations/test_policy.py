@@ -8,8 +8,6 @@ from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import Policy, StorePolicy, check_overrides, checked, knob
 
-KNOBS = {each.name: each for each in fields(CompactionPolicy)}
-
 
 @dataclass(frozen=True)
 class Example(Policy):

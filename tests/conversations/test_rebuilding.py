@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.db import connection, transaction
+from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.rendering import context_cost_of
@@ -14,6 +17,7 @@ from conversations.store import derived_context as rebuilding
 from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation, a_store
 from tests.integrity.breaking import breaking
+from tests.made_once import made_once
 from tests.summaries import a_summary_of
 
 cost_of = context_cost_of(TokenEstimator.from_settings())
@@ -43,9 +47,19 @@ def rebuilt(conversation_id: int) -> tuple[rebuilding.ContextChange, rebuilding.
     return rebuilding.rebuild_context(conversation_id, cost_of=cost_of), rebuilding.recount(conversation_id)
 
 
+@pytest.fixture(scope="module")
+def compacted(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with made_once(django_db_blocker):
+        made = a_compacted_conversation()
+        with connection.cursor() as cursor:
+            # As at a commit, so that what follows stands alone.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+        yield made
+
+
 @pytest.fixture
-def conversation_id(db) -> int:
-    return a_compacted_conversation()
+def conversation_id(compacted: int, db: None) -> int:
+    return compacted
 
 
 def test_where_nothing_is_wrong_nothing_is_written(conversation_id):

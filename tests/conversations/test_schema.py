@@ -85,10 +85,6 @@ def test_every_constraint_index_and_enum_of_the_specification_is_there_by_its_na
     assert wanted - ours == set()
 
 
-def test_the_models_know_the_schema_that_the_sql_makes(capsys):
-    call_command("makemigrations", "conversations", check=True, dry_run=True, verbosity=0)
-
-
 def test_a_database_of_an_earlier_version_is_refused_with_what_to_do():
     MigrationRecorder(connection).record_applied("conversations", "0001_store")
 

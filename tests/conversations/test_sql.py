@@ -5,11 +5,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 from django.db import DataError, OperationalError, connection, transaction
-from django.test.utils import CaptureQueriesContext
 
 from conversations import sql
 from conversations.models import Workspace
-from conversations.sql import bigint, rows, rows_as_planned, snapshot, texts
+from conversations.sql import rows, snapshot, texts
 from conversations.types import NewMessage, Role
 from lcmsite.ops.outages import is_outage
 from tests.factories import a_conversation, a_store
@@ -28,12 +27,6 @@ def a_room(tmp_path, monkeypatch):
     sql.load.cache_clear()
 
 
-def test_statements_are_loaded_by_name_without_their_comments(a_room):
-    a_room("-- For tests.\n\n-- name: one\n-- 100 % of it.\nSELECT 1\n\n-- name: two\nSELECT 2,\n  -- why\n  3\n")
-
-    assert dict(sql.load("room/some.sql")) == {"one": "SELECT 1", "two": "SELECT 2,\n  3"}
-
-
 @pytest.mark.parametrize("text", ["SELECT 1", "SELECT 1\n-- name: a\nSELECT 2", "-- name: a\n-- name: b\nSELECT 1",
                                   "-- name: a\nSELECT 1\n-- name: a\nSELECT 2"])  # fmt: skip
 def test_a_file_with_a_statement_without_a_name_of_its_own_is_refused(a_room, text):
@@ -47,37 +40,6 @@ def test_a_file_with_a_statement_without_a_name_of_its_own_is_refused(a_room, te
 @pytest.mark.parametrize("given", [[], [""], ["NULL", "a,b", "{}", 'a "b" \\ c\\', " ", "数据库\n\t"]])
 def test_texts_reach_the_database_as_they_are(given):
     assert rows("SELECT %s::text[]", [texts(given)]) == [(given,)]
-
-
-@pytest.mark.django_db
-def test_a_statement_is_prepared_once_whatever_the_size_of_the_numbers_in_it():
-    given = [1, 40_000, 3_000_000_000]
-
-    assert [rows("SELECT %s AS a_number", [bigint(each)])[0][0] for each in given] == given
-    assert rows("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT $1 AS a_number'") == [(1,)]
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("statement", "values", "expected"),
-    [
-        ("SELECT %(b)s || %(a)s || %(b)s || '%%'", {"a": "1", "b": "2", "unused": "3"}, "212%"),
-        ("SELECT %s || %s || '%%s'", ["1", "2"], "12%s"),
-    ],
-)
-def test_values_go_where_the_statement_names_them(statement, values, expected):
-    assert rows(statement, values) == [(expected,)]
-    assert rows_as_planned(sql.bound(statement, values)) == [(expected,)]
-
-
-@pytest.mark.django_db
-def test_django_sees_the_statements_and_their_errors():
-    with CaptureQueriesContext(connection) as captured:
-        rows("SELECT %s::int", [7])
-    assert [query["sql"] for query in captured] == ["SELECT %s::int"]
-
-    with pytest.raises(DataError), transaction.atomic():
-        rows("SELECT 1 / 0")
 
 
 def test_a_block_whose_error_was_caught_is_not_committed(committed_db):

@@ -8,7 +8,6 @@ from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Summary
-from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import assert_counters_are_recounts, message_ids, recounted, shown
 from tests.factories import a_conversation, a_store, a_workspace
@@ -81,17 +80,6 @@ def test_a_conversations_settings_are_replaced_as_a_whole():
     assert configured.overrides == {"context_threshold": 0.5}
     assert a_store().get_conversation(conversation_id=conversation.conversation_id) == configured
     assert configured.updated_at > conversation.updated_at
-
-
-def test_reading_a_page_costs_the_same_whatever_it_holds(django_assert_num_queries):
-    small = a_conversation("a", "b").conversation_id
-    large = a_conversation(*map(str, range(300))).conversation_id
-
-    for conversation_id, count in ((small, 2), (large, 100)):
-        # To find a workspace is a query of the test's own.
-        for store in (ConversationStore.from_settings(), a_store()):
-            with django_assert_num_queries(4):
-                assert len(store.list_messages(conversation_id=conversation_id)) == count
 
 
 def test_a_page_behind_the_last_message_is_empty_and_one_of_somebody_elses_is_refused():

@@ -154,6 +154,7 @@ def test_the_sweep_wakes_a_worker_for_what_a_lost_wake_up_left_behind(queue, a_r
     assert wake_ups == [0.0]
 
 
+@pytest.mark.sampled(1)
 @both
 def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue, a_row):
     row_ids = {a_row() for _ in range(5)}
@@ -164,6 +165,7 @@ def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue,
     assert sorted(claimed) == sorted(row_ids)
 
 
+@pytest.mark.sampled(1)
 @both
 def test_a_heartbeat_holds_the_row_for_longer_than_a_lease(committed_db, queue, a_row):
     a_row()

@@ -18,22 +18,28 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch, settings):
-    """A home with sessions of every agent, and a directory where aider was at work."""
+def codex_home(tmp_path, monkeypatch, settings):
+    """A home in which Codex was at work once."""
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "OPENCODE_DB", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     settings.DATA_DIR = tmp_path / "var"
-    claude = ".claude/projects/-home-ada-boats"
-    put(tmp_path, f"{claude}/cc-1/subagents/agent-a1.jsonl", files.lines_of(files.CLAUDE_CODE_AGENT))
-    put(tmp_path, f"{claude}/cc-1.jsonl", files.lines_of(files.CLAUDE_CODE))
     put(tmp_path, ".codex/sessions/2026/01/31/rollout-1.jsonl", files.lines_of(files.CODEX))
-    put(tmp_path, ".pi/agent/sessions/--home-ada-boats--/pi-1.jsonl", files.lines_of(files.PI))
-    put(tmp_path, ".gemini/tmp/ab12/chats/session-2.jsonl", files.lines_of(files.GEMINI_LINES))
-    put(tmp_path, "boats/.aider.chat.history.md", files.AIDER.encode())
-    (tmp_path / ".local/share/opencode").mkdir(parents=True)
-    files.opencode_database(tmp_path / ".local/share/opencode/opencode.db", files.OPENCODE).close()
     return tmp_path
+
+
+@pytest.fixture
+def home(codex_home):
+    """A home with sessions of every agent, and a directory where aider was at work."""
+    claude = ".claude/projects/-home-ada-boats"
+    put(codex_home, f"{claude}/cc-1/subagents/agent-a1.jsonl", files.lines_of(files.CLAUDE_CODE_AGENT))
+    put(codex_home, f"{claude}/cc-1.jsonl", files.lines_of(files.CLAUDE_CODE))
+    put(codex_home, ".pi/agent/sessions/--home-ada-boats--/pi-1.jsonl", files.lines_of(files.PI))
+    put(codex_home, ".gemini/tmp/ab12/chats/session-2.jsonl", files.lines_of(files.GEMINI_LINES))
+    put(codex_home, "boats/.aider.chat.history.md", files.AIDER.encode())
+    (codex_home / ".local/share/opencode").mkdir(parents=True)
+    files.opencode_database(codex_home / ".local/share/opencode/opencode.db", files.OPENCODE).close()
+    return codex_home
 
 
 def put(home: Path, name: str, content: bytes) -> Path:
@@ -76,55 +82,56 @@ def test_all_sessions_are_imported_once_and_what_has_grown_again(home):
     assert again["stored_before"] == 2
 
 
-@pytest.mark.parametrize("payload", [
-    {"parent_thread_id": "codex-1", "source": {"subagent": "review"}},
-    {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "codex-1", "depth": 1}}}},
-])  # fmt: skip
-def test_the_session_of_a_subagent_of_codex_is_a_child_although_it_ended_first(home, payload):
-    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": {"id": "codex-2"} | payload}
-    # Of the parent's history, which the sub-agent was given, the first line is the parent's.
-    child = put(home, ".codex/sessions/2026/01/31/rollout-2.jsonl", files.lines_of([meta, *files.CODEX]))
-    os.utime(child, (1, 1))
+def test_sessions_of_subagents_of_codex_are_children_although_they_ended_first(codex_home):
+    review = {"parent_thread_id": "codex-1", "source": {"subagent": "review"}}
+    spawned = {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "codex-1", "depth": 1}}}}
+    for number, payload in ((2, review), (3, spawned)):
+        meta = {"timestamp": files.ISO, "type": "session_meta", "payload": {"id": f"codex-{number}"} | payload}
+        # Of the parent's history, which the sub-agent was given, the first line is the parent's.
+        lines = files.lines_of([meta, *files.CODEX])
+        os.utime(put(codex_home, f".codex/sessions/2026/01/31/rollout-{number}.jsonl", lines), (1, 1))
 
-    discovered(home, "--yes")
+    discovered(codex_home, "--yes")
 
-    agent = Conversation.objects.get(session_id="codex-2")
-    assert (agent.parent.session_id, agent.parent_link) == ("codex-1", "subagent")
+    agents = Conversation.objects.exclude(session_id="codex-1").order_by("session_id")
+    assert [(each.session_id, each.parent.session_id, each.parent_link) for each in agents] == [
+        ("codex-2", "codex-1", "subagent"),
+        ("codex-3", "codex-1", "subagent"),
+    ]
 
 
-def test_a_file_that_is_refused_is_named_and_stops_no_other(home):
-    put(home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
+def test_a_file_that_is_refused_is_named_and_stops_no_other(codex_home):
+    put(codex_home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
 
-    [refused] = discovered(home, "--yes")["refused"]
+    [refused] = discovered(codex_home, "--yes")["refused"]
 
     assert refused["file"].endswith("rollout-0.jsonl") and refused["code"] == "malformed_history"
-    assert Conversation.objects.count() == 7
+    assert Conversation.objects.get().session_id == "codex-1"
 
 
-def test_what_was_imported_is_read_again_where_its_conversation_is_gone(home):
-    discovered(home, "--yes")
-    memory = [path.read_bytes() for path in (home / "var").iterdir()]
+def test_what_was_imported_is_read_again_where_its_conversation_is_gone(codex_home):
+    discovered(codex_home, "--yes")
+    memory = [path.read_bytes() for path in (codex_home / "var").iterdir()]
     assert len(memory) == 1 and b"codex-1" in memory[0]
     Conversation.objects.filter(session_id="codex-1").update(session_id="renamed")
 
-    again = discovered(home, "--yes")
+    again = discovered(codex_home, "--yes")
 
-    assert (again["files"], again["unchanged"], again["created"]) == (1, 6, 2)
+    assert (again["files"], again["unchanged"], again["created"]) == (1, 0, 2)
 
 
-def test_a_watch_goes_on_until_a_signal_and_then_says_what_it_stored(home):
+def test_a_watch_goes_on_until_a_signal_and_then_says_what_it_stored(codex_home):
     rested = time.time() - 60
-    for path in home.rglob("*"):
-        if path.is_file():
-            os.utime(path, (rested, rested))
+    for path in codex_home.rglob("*.jsonl"):
+        os.utime(path, (rested, rested))
     before = signal.getsignal(signal.SIGTERM)
     timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
 
-    found = lcm("--json", "watch", "--seconds", "0.2", "--directory", str(home / "boats"))
+    found = lcm("--json", "watch", "--seconds", "0.2", "--directory", str(codex_home / "boats"))
 
     assert found.exit_code == 0, found.err
-    assert (found.json["files"], found.json["created"]) == (7, Message.objects.count())
+    assert (found.json["files"], found.json["created"]) == (1, Message.objects.count())
     assert signal.getsignal(signal.SIGTERM) == before
 
 

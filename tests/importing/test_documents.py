@@ -9,12 +9,9 @@ import pytest
 import zstandard
 
 from compaction.hosts.branching import Branches
-from conversations.formats import transcript_of
-from conversations.formats.documents import DOCUMENTS, aider, gemini
 from conversations.models import Conversation, Message, MessagePart
 from conversations.types import NewMessage, Role
 from lcmsite.importing.history import History
-from tests.conversations.real_data import DATA, needs_data
 from tests.factories import a_conversation, a_store
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
@@ -100,39 +97,6 @@ def test_what_begins_anew_without_a_rewind_is_no_branch(imported, session):
     assert [len(Branches.from_settings().list_branches(conversation_id=each.pk)) for each in stored.values()] == (
         [1] * len(stored)
     )
-
-
-def readers_of(content: bytes) -> list[str]:
-    """The readers that take a file for theirs."""
-    text = content.decode()
-    found = ["aider"] if aider.is_start(text.strip().splitlines()[0]) else []
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if value is None:
-        rows = [json.loads(line) for line in text.splitlines()] if text.startswith("{") else []
-        found += ["Gemini CLI"] if rows and gemini.is_head(rows[0]) else []
-        first = rows[1] if rows and rows[0].get("type") == "session" else rows[0] if rows else None
-        transcript = transcript_of(first)
-        return found + ([transcript.session_of.__module__.rpartition(".")[2]] if transcript else [])
-    value = value[0] if isinstance(value, list) else value
-    found += [each.name for each in DOCUMENTS if each.is_document(value)]
-    return found + (["transcript"] if transcript_of(value) else [])
-
-
-@pytest.mark.parametrize("program", files.FILES)
-def test_a_file_is_taken_for_its_own_programs_alone(program):
-    names = {
-        "Claude.ai, branches": "Claude.ai",
-        "Claude Code": "claude_code",
-        "Claude Code, rewound": "claude_code",
-        "Claude Code, begun anew": "claude_code",
-        "Codex": "codex",
-        "Gemini CLI, lines": "Gemini CLI",
-    }
-
-    assert readers_of(files.FILES[program][1]) == [names.get(program, program)]
 
 
 def test_the_parts_of_an_opencode_session_are_those_of_the_store(imported):
@@ -309,12 +273,3 @@ def test_a_refusal_names_what_can_be_read(tmp_path, content):
     assert refused.exit_code == 2
     for name in ("anthropic", "Claude Code", "Codex", "pi", "OpenCode", "ChatGPT", "aider"):
         assert name in refused.problem["detail"]
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["swe_agent__flash.traj.gz", "swe_agent__pydicom__pydicom-1458.traj.gz"])
-def test_a_real_trajectory_is_imported_whole(name):
-    report = lcm("--json", "import", str(DATA / "originals" / name))
-
-    assert report.exit_code == 0, report.err
-    assert report.json["conversations"][0]["created"] > 8

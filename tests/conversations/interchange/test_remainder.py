@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.formats.foreign_rows import is_remainder, remainder, restored, split_remainder, with_remainder
-from conversations.types import NewPart, PartType
+from conversations.formats.foreign_rows import is_remainder, remainder, restored, split_remainder
 
 _values = st.recursive(
     st.sampled_from([None, True, False, 0, 1, 0.0, 1.0, "", "a"]),
@@ -25,22 +24,9 @@ def test_a_plain_form_and_its_remainder_make_the_row_again(row, plain):
     assert rest == {} or is_remainder(rest)
 
 
-def test_what_both_say_is_not_said_again():
-    row = {"text": "a long text", "image": {"url": "a long address", "detail": "low"}}
-    plain = {"text": "a long text", "image": {"url": "a long address"}, "status": "done"}
-
-    assert remainder(row, plain) == {"drop": ["status"], "inside": {"image": {"add": {"detail": "low"}}}}
-
-
 @pytest.mark.parametrize(("one", "other"), [(True, 1), (0, False), (1, 1.0), ([1], [1.0]), ({"a": True}, {"a": 1})])
 def test_values_that_json_tells_apart_are_not_the_same(one, other):
     assert remainder({"key": one}, {"key": other}) != {}
-
-
-def test_a_note_is_taken_out_of_the_metadata_as_it_was_put_in():
-    part = with_remainder(NewPart(PartType.TEXT, metadata={"own": 1}), "neutral", {"x": 2}, {})
-
-    assert split_remainder(part.metadata, "neutral") == ({"own": 1}, {"add": {"x": 2}})
 
 
 @pytest.mark.parametrize("own", [5, {}, {"add": 5}, {"drop": [1]}, {"inside": {"a": 5}}, {"other": {}}])

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
 import copy
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import transaction
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
 
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
 from conversations.store.journal import Journal
 from tests.conversations.ledger.forging import Objects
 from tests.conversations.ledger.ledgers import a_full_conversation, exported, objects_in
+from tests.made_once import made_once
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +52,21 @@ def branched_objects(django_db_setup, django_db_blocker) -> Objects:
 def objects(full_objects: Objects) -> Objects:
     """The lines of such a ledger, to be changed."""
     return copy.deepcopy(full_objects)
+
+
+@pytest.fixture(scope="module")
+def full_conversation(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, Path]]:
+    """Such a conversation, and where its files are."""
+    files = tmp_path_factory.mktemp("files")
+    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=files):
+        yield a_full_conversation(), files
+
+
+@pytest.fixture
+def conversation_id(full_conversation: tuple[int, Path], db: None, settings: Any) -> int:
+    """A conversation with something of every sort, and files of its own."""
+    number, files = full_conversation
+    shutil.copytree(files, settings.MEDIA_ROOT)
+    return number

@@ -20,7 +20,11 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.ledgers import Ledgers
 from tests.committed import empty_all_tables
+from tests.conversations.ledger import verifier
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+
+# More than one line of a ledger holds.
+BOATS = b"a,b\n1,2\n" * 50_000
 
 
 def the_ledgers() -> Ledgers:
@@ -51,6 +55,16 @@ def another_database() -> None:
     a_conversation("one", "two", "three", workspace=a_workspace("somebody else's"))
 
 
+def through_a_ledger(directory: Path, conversation_id: int | None = None) -> tuple[bytes, bytes]:
+    """The ledger, and that of the copy in another database."""
+    ledger = exported(conversation_id)
+    assert verified(ledger).findings == ()
+    verifier.verify(io.BytesIO(ledger))
+    another_database()
+    ids = [each.conversation_id for each in imported(ledger, directory).conversations]
+    return ledger, exported(None if conversation_id is None else ids[0])
+
+
 def objects_in(ledger: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ledger.splitlines()]
 
@@ -59,7 +73,7 @@ def a_full_conversation(session_id: str = "everything") -> int:
     """A conversation with something of every sort: hostile texts, tools, files, a boundary, summaries of summaries."""
     store, scope = a_store(), Scope(a_workspace().pk)
     conversation_id = a_conversation(
-        *(f"Message {n} about the harbour and its seven boats. " * 20 for n in range(60)),
+        *(f"Message {n} about the harbour and its seven boats. " * 10 for n in range(60)),
         session_id=session_id,
         title="Harbour \u00e9",
         metadata={"b": 1.5, "a": ["\u4e2d", None]},
@@ -70,13 +84,13 @@ def a_full_conversation(session_id: str = "everything") -> int:
         conversation_id=conversation_id,
         messages=[
             NewMessage(Role.SYSTEM, "You are careful."),
-            NewMessage(Role.USER, "NUL \x00 and a lone \ud800 surrogate", author="ada", idempotency_key="k1"),
+            NewMessage(Role.USER, "NUL \x00 and a lone \ud800 surrogate", author="ada", idempotency_key="k\u00e9"),
             NewMessage(Role.USER, "\U0001f600 whole", metadata={"z": 1, "a": 1.50, "\x00": ["\udc00", 10**40]}),
             a_tool_call("call_1", path="\u00e9.py", limit=2.50),
             a_tool_result("call_1", "contents \x00"),
             NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.PATCH, patch_files=("a", "b"), metadata={"z": 1}),)),
             NewMessage(Role.ASSISTANT, "done", parts=(NewPart(PartType.STEP_FINISH, step_cost=Decimal("0.10")),)),
-            a_tool_result("call_1", "a line of a very long log\n" * 4000),
+            a_tool_result("call_1", "a line of a very long log\n" * 1000),
             NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.STEP_START), NewPart(PartType.REASONING, "thinking"))),
         ],
     )
@@ -97,7 +111,7 @@ def a_full_conversation(session_id: str = "everything") -> int:
         conversation_id=conversation_id, host_reference="cut 1 \u00e9", metadata={"n": 0.5}
     )
     LargeFileService.from_settings(scope).store(
-        conversation_id=conversation_id, content=b"a,b\n1,2\n" * 60_000, file_name="boats.csv", mime_type="text/csv"
+        conversation_id=conversation_id, content=BOATS, file_name="boats.csv", mime_type="text/csv"
     )
     store.create_message_parts(
         message_id=store.list_messages(conversation_id=conversation_id, limit=1)[0].message_id,

@@ -258,7 +258,7 @@ def test_the_verifier_run_as_a_program_tells_a_whole_ledger_from_an_altered_one(
     assert [verdict(program)[:2], verdict("-O", program, "altered.jsonl")[:2]] == [(1, ""), (1, "")]
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("tampering", TAMPERINGS)
 def test_a_tampering_shows_by_the_line_hashes_and_even_if_they_were_made_anew(ledger, objects, tampering):
     tamper, code = TAMPERINGS[tampering]
@@ -289,7 +289,7 @@ def test_every_flipped_bit_shows(ledger):
 
 def test_every_way_to_cut_the_end_off_shows(ledger):
     lines = ledger.splitlines(keepends=True)
-    cuts = [b"", *(b"".join(lines[:length]) for length in range(1, len(lines), 7)), ledger[:-1], ledger[:-100]]
+    cuts = [b"", *(b"".join(lines[:length]) for length in range(1, len(lines), 19)), ledger[:-1], ledger[:-100]]
 
     for cut in cuts:
         assert "truncated" in verified(cut).by_code
