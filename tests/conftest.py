@@ -44,8 +44,14 @@ LONG = (
     ),
 )
 
-# What is made once for several files: a site to open in a browser, the loaded SDKs of the vendors.
-TOGETHER = ("tests/browser/", "tests/retrieval/test_formats", "tests/lcmsite/gateway/window/")
+# What is made once for several files: a site to open in a browser, a gateway, the parsed source of the product.
+TOGETHER = (
+    "tests/browser/",
+    "tests/retrieval/test_formats",
+    ("tests/lcmsite/gateway/test_", "tests/lcmsite/gateway/window/"),
+    "tests/architecture/",
+    "tests/frozen/",
+)
 
 # The default run tries the same examples each time, so that it fails for whoever broke something; other ones each time
 # are tried with ARGS="--hypothesis-profile=thorough". No time is asserted, that of an example neither.
