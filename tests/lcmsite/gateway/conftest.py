@@ -14,12 +14,13 @@ from django.conf import settings as site
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
+from lcmsite.gateway.surfaces import Surface
 from tests.committed import committed
 from tests.factories import a_workspace
 from tests.flows.processes import constants, environment, start_server, stop_server
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import SESSION
-from tests.lcmsite.gateway.upstream import Relay, Upstream
+from tests.lcmsite.gateway.sessions import PATHS, SESSION, body_of, user
+from tests.lcmsite.gateway.upstream import Relay, Upstream, answering
 from tests.lcmsite.operating import eventually, free_port
 
 _NUMBERS = itertools.count()
@@ -134,11 +135,20 @@ def running(server: Running, django_db_blocker: DjangoDbBlocker, gateway_setting
     with committed(django_db_blocker):
         server.relay.mend()
         server.serve_with(gateway_settings)
-        eventually(lambda: not list(server.spool.glob("*.exchange")))
+        server.key = an_api_key(a_workspace("gateway"))
+        server.upstream.reply = answering(b"{}")
+        # The last module cut the database off; the gateway notices after a pause that it is back.
+        eventually(lambda: is_recording(server) and not list(server.spool.glob("*.exchange")))
         yield server
         # What is still under way writes nothing while all is removed.
         server.relay.cut()
         eventually(is_quiet)
+
+
+def is_recording(gateway: Running) -> bool:
+    """Whether it records a request that must not pass unrecorded."""
+    body = body_of(Surface.CHAT, [user("Are you there?")])
+    return gateway.ask(PATHS[Surface.CHAT], body, x_lcm_fail_closed="true").status_code == 200
 
 
 def is_quiet() -> bool:
