@@ -15,6 +15,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from lcmsite.gateway.surfaces import Surface
+from lcmsite.models import GatewayExchange
 from tests.committed import committed
 from tests.factories import a_workspace
 from tests.flows.processes import constants, environment, start_server, stop_server
@@ -135,20 +136,23 @@ def running(server: Running, django_db_blocker: DjangoDbBlocker, gateway_setting
     with committed(django_db_blocker):
         server.relay.mend()
         server.serve_with(gateway_settings)
-        server.key = an_api_key(a_workspace("gateway"))
-        server.upstream.reply = answering(b"{}")
-        # The last module cut the database off; the gateway notices after a pause that it is back.
-        eventually(lambda: is_recording(server) and not list(server.spool.glob("*.exchange")))
+        wait_until_all_is_recorded(server)
         yield server
+        server.relay.mend()
+        wait_until_all_is_recorded(server)
         # What is still under way writes nothing while all is removed.
         server.relay.cut()
         eventually(is_quiet)
 
 
-def is_recording(gateway: Running) -> bool:
-    """Whether it records a request that must not pass unrecorded."""
+def wait_until_all_is_recorded(gateway: Running) -> None:
+    """Wait until the gateway has its database, and has recorded what passed before."""
+    gateway.key = an_api_key(a_workspace(f"gateway {next(_NUMBERS)}"))
+    gateway.upstream.reply = answering(b"{}")
     body = body_of(Surface.CHAT, [user("Are you there?")])
-    return gateway.ask(PATHS[Surface.CHAT], body, x_lcm_fail_closed="true").status_code == 200
+    eventually(lambda: gateway.ask(PATHS[Surface.CHAT], body, x_lcm_fail_closed="true").status_code == 200)
+    eventually(lambda: not list(gateway.spool.glob("*.exchange")))
+    eventually(lambda: not GatewayExchange.objects.filter(milliseconds=None).exists())
 
 
 def is_quiet() -> bool:
