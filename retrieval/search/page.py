@@ -24,15 +24,13 @@ _REFUSAL = (
 
 _SQL = load("retrieval/search/matches.sql")
 _SHOWN = {
-    each.kind: _SQL[f"shown_{each.name}"].format(
-        session=_SQL["session"].format(of=each.name), seq=each.seq, tokens=each.tokens, text=each.text
-    )
+    each.kind: _SQL[f"shown_{each.name}"].format(seq=each.seq, tokens=each.tokens, text=each.text)
     for each in SEARCHABLES
 }
 # The columns of these statements.
 _COLUMNS = (
     "id", "conversation_id", "session_id", "first_seq", "last_seq", "created_at", "token_count", "content",
-    "covered_by", "active", "role", "author", "depth", "file_name",
+    "covered_by", "active", "role", "author", "depth", "file_name", "has_quarantines",
 )  # fmt: skip
 
 
@@ -114,7 +112,8 @@ def matches(found: Sequence[FoundRow], needles: Needles) -> tuple[Match, ...]:
     covering = dict(rows(_SQL["covering_summaries"], {"messages": array(hidden)})) if hidden else {}
     for id, summary_id in covering.items():
         shown[id]["covered_by"] = summary_id
-    withheld = withheld_in(row["conversation_id"] for row in shown.values())
+    affected = {row["conversation_id"] for row in shown.values() if row.pop("has_quarantines")}
+    withheld = withheld_in(affected) if affected else frozenset()
     there = [each for each in found if str(each.id) in shown]
     return tuple(_match(each, needles, withheld, **shown[str(each.id)]) for each in there)
 

@@ -1,15 +1,11 @@
--- What is shown of the rows that a search found. `{session}` is the session of a row's conversation.
-
--- name: session
--- The session of a row's conversation; `{of}` is the row's table.
-(SELECT session_id FROM conversations WHERE conversations.conversation_id = {of}.conversation_id)
+-- What is shown of the rows that a search found, and whether anything in their conversation is quarantined.
 
 -- name: shown_messages
 -- Messages, whether they are in the active context, and if not, the summary that covers them. A summary takes the place
 -- of its first source in the context, so the item before a message that is not in it covers that message, if no message
 -- is missing from the range of its summary. Counting characters costs more than fetching the text, so bytes are
 -- compared first.
-SELECT message_id::text AS id, conversation_id, {session} AS session_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
+SELECT message_id::text AS id, conversation_id, session_id, seq AS first_seq, seq AS last_seq, messages.created_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
        END AS content,
@@ -23,8 +19,9 @@ SELECT message_id::text AS id, conversation_id, {session} AS session_id, seq AS 
            WHERE item.conversation_id = messages.conversation_id AND item.ordinal <= seq
            ORDER BY item.ordinal DESC LIMIT 1
        ) END AS covered_by,
-       active, role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
-FROM messages, LATERAL (
+       active, role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name,
+       quarantined > 0 AS has_quarantines
+FROM messages JOIN conversations USING (conversation_id), LATERAL (
     SELECT EXISTS (SELECT FROM context_items item WHERE item.message_id = messages.message_id OFFSET 0) AS active
     OFFSET 0
 ) AS shown
@@ -32,21 +29,21 @@ WHERE message_id = ANY(%(messages)s::bigint[])
 
 -- name: shown_summaries
 -- Summaries, and whether they are active: nothing was made from them, and nothing supersedes them.
-SELECT summary_id, conversation_id, {session}, first_seq, last_seq, latest_at, token_count,
+SELECT summary_id, conversation_id, session_id, first_seq, last_seq, latest_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
        END,
        NULL,
        NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
        AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
-       NULL, NULL, depth, NULL
-FROM summaries WHERE summary_id = ANY(%(others)s::text[])
+       NULL, NULL, depth, NULL, quarantined > 0
+FROM summaries JOIN conversations USING (conversation_id) WHERE summary_id = ANY(%(others)s::text[])
 
 -- name: shown_large_files
 -- Files, their name and description as the text.
-SELECT file_id, conversation_id, {session}, {seq}, {seq}, created_at, {tokens},
-       CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name
-FROM large_files WHERE file_id = ANY(%(others)s::text[])
+SELECT file_id, conversation_id, session_id, {seq}, {seq}, large_files.created_at, {tokens},
+       CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name, quarantined > 0
+FROM large_files JOIN conversations USING (conversation_id) WHERE file_id = ANY(%(others)s::text[])
 
 -- name: covering_summaries
 -- The summary that covers each of the given messages: the top one, from which nothing was derived, if nothing
