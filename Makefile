@@ -40,7 +40,8 @@ test-all: test thorough ## both
 
 # After an operation's own cases, sampled or not, the tests that look at all operations together.
 OF_ALL := tests/frozen tests/architecture/test_docs.py tests/lcmsite/test_cli_help.py tests/lcmsite/test_mcp.py \
-	tests/lcmsite/test_lists.py tests/lcmsite/test_quarantined_texts.py tests/lcmsite/faces/test_who_may_ask.py \
+	tests/lcmsite/test_lists.py tests/lcmsite/test_quarantined_texts.py tests/lcmsite/test_quarantined_tools.py \
+	tests/lcmsite/faces/test_who_may_ask.py \
 	tests/lcmsite/dashboard/test_who_may_open.py
 
 operation: $(INSTALLED) ## run every test of one operation, none left out (NAME=grep; NAME=lcm_open for fewer)
