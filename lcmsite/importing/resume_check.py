@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, islice
 from operator import attrgetter
 
@@ -15,6 +16,7 @@ from conversations.content.flattening import flattened
 from conversations.errors import Conflict
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
+from lcmsite.importing.erased_messages import ErasedMessages
 from lcmsite.importing.history import KEYS_BEGIN, Entry
 
 AT_ONCE = 1000
@@ -44,6 +46,10 @@ class _Session:
     has_more_stored: bool = False
     new_texts: Counter[bytes] = field(default_factory=Counter)
 
+    @cached_property
+    def erased(self) -> ErasedMessages:
+        return ErasedMessages.of(self.conversation_id)
+
     def seqs_of(self, keys: Iterable[str]) -> dict[str | None, int]:
         """Return the seqs of the stored messages among these, by key."""
         stored = Message.objects.filter(conversation_id=self.conversation_id, idempotency_key__in=list(keys))
@@ -56,6 +62,8 @@ class _Session:
 
     def take(self, entry: Entry, seq: int | None) -> None:
         """Compare an entry; `seq` is None if it is not stored. Raises HistoryChanged."""
+        if seq is None:
+            seq = self.erased.take(entry.message)
         if seq is not None:
             if self.first_new:
                 raise HistoryChanged(

@@ -1,0 +1,103 @@
+"""Files with messages that were erased here: what was erased is not stored again, and what is new is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conversations.models import Conversation, LargeFile, Message
+from integrity.retention.erasure import Erasures
+from tests.importing import host_files as files
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """Imports bytes as a file of this name; how many messages were stored."""
+
+    def run(name, content):
+        path = tmp_path / name
+        path.write_bytes(content)
+        found = lcm("--json", "import", str(path))
+        assert found.exit_code == 0, found.err
+        return sum(each["created"] for each in found.json["conversations"])
+
+    return run
+
+
+def erase(conversation_id, **what):
+    erasures = Erasures.from_settings()
+    preview = erasures.preview_erasure(conversation_id=conversation_id, **what)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+
+def heads():
+    return [(each.session_id, each.next_seq, each.head_seq) for each in Conversation.objects.order_by("pk")]
+
+
+@pytest.mark.parametrize("program", files.FILES)
+def test_no_erased_message_of_any_program_is_stored_again(imported, program):
+    name, content = files.FILES[program]
+    imported(name, content)
+    before = heads()
+    for conversation in Conversation.objects.all():
+        last = conversation.next_seq - 1
+        erase(conversation.pk, from_seq=1, to_seq=1)
+        if last > 1:
+            erase(conversation.pk, from_seq=last, to_seq=last)
+
+    created = imported(name, content)
+
+    assert (created, heads()) == (0, before)
+
+
+@pytest.mark.parametrize("first", [1, 3, 9])
+def test_a_file_that_grows_after_an_erasure_is_imported_on(imported, first):
+    def rows(count):
+        # Every message says the same as the one four before it.
+        lines = [{"role": "user", "content": f"message {number % 4}", "session_id": "a"} for number in range(count)]
+        return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+    imported("growing.jsonl", rows(10))
+    [conversation] = Conversation.objects.all()
+    erase(conversation.pk, from_seq=first, to_seq=first + 1)
+
+    created = [imported("growing.jsonl", rows(count)) for count in (10, 15, 15)]
+
+    assert created == [0, 5, 0]
+    texts = list(Message.objects.order_by("seq").values_list("content", flat=True))
+    expected = [f"message {number % 4}" for number in range(15)]
+    expected[first - 1 : first + 1] = "", ""
+    assert texts == expected
+
+
+def test_a_long_text_that_was_moved_to_a_file_is_not_stored_again(imported, settings):
+    settings.LCM = {"large_file_tokens": 2000}
+    rows = [{"role": "user", "content": text, "session_id": "a"} for text in ("short", "harbour " * 3000, "short")]
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    imported("long.jsonl", content)
+    [conversation] = Conversation.objects.all()
+    assert LargeFile.objects.filter(conversation=conversation).exists()
+    erase(conversation.pk, from_seq=2, to_seq=2)
+
+    created = imported("long.jsonl", content + json.dumps({**rows[0], "content": "more"}).encode() + b"\n")
+
+    assert (created, Message.objects.count()) == (1, 4)
+
+
+def test_an_edited_line_beside_an_erased_message_is_still_refused(imported, tmp_path):
+    rows = [{"role": "user", "content": f"message {number}", "session_id": "a"} for number in range(5)]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    imported("edited.jsonl", "".join(lines).encode())
+    [conversation] = Conversation.objects.all()
+    erase(conversation.pk, from_seq=2, to_seq=2)
+    lines[2] = json.dumps({**rows[2], "content": "edited"}) + "\n"
+    (tmp_path / "edited.jsonl").write_text("".join(lines))
+
+    refused = lcm("--json", "import", str(tmp_path / "edited.jsonl"))
+
+    assert refused.problem["code"] == "history_changed"
+    assert refused.problem["detail"].startswith("line 3 differs")
