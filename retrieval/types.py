@@ -281,6 +281,9 @@ class ExpandedItem:
     erased: bool = False
     # The content is withheld because it is quarantined, or repeats quarantined words.
     quarantined: bool = False
+    # The times of a summary's first and last message.
+    earliest_at: datetime | None = None
+    latest_at: datetime | None = None
 
 
 @dataclass(frozen=True)

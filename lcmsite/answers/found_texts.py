@@ -211,13 +211,13 @@ def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
 
 
 def _items(items: Sequence[ExpandedItem], gap: MessageSpan | None) -> str:
-    """The items of a page under their days; `gap` is written before the last item."""
+    """The items of a page, messages under their days; `gap` is written before the last item."""
     shown: list[str] = []
     day = ""
     for place, item in enumerate(items, start=1):
         if gap is not None and place == len(items):
             shown.append(f"... {span(gap)} ...")
-        if (item_day := minute(item.created_at)[:10]) != day:
+        if item.kind is ItemKind.MESSAGE and (item_day := minute(item.created_at)[:10]) != day:
             day = item_day
             shown.append(day)
         shown.append(_expanded(item))
@@ -232,7 +232,9 @@ def _expanded(item: ExpandedItem) -> str:
     speaker = f"{source} {item.author}" if item.author else source
     is_short = item.kind is ItemKind.MESSAGE and item.complete and item.tokens < SHORT_TOKENS
     name = "" if is_short else f"{item.id} "
-    return f"{name}[{place}{span(item)}] {speaker}: {withheld(item) or item.content or item.parts_json}"
+    when = _when(item.earliest_at, item.latest_at)
+    of_summary = f" {when}" if when else ""
+    return f"{name}[{place}{span(item)}] {speaker}{of_summary}: {withheld(item) or item.content or item.parts_json}"
 
 
 @text_of.register

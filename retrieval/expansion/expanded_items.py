@@ -62,7 +62,7 @@ def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedIt
 
 
 def _summary(entry: Entry, row: tuple[Any, ...]) -> ExpandedItem:
-    summary_id, kind, depth, content, created_at, first_seq, last_seq, descendant_count, erased = row
+    summary_id, kind, depth, content, created_at, first_seq, last_seq, descendant_count, erased, earliest, latest = row
     return ExpandedItem(
         id=summary_id,
         kind=ItemKind.SUMMARY,
@@ -78,6 +78,8 @@ def _summary(entry: Entry, row: tuple[Any, ...]) -> ExpandedItem:
         depth=depth,
         descendant_count=descendant_count,
         erased=erased,
+        earliest_at=earliest,
+        latest_at=latest,
     )
 
 

@@ -192,8 +192,8 @@ def _below(item: ExpandedItem, session: Node) -> HistoryItem:
     return HistoryItem(**values, conversation_id=session.conversation_id)
 
 
-def _summary(node: Node, row: tuple[object, ...], hidden: frozenset[str]) -> HistoryItem:
-    _, depth, content, created_at, conversation_id, erased = row
+def _summary(node: Node, row: tuple[Any, ...], hidden: frozenset[str]) -> HistoryItem:
+    _, depth, content, created_at, conversation_id, erased, earliest, latest = row
     is_hidden = node.summary_id in hidden
     text = "" if is_hidden or erased else str(content)
     return HistoryItem(
@@ -205,10 +205,12 @@ def _summary(node: Node, row: tuple[object, ...], hidden: frozenset[str]) -> His
         last_seq=node.last_seq,
         tokens=node.token_count + MESSAGE_OVERHEAD_TOKENS if text else MESSAGE_OVERHEAD_TOKENS,
         content=text,
-        created_at=created_at,  # type: ignore[arg-type]
+        created_at=created_at,
         content_total=len(text),
         depth=node.depth,
         erased=bool(erased),
+        earliest_at=earliest,
+        latest_at=latest,
         conversation_id=node.conversation_id,
         history_kind=_KINDS[node.depth],
         quarantined=is_hidden,

@@ -110,5 +110,5 @@ ORDER BY seq LIMIT %(most)s
 -- name: summaries
 -- The summaries of a page.
 SELECT summary_id, kind::text, depth, content, created_at, first_seq, last_seq, descendant_count,
-       erased_by_id IS NOT NULL
+       erased_by_id IS NOT NULL, earliest_at, latest_at
 FROM summaries WHERE summary_id = ANY((SELECT %s)::text[])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
@@ -15,14 +15,24 @@ from compaction.engine import CompactionEngine
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
+from conversations.types import NewMessage, Role, SummaryKind
 from lcmsite.access.keys import Caller
 from lcmsite.answers.answer_text import text_of
 from lcmsite.answers.found_texts import MANY_MATCHES, MOST_NAMES, NARROW
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.mcp_server import STRUCTURE_SHOWING_AGENTS, build_server
 from lcmsite.types import KeyScope
-from retrieval.types import Description, GrepMode, GrepResult, GrepScope, ItemKind, Match, Snippet
+from retrieval.types import (
+    Description,
+    ExpandedItem,
+    ExpandResult,
+    GrepMode,
+    GrepResult,
+    GrepScope,
+    ItemKind,
+    Match,
+    Snippet,
+)
 from tests.committed import committed
 from tests.factories import a_conversation, a_store, a_workspace
 
@@ -160,6 +170,26 @@ def test_an_expanded_leaf_costs_its_text_and_a_tenth(talk, ask):
     assert all(text in text_in(answer) for text in texts)
     assert count(text_in(answer)) <= 1.1 * sum(map(count, texts))
     assert len(answer.structured_content["next_cursor"]) <= 40
+
+
+def test_an_opened_summary_has_the_time_of_its_messages_and_not_the_day_it_was_made():
+    then, now = datetime(2023, 5, 8, 13, 0, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC)
+    told = {"of": "sum_1", "level": 1, "tokens": 9, "content": "Herring."}
+    summary = ExpandedItem(id="sum_2", kind=ItemKind.SUMMARY, first_seq=1, last_seq=4, created_at=now, **told,
+                           summary_kind=SummaryKind.LEAF, earliest_at=then, latest_at=then + timedelta(hours=2))  # fmt: skip
+    message = ExpandedItem(
+        id="msg_5", kind=ItemKind.MESSAGE, first_seq=5, last_seq=5, created_at=then, role=Role.USER, **told
+    )
+    opened = ExpandResult(
+        summary_id="sum_1", conversation_id=1, depth=1, include_messages=True, items=(summary, message), tokens=18,
+        token_cap=100, truncated=False, cursor=None, messages_below=5,
+    )  # fmt: skip
+
+    assert text_of(opened).splitlines() == [
+        "sum_2 [1-4] leaf summary 2023-05-08 13:00 to 15:00: Herring.",
+        "2023-05-08",
+        "[5] user: Herring.",
+    ]
 
 
 @pytest.mark.parametrize("client", STRUCTURE_SHOWING_AGENTS)

@@ -24,7 +24,7 @@ ORDER BY below.path
 
 -- name: summaries
 -- The session, arc and epoch summaries of a page.
-SELECT summary_id, depth, content, created_at, conversation_id, erased_by_id IS NOT NULL
+SELECT summary_id, depth, content, created_at, conversation_id, erased_by_id IS NOT NULL, earliest_at, latest_at
 FROM session_summaries WHERE summary_id = ANY((SELECT %s)::text[])
 
 -- name: below_session
