@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
 
-from conversations.content.json_values import noun_of
-from conversations.formats import MESSAGE_FIELDS, PART_FIELDS, READERS, Format, as_fields, detect
+from conversations.formats import MESSAGE_FIELDS, PART_FIELDS, Format, as_fields, detect, read_message
 from conversations.param_fields import (
     NEXT,
     WHOLE,
@@ -37,7 +35,6 @@ from conversations.param_fields import (
 )
 from conversations.types import NewMessage, ParentLink
 
-_KEY = "idempotency_key"
 # Formats whose contents may be lists that look the same.
 _OF_BLOCKS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
 # The most bytes of one read.
@@ -99,12 +96,7 @@ def _read(row: Any, info: ValidationInfo) -> Any:
     form = info.data.get("format") or Format.LCM
     if form is Format.LCM or not isinstance(row, dict):
         return as_fields(row)
-    # Foreign formats have no field for the idempotency key.
-    key = row.get(_KEY)
-    if key is not None and not isinstance(key, str):
-        raise ValueError(f"{_KEY} must be a text, not {noun_of(key)}.")
-    message = READERS[form]({name: value for name, value in row.items() if name != _KEY})
-    return message if key is None else replace(message, idempotency_key=key)
+    return read_message(row, form)
 
 
 IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]

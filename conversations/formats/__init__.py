@@ -8,12 +8,13 @@ its `repairs` name every change that the API made necessary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
+from conversations.content.json_values import noun_of
 from conversations.formats import anthropic, claude_code, codex, openai_chat, openai_responses, pi
 from conversations.formats.neutral import from_neutral, render_neutral
 from conversations.formats.rendered import Item, MessageFormat, Rendered
@@ -68,6 +69,23 @@ READERS: Mapping[str, Callable[[Row], NewMessage]] = {
     Format.OPENAI_RESPONSES: openai_responses.from_openai_responses,
     Format.ANTHROPIC: anthropic.from_anthropic,
 }
+_KEY = "idempotency_key"
+
+
+def read_message(row: Row, form: Format) -> NewMessage:
+    """Parse a message; ValueError if it is invalid.
+
+    In every format, a message may have an `idempotency_key` beside the fields of the format.
+    """
+    if form is Format.LCM:
+        return from_native(row)
+    key = row.get(_KEY)
+    if key is not None and not isinstance(key, str):
+        raise ValueError(f"{_KEY} must be a text, not {noun_of(key)}.")
+    message = READERS[form]({name: value for name, value in row.items() if name != _KEY})
+    return message if key is None else replace(message, idempotency_key=key)
+
+
 RENDERERS: Mapping[MessageFormat, Callable[[Iterable[Item]], Rendered]] = {
     MessageFormat.NEUTRAL: render_neutral,
     MessageFormat.OPENAI: openai_chat.render_openai_chat,

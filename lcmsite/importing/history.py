@@ -22,7 +22,7 @@ import zstandard
 
 from conversations.content.lossless_values import is_name
 from conversations.errors import Invalid
-from conversations.formats import READERS, Format, Transcript, detect, transcript_of
+from conversations.formats import READERS, Format, Transcript, detect, read_message, transcript_of
 from conversations.formats.documents import DOCUMENTS, HostSession, aider, document_of, gemini
 from conversations.formats.origin import project_of
 from conversations.types import NewMessage
@@ -284,7 +284,7 @@ class History:
             self.format = self.format or detect(row) or ""
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")
-            message = READERS[self.format or Format.OPENAI_CHAT](row)
+            message = read_message(row, Format(self.format or Format.OPENAI_CHAT))
             self._is_known = True
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong

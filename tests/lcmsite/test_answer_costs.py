@@ -175,8 +175,9 @@ def test_an_expanded_leaf_costs_its_text_and_a_tenth(talk, ask):
 def test_an_opened_summary_has_the_time_of_its_messages_and_not_the_day_it_was_made():
     then, now = datetime(2023, 5, 8, 13, 0, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC)
     told = {"of": "sum_1", "level": 1, "tokens": 9, "content": "Herring."}
-    summary = ExpandedItem(id="sum_2", kind=ItemKind.SUMMARY, first_seq=1, last_seq=4, created_at=now, **told,
-                           summary_kind=SummaryKind.LEAF, earliest_at=then, latest_at=then + timedelta(hours=2))  # fmt: skip
+    times = {"created_at": now, "earliest_at": then, "latest_at": then + timedelta(hours=2)}
+    leaf = {"kind": ItemKind.SUMMARY, "summary_kind": SummaryKind.LEAF, "first_seq": 1, "last_seq": 4}
+    summary = ExpandedItem(id="sum_2", **leaf, **times, **told)
     message = ExpandedItem(
         id="msg_5", kind=ItemKind.MESSAGE, first_seq=5, last_seq=5, created_at=then, role=Role.USER, **told
     )

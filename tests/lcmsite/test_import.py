@@ -253,6 +253,17 @@ def test_an_import_may_compact_at_once(history):
     assert all(each["tokens_after"] < each["tokens_before"] for each in report["compactions"])
 
 
+@pytest.mark.parametrize("format", ["neutral", "openai", "openai_responses", "anthropic", "lcm"])
+def test_a_message_keeps_its_idempotency_key_in_every_format(tmp_path, format):
+    row = {"role": "user", "content": "Which port?", "idempotency_key": "turn-1"}
+    file = tmp_path / "keyed.jsonl"
+    file.write_text(json.dumps(row | ({"type": "message"} if format == "openai_responses" else {})) + "\n")
+
+    created = [lcm("--json", "import", str(file), "--format", format).json["conversations"][0]["created"] for _ in "ab"]
+
+    assert (created, Message.objects.get().idempotency_key) == ([1, 0], "turn-1")
+
+
 def test_an_import_needs_a_key_that_may_write(history):
     refused = lcm("--api-key", an_api_key(None, "read"), "import", str(history))
 
