@@ -119,8 +119,8 @@ WHERE m.conversation_id = ANY(%(ids)s) AND m.cold_block_id IS NULL AND m.erased_
 -- name: unproven_records
 -- Messages whose record hash PostgreSQL cannot confirm, with the values that it covers.
 -- The expression writes the canonical JSON of a record without files and with JSON keys in order. A match proves such a
--- record, unless the key order can differ from the stored values: that takes `exact`, in the message or in a part.
--- Records of cold messages are checked with their blocks.
+-- record, unless its key order can differ from that of the stored values: this is so only if the message or a part has
+-- `exact` values. Records of cold messages are checked with their blocks.
 WITH sealed AS (
     SELECT conversation_id, message_id,
            exact IS NOT NULL OR record_hash <> sha256(convert_to(

@@ -80,7 +80,7 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
 
     done = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)}).content.decode()
 
-    assert "Erased for good" in done and "3 messages" in done and "being redone" in done
+    assert "Erased for good" in done and "3 messages" in done and "being regenerated" in done
     assert erased(conversation_id) == 3
     record = admin.get(TOMBSTONES).content.decode()
     assert "user a-admin" in record and "from 3" in record
