@@ -27,8 +27,7 @@ FROM model_endpoints AS m WHERE m.name = %(name)s
 
 -- name: record_success
 -- Close the circuit breaker and count the tokens of the call.
--- If the spending window ended during the call, the tokens count in the next window. Otherwise long calls would never
--- be counted.
+-- A call that outlasts its spending window counts in the next window; otherwise long calls would never be counted.
 UPDATE model_endpoints AS m SET
     consecutive_failures = 0, open_until = NULL, probing_until = NULL, last_success_at = %(now)s,
     window_started_at = CASE WHEN m.window_started_at <= %(window_began)s THEN %(now)s ELSE m.window_started_at END,

@@ -42,8 +42,7 @@ CREATE TRIGGER session_summary_memories_are_immutable BEFORE UPDATE OR DELETE ON
 CREATE TRIGGER session_summary_memories_are_kept BEFORE TRUNCATE ON session_summary_memories
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- A summary without a source cannot be committed. The check is deferred, because the links are written after the
--- summary.
+-- A summary without a source cannot be committed. Deferred, because the links are written after their summary.
 CREATE FUNCTION lcm_require_history_source() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN

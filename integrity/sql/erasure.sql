@@ -19,8 +19,7 @@ WHERE s.erased_by_id IS NULL
 ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: files_to_erase
--- The given files, and the files that these messages need. For each: whether other messages need it, and whether other
--- files have the same bytes.
+-- The given files and those that these messages need; whether other messages need each, and other files have its bytes.
 SELECT f.file_id, f.byte_size,
        EXISTS (
            SELECT FROM file_references other JOIN messages m USING (message_id)
@@ -38,8 +37,7 @@ WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
 ORDER BY f.file_id
 
 -- name: outputs_of_map_runs
--- The files that map runs wrote from these files, directly or through other map runs; and whether each belongs to this
--- conversation.
+-- The files that map runs wrote from these files or from each other; whether each belongs to this conversation.
 WITH RECURSIVE made(file_id) AS (
     SELECT unnest(%(files)s::text[])
     UNION

@@ -22,8 +22,7 @@ HAVING count(p.ordinal) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.ordinal) 
     OR m.chained_parts < 0
 
 -- name: messages_are_reachable_once
--- Messages that cannot be reached from the active context, or in several ways; and messages off the active path that
--- can be reached.
+-- Messages that the context reaches not at all or in several ways, and messages off the active path that it reaches.
 WITH RECURSIVE below(root, summary_id) AS (
     SELECT summary_id, summary_id FROM context_items
     WHERE conversation_id = ANY(%(ids)s) AND summary_id IS NOT NULL

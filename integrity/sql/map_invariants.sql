@@ -88,7 +88,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
        OR (i.input_hash, i.output_hash) IS DISTINCT FROM (c.input_hash, c.output_hash))
 
 -- name: map_runs_are_as_submitted
--- Runs that differ from the event of their submission, or from that of their delegation, which every agentic run has.
+-- Runs that differ from their submission event, or from their delegation event, which every agentic run has.
 SELECT NULL::bigint, r.run_id, format('does not have the %%s of the record', fact.what)
 FROM map_runs r
 LEFT JOIN map_events s ON s.run_id = r.run_id AND s.event = 'submitted'

@@ -118,7 +118,7 @@ UNION ALL
 SELECT conversation_id, min(summary_id), format('is one of %%s current summaries of its conversation', count(*))
 FROM rows WHERE depth = 0 AND is_current GROUP BY conversation_id HAVING count(*) > 1
 UNION ALL
--- Compared by the first summary of each chain, so that a renewed session counts as the same.
+-- Compared by the first summary of each chain, so that a regenerated session counts as the same.
 SELECT NULL, first.summary_id, format('is in %%s current summaries: %%s', count(*),
        string_agg(parent.summary_id, ', ' ORDER BY parent.summary_id))
 FROM rows parent JOIN session_summary_children l ON l.parent_id = parent.summary_id

@@ -1,6 +1,5 @@
 -- name: conversation_digests
--- Each conversation with its number of messages, the last hash of its hash chain, its number of summaries, and one hash
--- of all their hashes.
+-- Each conversation with its number of messages and last hash, its number of summaries, and a hash of their hashes.
 SELECT w.name, c.session_id, c.next_seq - 1, encode(c.chain_head, 'hex'), count(s.summary_id),
        encode(sha256(coalesce(string_agg(s.summary_hash, ''::bytea ORDER BY s.summary_id), '')), 'hex')
 FROM conversations c JOIN workspaces w USING (workspace_id) LEFT JOIN summaries s USING (conversation_id)

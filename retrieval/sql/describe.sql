@@ -121,7 +121,7 @@ FROM unnest(%s::bigint[]) AS c(conversation_id)
 
 -- name: covering
 -- The summaries that cover a range as of a moment, each with the number of messages of the range that it contains.
--- Messages are counted only for a summary that extends beyond the range. If it contains none of the range, it is left
+-- Messages are counted only for a summary that extends beyond the range; if it contains none of the range, it is left
 -- out.
 WITH RECURSIVE shown AS MATERIALIZED (
     SELECT s.summary_id, s.first_seq < %(from)s OR s.last_seq > %(upto)s AS is_wider
@@ -178,7 +178,7 @@ SELECT coalesce(sum(token_count), 0)::bigint,
 FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 
 -- name: raw_spans
--- The ranges of messages that no summary covers.
+-- The ranges of messages, within the given range, that no summary covers.
 -- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT min(ordinal), max(ordinal)
 FROM (

@@ -1,7 +1,7 @@
 -- name: cut
 -- Leaf summaries for the newest summarized messages; for all older ones, the summaries of the active context.
--- A condensed summary that also covers messages directly is not replaced by its sources, because they do not contain
--- these messages.
+-- A condensed summary that also covers messages directly is not replaced by its sources: these do not contain the
+-- messages.
 WITH RECURSIVE active AS (
     SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count
     FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id

@@ -94,7 +94,7 @@ def about(visit: Visit) -> HttpResponse:
 
 
 def _conversation_choices(visit: Visit, chosen: str) -> dict[str, Any]:
-    """The most recently used conversations for the selection list, and the chosen one."""
+    """The last used conversations for the selection list, and the chosen one."""
     recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}

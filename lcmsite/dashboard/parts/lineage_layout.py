@@ -1,4 +1,4 @@
-"""Compute the shapes in the picture of a lineage, from a window and a width. Pure.
+"""Compute the shapes of a lineage picture from a window and a width. Pure.
 
 The x axis is the history, with the same width for each message. The y axis is the depth, with the messages at the
 bottom. A summary is a bar above exactly the messages that it covers. The height of the bar shows its tokens. The
@@ -287,7 +287,7 @@ def _ticks(first: int, last: int) -> range:
 
 
 def _without(steps: Iterable[Step], taken: Sequence[Step]) -> Iterator[Step]:
-    """The steps without the ranges in `taken`, as a summary may surround raw messages."""
+    """The steps without the ranges in `taken`: a summary may surround raw messages."""
     taken = sorted(taken)
     starts = [first for first, _, _ in taken]
     for first, last, y in steps:

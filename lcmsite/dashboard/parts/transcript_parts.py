@@ -38,10 +38,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Turn:
-    """A message with its blocks.
-
-    A message without blocks is a tool result, shown with its call in the message `folded_into`.
-    """
+    """A message with its blocks; a tool result that its call shows has none."""
 
     message: MessageRecord
     blocks: tuple[Block, ...]

@@ -1,5 +1,5 @@
--- The history of projects. A session is a conversation; those of a project are ordered by when they were opened.
--- Only current summaries are read: those that no other supersedes.
+-- The history of projects. A session is a conversation. The sessions of a project are in the order in which they were
+-- opened. Only current summaries are read: those that no other supersedes.
 
 -- name: projects
 -- Projects by name, each with its numbers of conversations, sessions, arcs and epochs.

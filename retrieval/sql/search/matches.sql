@@ -2,7 +2,7 @@
 
 -- name: shown_messages
 -- Messages, whether they are in the active context, and if not, the summary that covers them. A summary has the ordinal
--- of its first source. So a message that is not in the context is covered by the nearest item before it, if this
+-- of its first source. So the nearest item before a message that is not in the context covers this message, if that
 -- summary has every message of its range. Counting characters costs more than fetching the text, so bytes are compared
 -- first.
 SELECT message_id::text AS id, conversation_id, session_id, seq AS first_seq, seq AS last_seq, messages.created_at, token_count,
@@ -47,8 +47,7 @@ FROM large_files JOIN conversations USING (conversation_id) WHERE file_id = ANY(
 
 -- name: covering_summaries
 -- For each given message, the summary that covers it: the topmost one, from which no other was made, if no summary
--- supersedes it. The LEFT JOIN marks the topmost one by a row without a summary, which saves a lookup for each summary
--- below it.
+-- supersedes it. The LEFT JOIN marks the topmost by a row without a summary, which saves a lookup for each one below.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id, NULL::text AS top
     FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])

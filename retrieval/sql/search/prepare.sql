@@ -68,8 +68,8 @@ ORDER BY place
 
 -- name: messages_of_rare_tools
 -- All messages of tools that are called rarely: the calls, and the results that answer them.
--- Ids grow in the order of recording, so those of a conversation lie between its first and its last. Row comparisons
--- let the index serve both the condition and the order; OFFSET 0 keeps each step an index lookup, however many rows the
+-- Ids grow in the order of recording, so the ids of a conversation lie between its first and its last. Row comparisons
+-- let the index serve both the condition and the order. OFFSET 0 keeps each step an index lookup, however many rows the
 -- planner expects of the step before.
 WITH ends AS MATERIALIZED (
     SELECT coalesce((

@@ -2,9 +2,9 @@
 
 -- name: best_rows
 -- The best rows of one table, ranked without their neighbours. Candidates are the rows that hold an anchor (see
--- compiled_query.py), and the rarity of a lexeme is counted among them.
--- MATERIALIZED: the lexemes are counted once, not for each row. LIMIT: a large tsvector is fetched and decompressed
--- once, not by each function that takes it. OFFSET 0: the ranks are computed once.
+-- compiled_query.py), and the rarity of a lexeme is counted among them. MATERIALIZED: lexemes are counted once, not for
+-- each row. LIMIT: a large tsvector is fetched and decompressed once, not by each function that takes it. OFFSET 0:
+-- ranks are computed once.
 WITH {newest} hits AS MATERIALIZED (
     SELECT id, conversation_id, seq, token_count, order_place, place, author, role, created_at, words, {shares}
     FROM (
@@ -115,8 +115,8 @@ FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversatio
 WHERE {where}
 
 -- name: tells_when
--- Whether a message states a time, judged by words for dates and times. Long texts do not count, because they hold such
--- words by chance.
+-- Whether a message states a time, judged by words for dates and times. Long texts hold some by chance and do not
+-- count.
 (octet_length(content) < 2000 AND content_tsv @@ '
     ago | yesterday | today | tonight | tomorrow | last | next | night | morn | week | weekend | month | year
     | monday | tuesday | wednesday | thursday | friday | saturday | sunday
