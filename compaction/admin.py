@@ -78,7 +78,7 @@ class Members(RowsInline):
 class Memories(RowsInline):
     model = SessionSummaryMemory
     fields = ("ordinal", "item_type", "message", "memory_summary")
-    verbose_name_plural = "what it rests on"
+    verbose_name_plural = "sources"
 
 
 admin.site.register(

@@ -39,12 +39,12 @@ summary = links_to("summary", Summary)
 
 
 def page_of_message(row: Message) -> str:
-    """The address of a message's place in the transcript."""
+    """The URL of a message in the transcript."""
     return f"{page_of(row.conversation)}?seq={row.seq}#m{row.seq}"
 
 
 def page_of_project(workspace: Workspace, project: Project | None, **filters: str) -> str:
-    """The address of a project's time line, or of all sessions in the workspace."""
+    """The URL of a project's timeline, or of all sessions in the workspace."""
     named = {"project": project.name} if project else {}
     return f"{page_in(workspace, 'project')}?{urlencode(named | filters)}"
 
@@ -63,7 +63,7 @@ def _contents(row: Conversation) -> SafeString:
 
 
 class ContextInline(RowsInline):
-    """The slots of a conversation's active context."""
+    """The items of a conversation's active context."""
 
     model = ContextItem
     verbose_name_plural = "active context"

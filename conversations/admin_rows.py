@@ -1,6 +1,6 @@
 """Read-only admin tables: services write the rows, the admin shows them.
 
-Lists leave out long columns and do not count rows; pages cut long texts.
+Lists omit long columns and do not count rows. The page of a row shortens long texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from conversations.scope import Scope
 
 MOST_CHARACTERS = 20_000
 MOST_ACTED_ON = 100
-# Columns for search and hashes, which are never shown; and columns that only a row's own page shows.
+# Columns for search and hashes are never shown. JSON columns are shown only on a row's own page.
 _HIDDEN = (models.GeneratedField, models.BinaryField)
 _PAGE_ONLY = (models.JSONField,)
 
@@ -46,7 +46,7 @@ class ReadOnly:
 class RowsAdmin(ReadOnly, ModelAdmin):
     """A read-only table.
 
-    `long_texts` are columns that may hold megabytes; `more_fields` follow the columns on a row's page.
+    `long_texts` names columns that may hold megabytes. `more_fields` are shown after the columns on a row's page.
     """
 
     long_texts: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class RowsAdmin(ReadOnly, ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Find the row with this id, else rows that contain the words."""
+        """Find the row with this id, or the rows that contain the words."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -97,7 +97,7 @@ class RowsAdmin(ReadOnly, ModelAdmin):
         return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
 
     def _shown(self, field: models.Field[Any, Any]) -> Any:
-        """Return how the page shows a column: keys as links, JSON as text, texts cut."""
+        """How the page shows a column: keys as links, JSON as text, long texts shortened."""
         if isinstance(field, models.ForeignKey):
             target, attribute = field.related_model, field.attname
             return column(field.name, str(field.verbose_name), of=lambda row: link_to(target, getattr(row, attribute)))
@@ -148,13 +148,13 @@ def links_to(name: str, model: Any) -> Column:
 
 
 def page_of(conversation: Conversation, page: str = "transcript", **more: str) -> str:
-    """The address of a conversation's page in the dashboard."""
+    """The URL of a conversation's page in the dashboard."""
     workspace = conversation.workspace.name
     return reverse(page, kwargs={"workspace": workspace, "conversation_id": conversation.pk, **more})
 
 
 def page_in(workspace: Workspace | None, page: str, **path: Any) -> str | None:
-    """The address of a workspace's page; None for a row of the whole site."""
+    """The URL of a workspace's page; None for a row that belongs to no workspace."""
     return None if workspace is None else reverse(page, kwargs={"workspace": workspace.name, **path})
 
 
@@ -195,7 +195,7 @@ def offer(model: type[models.Model], actions: Iterable[Any]) -> None:
 def _cut(text: str | None) -> SafeString | None:
     if text is None:
         return None
-    more = " … (cut here; the API returns all of it)" if len(text) > MOST_CHARACTERS else ""
+    more = "  … (shortened; the API returns the full text)" if len(text) > MOST_CHARACTERS else ""
     return format_html(
         '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>',
         encodable(text[:MOST_CHARACTERS]),

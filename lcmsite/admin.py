@@ -1,4 +1,4 @@
-"""Admin tables of users, keys, lockouts and the gateway; services change them."""
+"""Admin tables of users, keys, lockouts and the gateway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ admin.site.unregister(Group)
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):
-    """Users are made inactive, not deleted, because the audit log names them."""
+    """Users can be deactivated, but not deleted, because the audit log names them."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -44,7 +44,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    """Groups of permissions for staff; the role in a workspace is in the membership."""
+    """Permission groups for staff; a role in a workspace is stored in Membership."""
 
 
 @admin.register(Membership)
@@ -61,7 +61,7 @@ class MembershipAdmin(ModelAdmin):
     list_per_page = 50
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # A membership keeps its user and workspace: another pair is another membership.
+        # The user and the workspace of a membership cannot be changed: another pair is another membership.
         return () if obj is None else ("user", "workspace")
 
     def has_change_permission(self, request: HttpRequest, obj: Membership | None = None) -> bool:
@@ -85,7 +85,7 @@ class MembershipAdmin(ModelAdmin):
 
 
 def _is_own(request: HttpRequest, obj: Membership | None) -> bool:
-    """Whether the membership is the user's own, which they may not change or remove."""
+    """Whether the membership belongs to this user, who may not change or remove it."""
     return obj is not None and obj.user_id == request.user.pk
 
 

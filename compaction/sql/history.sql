@@ -1,13 +1,13 @@
 -- name: request_history_job
--- Insert a job of a conversation or a project; no row if one is queued already.
+-- Insert a job for a conversation or a project. Returns no row if such a job is already queued.
 INSERT INTO history_jobs (workspace_id, conversation_id, project_id, reason, state, fence, attempts, last_error)
 VALUES (%(workspace_id)s, %(conversation_id)s, %(project_id)s, %(reason)s, 'queued', 0, 0, '')
 ON CONFLICT DO NOTHING
 RETURNING job_id
 
 -- name: session_summaries_in_order
--- The session summaries of a conversation, each after the one that it supersedes, with its sources: seqs of messages
--- and ids of summaries.
+-- The session summaries of a conversation with their sources (seqs of messages, ids of summaries). Each summary follows
+-- the one that it supersedes.
 WITH RECURSIVE line(place, summary_id) AS (
     SELECT 0, summary_id FROM session_summaries WHERE conversation_id = %s AND supersedes_id IS NULL
     UNION ALL
@@ -19,8 +19,8 @@ SELECT line.summary_id, (
 ) FROM line ORDER BY place
 
 -- name: damaged_history
--- Those of the given summaries whose hash is not that of their text and sources, whose sources are not numbered from 0,
--- or whose range or times are not those of their sources.
+-- The damaged ones of the given summaries: the hash does not match the text and the sources, the sources are not
+-- numbered from 0 without gaps, or the range or times differ from those of the sources.
 WITH sources AS (
     SELECT l.summary_id, l.ordinal, encode(coalesce(m.content_hash, s.summary_hash), 'hex') AS hash,
            coalesce(m.seq, s.first_seq) AS first_seq, coalesce(m.seq, s.last_seq) AS last_seq,
@@ -47,7 +47,7 @@ WHERE s.summary_id = ANY(%(ids)s) AND s.erased_by_id IS NULL
        OR s.summary_hash <> sha256(convert_to(coalesce(expected.hashes, '') || '|' || s.content, 'UTF8')))
 
 -- name: current_in_line
--- The current summary: the end of the chain of those that supersede the given one, or itself.
+-- The current version of a summary: the last one in the chain of summaries that supersede it, or the summary itself.
 WITH RECURSIVE line(summary_id) AS (
     SELECT %s::text
     UNION
@@ -57,8 +57,9 @@ SELECT summary_id FROM line
 WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = line.summary_id)
 
 -- name: quarantines_changed
--- Conversations, or the given one, whose current session summary was made from an item that was quarantined since, or
--- that was quarantined then and is released now.
+-- The conversations (or only the given one) whose current session summary no longer fits the quarantines: a direct or
+-- indirect source was quarantined after the summary was made, or was quarantined at that time and has been released
+-- since.
 WITH RECURSIVE changed AS MATERIALIZED (
     SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
            substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
@@ -94,7 +95,7 @@ WHERE s.erased_by_id IS NULL
 ORDER BY s.conversation_id LIMIT %(limit)s
 
 -- name: current_members
--- The current summaries of the members of an arc or an epoch, in order.
+-- For each member of an arc or an epoch, the current version of its summary, in the order of the members.
 WITH RECURSIVE line(ordinal, summary_id) AS (
     SELECT ordinal, child_id FROM session_summary_children WHERE parent_id = %s
     UNION ALL
@@ -105,8 +106,9 @@ WHERE NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id 
 ORDER BY ordinal
 
 -- name: stale_of_project
--- Current arcs or epochs of a project with a renewed member, and erased ones with a member that is not erased; for a
--- redo, also those that were made without a model, or with `only_waiting` those that wait for one.
+-- The current arcs or epochs of a project that must be regenerated: those with a superseded member, and erased ones
+-- with a member that is not erased. A redo adds those made without a model or, with `only_waiting`, those that wait for
+-- one.
 SELECT s.summary_id FROM session_summaries s
 WHERE s.project_id = %(project_id)s AND s.depth = %(depth)s
   AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
@@ -123,7 +125,7 @@ WHERE s.project_id = %(project_id)s AND s.depth = %(depth)s
 ORDER BY s.earliest_at, s.summary_id
 
 -- name: members_to_be
--- Current sessions or arcs of a project that are in no current arc or epoch, oldest first.
+-- The current session or arc summaries of a project that are in no current arc or epoch, oldest first.
 WITH RECURSIVE members(summary_id) AS (
     SELECT l.child_id FROM session_summaries parent JOIN session_summary_children l ON l.parent_id = parent.summary_id
     WHERE parent.project_id = %(project_id)s AND parent.depth = %(depth)s + 1
@@ -139,7 +141,8 @@ ORDER BY coalesce(c.created_at, s.earliest_at), s.conversation_id, s.summary_id
 LIMIT %(limit)s
 
 -- name: quiet_conversations
--- Conversations without a write for some minutes whose session summary is missing, or has another head or project.
+-- Conversations without a write for some minutes whose session summary is missing, ends at another message than the
+-- head, or belongs to another project.
 SELECT c.conversation_id, c.workspace_id
 FROM conversations c
 LEFT JOIN session_summaries s ON s.conversation_id = c.conversation_id
@@ -149,7 +152,7 @@ WHERE c.updated_at <= now() - make_interval(mins => %(minutes)s) AND c.next_seq 
   AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.conversation_id AND m.erased_by_id IS NULL)
   AND NOT EXISTS (
       SELECT FROM history_jobs j WHERE j.conversation_id = c.conversation_id
-        -- A job that made no summary would make none again, until there is a new message.
+        -- If a job ended after the last write and made no summary, another job would make none either.
         AND (j.state IN ('queued', 'leased') OR j.reason = 'quiet' AND j.finished_at > c.updated_at)
   )
 ORDER BY c.updated_at LIMIT %(limit)s
@@ -164,15 +167,15 @@ WHERE s.depth = 0 AND s.erased_by_id IS NOT NULL
       SELECT FROM history_jobs j WHERE j.conversation_id = s.conversation_id
         AND (j.state IN ('queued', 'leased') OR j.reason = 'changed' AND j.finished_at > now() - interval '1 hour')
   )
-  -- The summaries of the conversation are made again first.
+  -- Compaction regenerates the summaries of the conversation first.
   AND NOT EXISTS (
       SELECT FROM compaction_jobs j WHERE j.conversation_id = s.conversation_id AND j.state IN ('queued', 'leased')
   )
 ORDER BY s.conversation_id LIMIT %(limit)s
 
 -- name: projects_with_work
--- Projects with an arc or epoch to renew, or with enough sessions or arcs for another summary. An arc or epoch whose
--- members are all erased stays as it is.
+-- Projects with an arc or epoch to regenerate, or with enough sessions or arcs for a new summary. An arc or epoch whose
+-- members are all erased is not regenerated.
 WITH RECURSIVE present AS (
     SELECT s.summary_id, s.project_id, s.depth, s.erased_by_id FROM session_summaries s
     WHERE s.project_id IS NOT NULL
@@ -202,8 +205,8 @@ WHERE NOT EXISTS (
 ORDER BY project_id LIMIT %(limit)s
 
 -- name: history_waiting_for_a_model
--- Conversations and projects with a current summary that waits for a model, oldest first; without those whose attempts
--- since were too many, or the last one too recent.
+-- The conversations and projects with a current summary that waits for a model, oldest first. Left out are those with
+-- too many attempts since the summary was made, or with a last attempt that is too recent.
 SELECT s.workspace_id, s.conversation_id, CASE WHEN s.depth > 0 THEN s.project_id END AS project_id
 FROM session_summaries s
 CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
 -- name: request_job
--- Insert a job of a conversation, or return the queued one, which may get a more urgent reason.
--- A manual request outranks automatic ones: it runs under pressure or not. The reasons `threshold` (found by an append)
--- and `maintenance` (found by the sweep) rank equally, and outrank a redo, which the sweep requests again.
+-- Insert a job for a conversation, or return the queued one, whose reason may change to a more urgent one.
+-- A manual request has priority over automatic ones: it runs even without pressure. `threshold` (found by an append)
+-- and `maintenance` (found by the sweep) rank equally. Both have priority over a redo, which the sweep requests again.
 WITH waiting AS (
     SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
 ), written AS (

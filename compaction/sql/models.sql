@@ -1,6 +1,6 @@
 -- name: admit_call
--- Count a call that may be made; no row where the circuit breaker or the spend guard forbids it.
--- The conditions are checked on the locked row: of concurrent calls, one becomes the probe of an open breaker.
+-- Count a call if it may be made. Returns no row if the circuit breaker or the spend guard forbids the call.
+-- The conditions are checked on the locked row, so only one of several concurrent calls probes an open breaker.
 INSERT INTO model_endpoints AS m (name, window_started_at, window_calls, calls) VALUES (%(name)s, %(now)s, 1, 1)
 ON CONFLICT (name) DO UPDATE SET
     probing_until = CASE WHEN m.open_until IS NOT NULL THEN %(probe_ends)s END,
@@ -15,8 +15,8 @@ WHERE (m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_u
 RETURNING m.name
 
 -- name: why_not_called
--- Whether the circuit breaker admits a call, and until when it does not; whether the spend guard admits one, and when
--- its window began.
+-- Why a call is not made: whether the circuit breaker allows a call, until when it forbids calls, whether the spend
+-- guard allows a call, and when its window began.
 SELECT m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)),
        greatest(m.open_until, m.probing_until),
        m.window_started_at <= %(window_began)s
@@ -27,7 +27,7 @@ FROM model_endpoints AS m WHERE m.name = %(name)s
 
 -- name: record_success
 -- Close the circuit breaker and count the tokens of the call.
--- A call that outlasts its spending window counts in the next one; otherwise long calls would never be counted.
+-- A call that outlasts its spending window counts in the next window; otherwise long calls would never be counted.
 UPDATE model_endpoints AS m SET
     consecutive_failures = 0, open_until = NULL, probing_until = NULL, last_success_at = %(now)s,
     window_started_at = CASE WHEN m.window_started_at <= %(window_began)s THEN %(now)s ELSE m.window_started_at END,
@@ -40,9 +40,9 @@ WHERE m.name = %(name)s
 RETURNING m.name
 
 -- name: record_failure
--- Count a failed call and its cost, and open the circuit breaker after too many. While the breaker is open, failures of
--- calls that began before do not count. After its pause one call is the probe: any answer, even a refusal, shows that
--- the endpoint is reachable.
+-- Count a failed call with its tokens, and open the circuit breaker after too many failures. While the breaker is open,
+-- failures of calls that began earlier do not count. After the pause, one call is the probe: any answer, even a
+-- refusal, shows that the endpoint is reachable.
 UPDATE model_endpoints AS m SET
     consecutive_failures = m.consecutive_failures + CASE
         WHEN m.open_until > %(now)s THEN 0
@@ -66,7 +66,7 @@ WHERE m.name = %(name)s
 RETURNING m.open_until
 
 -- name: callable_models
--- Those of the given models that may be called now, and whether their circuit breaker is closed.
+-- Those of the given models that may be called now, each with whether its circuit breaker is closed.
 SELECT wanted.name, m.open_until IS NULL
 FROM unnest(%(names)s::text[]) WITH ORDINALITY AS wanted(name, place)
 LEFT JOIN model_endpoints AS m ON m.name = wanted.name

@@ -1,15 +1,15 @@
--- What quarantines withhold from models. Summaries made before a quarantine contain the quarantined text, and are
--- withheld with it; a summary counts as made when its run began, because a run reads sources before it calls a model. A
--- message is withheld with any of its parts, and with a file that holds a text of it, as the message has the name and
--- the description of the file.
+-- These statements find what quarantines withhold from models. A summary made before a quarantine may contain the
+-- quarantined text, and is withheld, too. It counts as made when its run began, because a run reads its sources before
+-- it calls a model. A message is withheld if it is quarantined, if one of its parts is, or if a file is that one of its
+-- texts was moved to: the message contains the name and the description of that file.
 
 -- name: with_quarantines
 -- Those of the given conversations that have quarantined items.
 SELECT conversation_id FROM conversations WHERE conversation_id = ANY(%s) AND quarantined > 0
 
 -- name: withheld_items
--- The quarantined items of a conversation, the summaries that were made from them before, and the files with texts of
--- quarantined messages.
+-- What is withheld in a conversation: the quarantined items, the summaries made from them before the quarantine, and
+-- the files that hold texts of quarantined messages.
 WITH RECURSIVE hidden AS (
     SELECT q.target, q.created_at,
            coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
@@ -36,8 +36,8 @@ LEFT JOIN compaction_runs r ON r.run_id = s.run_id
 WHERE coalesce(r.started_at, s.created_at) < holding.created_at
 
 -- name: withheld_sessions
--- The session summaries of a workspace, or of all, with a source that was quarantined after they were made, and all
--- arcs and epochs above them. The search starts from the quarantined items, which are few, and not from the summaries.
+-- The session summaries (of one workspace or of all) with a source that was quarantined after the summary was made, and
+-- all arcs and epochs made from them. The search starts from the quarantined items, because they are few.
 WITH RECURSIVE hidden AS MATERIALIZED (
     SELECT q.target, q.created_at,
            coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id
@@ -67,8 +67,8 @@ WITH RECURSIVE hidden AS MATERIALIZED (
 SELECT summary_id FROM resting
 
 -- name: outdated_summaries
--- The current summaries, of one conversation or of all, made from an item that was quarantined since, or that was
--- quarantined then and is released now; with the time of the change.
+-- The current summaries (of one conversation or of all) that no longer fit the quarantines, with the time of the
+-- change: a source was quarantined after the summary was made, or was quarantined then and has been released since.
 WITH RECURSIVE changed AS MATERIALIZED (
     SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint) AS message_id,
            substring(q.target FROM '^sum_.*$') AS summary_id, q.created_at, q.released_at
@@ -94,8 +94,8 @@ WHERE s.erased_by_id IS NULL AND NOT EXISTS (SELECT FROM summaries newer WHERE n
 GROUP BY s.summary_id, s.conversation_id
 
 -- name: conversations_to_redo
--- A template: the conversations with an outdated summary in their context, without those that have an open job, or a
--- redo that ended within an hour and after the change.
+-- A template: the conversations with an outdated summary in their context. Left out are those with an open job, or with
+-- a redo that ended within the last hour and after the change.
 SELECT DISTINCT conversation_id FROM ({outdated}) AS outdated JOIN context_items c USING (conversation_id, summary_id)
 WHERE NOT EXISTS (
     SELECT FROM compaction_jobs j WHERE j.conversation_id = outdated.conversation_id

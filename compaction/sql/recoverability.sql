@@ -1,7 +1,7 @@
 -- name: coverage
 -- How many messages up to a seq can be recovered, how many are off the active path, and the first gaps.
--- Each message appears up to three times (as a row, as an item of the context, as a source of a summary), and these are
--- grouped: a join could get a bad plan for a conversation that has just grown, as it has no statistics yet.
+-- Each message appears up to three times: as a row, as an item of the context, as a source of a summary. These are
+-- grouped, because a join could get a bad plan for a conversation that has just grown and has no statistics yet.
 -- UNION, not UNION ALL, so that the query ends even if a damaged lineage has a cycle.
 WITH RECURSIVE opened(summary_id) AS (
     SELECT summary_id FROM context_items WHERE conversation_id = %(conversation_id)s AND summary_id IS NOT NULL

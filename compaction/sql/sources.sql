@@ -1,6 +1,6 @@
 -- name: context_slots
--- The active context as slots, with the ids of the tool calls that each message makes or answers.
--- `is_answer`: a user's message with only tool results, and no text or file.
+-- The active context, with the ids of the tool calls that each message makes or answers.
+-- The last column is true for a user's message that has only tool results, and no text or file.
 SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, s.last_seq, parts.calls,
        m.role = 'user' AND parts.are_tools AND NOT parts.are_words
 FROM context_items c
@@ -15,8 +15,8 @@ WHERE c.conversation_id = %(conversation_id)s
 ORDER BY c.ordinal
 
 -- name: source_messages
--- Messages as a summarizer needs them; a user's message with only tool results gets the role `tool`. The last column
--- has the texts that the host added, with the ids of their parts, which find them in a cold block.
+-- Messages as a summarizer needs them. A user's message with only tool results gets the role `tool`. The last column
+-- has the texts that the host added, each with the id of its part, to find a text that is in a cold block.
 SELECT message_id, seq,
        CASE WHEN role = 'user' AND EXISTS (
                 SELECT FROM message_parts p WHERE p.message_id = m.message_id
@@ -30,13 +30,13 @@ SELECT message_id, seq,
 FROM messages m WHERE message_id = ANY(%s)
 
 -- name: newest_turns
--- The newest messages in the context but system messages, each cut to a length.
+-- The newest messages in the context except system messages, each shortened to a maximum length.
 SELECT left(m.content, %s), m.message_id, m.cold_block_id
 FROM context_items c JOIN messages m USING (message_id)
 WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
 
 -- name: summary_remains
--- Whether any message below a summary still has its text.
+-- Whether any message below a summary is not erased.
 WITH RECURSIVE below AS (
     SELECT %s::text AS summary_id
     UNION

@@ -1,6 +1,6 @@
 -- name: activity_totals
--- Conversations, tokens, open and failed jobs, and new summaries by level, of a workspace or of all.
--- Summaries are read only of conversations with a run since then, each by the index of its conversation.
+-- Conversations, tokens, open and failed jobs, and new summaries by level, of one workspace or of all.
+-- Summaries are read only for conversations with a run since `since`, through the index by conversation.
 WITH totals AS (
     SELECT count(*) AS conversations, coalesce(sum(next_seq - 1), 0)::bigint AS messages,
            coalesce(sum(total_tokens), 0)::bigint AS total_tokens,
@@ -43,7 +43,7 @@ SELECT conversations, messages, total_tokens, active_tokens, tokens_saved,
 FROM totals, open, failed, history, made
 
 -- name: runs_by_hour
--- The runs of a workspace, or of all, by hour and outcome, with the tokens that they freed.
+-- The runs of one workspace, or of all, by hour and outcome, with the tokens that they freed.
 SELECT date_trunc('hour', started_at, 'UTC') AS hour, outcome, count(*),
        coalesce(sum(greatest(0, tokens_before - tokens_after)), 0)::bigint
 FROM compaction_runs JOIN conversations c USING (conversation_id)

@@ -1,5 +1,6 @@
--- Computes a link of a conversation's hash chain from the previous link (`head` for the first), the hashes of a message
--- and its times. The prefix `record:` distinguishes record_hash from metadata_hash, as either may be absent.
+-- Computes the next hash of a conversation's hash chain from the previous hash, and from the hashes and times of a
+-- message. The previous hash is `link` or, if that is NULL (the first message of a batch), `head`. The prefix `record:`
+-- distinguishes record_hash from metadata_hash, because either may be NULL.
 CREATE FUNCTION lcm_next_link(
   link bytea, head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz,
   recorded_at timestamptz
@@ -20,13 +21,14 @@ CREATE AGGREGATE lcm_chain(
   head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz, recorded_at timestamptz
 ) (SFUNC = lcm_next_link, STYPE = bytea);
 
--- Appends a batch of messages with their parts, context items and counters. `p_messages` is a JSON array of objects
--- with a `position` from 1, in order; the content of each is at that place of `p_contents`. A part in `p_parts` has the
--- position of its message; its `repeats` names a column whose value is the message's content. `p_keyed` says whether
--- any message has an idempotency key.
+-- Appends a batch of messages with their parts, context items and counters. `p_messages` is a JSON array of objects,
+-- numbered by `position` from 1; the content of each is the element of `p_contents` at that position. A part in
+-- `p_parts` has the position of its message. If a column of a part equals the content of the message, `repeats` names
+-- that column. `p_keyed` is whether any message has an idempotency key.
 --
--- Returns message_ids NULL if the workspace has no such conversation; or a `conflicting_key`, writing nothing, if a key
--- was used before for another message. A message whose key is stored with the same entry is not written again.
+-- If the workspace has no such conversation, message_ids is NULL. If an idempotency key was used before for a different
+-- message, nothing is written, and `conflicting_key` is that key. A message whose key is stored with the same
+-- entry_hash is not written again.
 CREATE FUNCTION lcm_append_messages(
   p_conversation_id bigint,
   p_workspace_id bigint,

@@ -1,6 +1,6 @@
--- The hash chain of the audit log: one for the whole site. Each link seals one act together with all acts before it.
+-- The hash chain of the audit log; the whole site has one. Each hash covers one audit entry and all entries before it.
 
--- Numbers run from 1 without gaps, in the order in which the acts were committed.
+-- Numbers run from 1 without gaps, in the order in which the audit entries were committed.
 CREATE TABLE audit_chain (
   number BIGINT PRIMARY KEY,
   audit_id BIGINT NOT NULL UNIQUE REFERENCES audit_log(audit_id) ON DELETE RESTRICT,
@@ -12,8 +12,8 @@ CREATE TRIGGER audit_chain_is_immutable BEFORE UPDATE OR DELETE ON audit_chain
 CREATE TRIGGER audit_chain_is_kept BEFORE TRUNCATE ON audit_chain
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- The length and the last hash of the chain: one row, whose number only grows. It reveals that newest links were
--- removed, and its row lock orders the commits.
+-- The length and the last hash of the chain: one row, whose number only grows. It shows whether the newest links were
+-- removed, and its row lock puts the commits in order.
 CREATE TABLE audit_head (
   head_id SMALLINT PRIMARY KEY DEFAULT 1,
   number BIGINT NOT NULL DEFAULT 0,
@@ -28,8 +28,8 @@ CREATE TRIGGER audit_head_is_kept BEFORE TRUNCATE ON audit_head
 CREATE TRIGGER audit_head_only_advances BEFORE UPDATE ON audit_head
   FOR EACH ROW WHEN (NEW.number <> OLD.number + 1) EXECUTE FUNCTION lcm_refuse_change();
 
--- The text that a link hashes: every column of the act, in the order of the table, as PostgreSQL formats a JSON array.
--- The time is in UTC, whatever the session's time zone. docs/ledger.md describes it.
+-- The text that is hashed for an audit entry: all its columns, in the order of the table, as PostgreSQL formats a JSON
+-- array. The time is in UTC, whatever the session's time zone. docs/ledger.md describes the format.
 CREATE FUNCTION lcm_act_text(entry audit_log) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_build_array(
@@ -62,7 +62,7 @@ BEGIN
 END
 $$;
 
--- Deferred: a transaction locks the head only when it commits, and then waits for no other lock. Until then,
--- transactions write their acts concurrently.
+-- Deferred: a transaction locks the row of audit_head only when it commits, and waits for no other lock after that.
+-- Until then, transactions write their audit entries concurrently.
 CREATE CONSTRAINT TRIGGER audit_log_is_chained AFTER INSERT ON audit_log
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lcm_chain_act();

@@ -1,7 +1,7 @@
 -- name: next_stretch
 -- The hot messages after a seq that fit into one block, with the bytes of their texts and search terms.
--- The last one may exceed the limit, so that there is at least one. Sizes are as stored, possibly compressed: no value
--- is decompressed just to measure it.
+-- The last message may exceed the limit, so that at least one is returned. Sizes are as stored, possibly compressed: no
+-- value is decompressed just to measure it.
 WITH next AS MATERIALIZED (
     SELECT message_id, seq,
            pg_column_size(content) + pg_column_size(metadata) + coalesce(pg_column_size(exact), 0) AS texts,
@@ -32,8 +32,8 @@ SELECT message_id, content, metadata::text, exact::text, metadata_hash
 FROM messages WHERE message_id = ANY(%s) ORDER BY seq
 
 -- name: texts_of_parts
--- The texts of parts as their columns hold them, in the order of `PART_TEXTS`, and whether the caller appended them.
--- A part that compaction added is not the caller's, and a short URL stays in its row for searches.
+-- The texts of parts as their columns hold them, in the order of `PART_TEXTS`, and whether the caller appended the
+-- part: compaction adds parts, too. A short URL is not returned, because it stays in its row, so that searches find it.
 SELECT message_id, part_id, part_hash, (part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE,
        text_content, tool_input::text, tool_output, tool_error, tool_title, patch_files,
        CASE WHEN length(file_url) > %(longest_url)s THEN file_url END,
@@ -41,12 +41,12 @@ SELECT message_id, part_id, part_hash, (part_type = 'compaction' AND is_syntheti
 FROM message_parts WHERE message_id = ANY(%(message_ids)s) ORDER BY message_id, ordinal
 
 -- name: empty_messages
--- Remove the texts of hot messages and name the block that holds them.
+-- Remove the texts of hot messages from their rows, and set the id of the cold block that contains them.
 UPDATE messages SET content = '', metadata = '{}', exact = NULL, cold_block_id = %s
 WHERE message_id = ANY(%s) AND cold_block_id IS NULL AND erased_by_id IS NULL
 
 -- name: empty_parts
--- Remove the texts of parts and mark them with the block that holds them.
+-- Remove the texts of parts from their rows. The mark in `exact` names the cold block that contains them.
 UPDATE message_parts
 SET text_content = NULL, tool_input = NULL, tool_output = NULL, tool_error = NULL, tool_title = NULL,
     patch_files = NULL, subtask_prompt = NULL, subtask_desc = NULL, metadata = NULL,

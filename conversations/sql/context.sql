@@ -1,10 +1,10 @@
 -- The active context and the counters of a conversation, derived from messages, summaries and lineage.
 
 -- name: derived
--- A CTE that begins the next two statements: the context that follows from the lineage.
--- It has the messages that are not summarized and whose seqs are not in `off` (those not on the path to the head), and
--- the given summaries, which are neither superseded nor sources of others. In a conversation with branches, `kept` has
--- the ids of these summaries and of all that they were made from; NULL otherwise.
+-- A fragment that begins the next two statements: the active context as it follows from the lineage.
+-- It contains the messages that are not summarized and not in `off` (the seqs that are not on the path to the head),
+-- and the given summaries, which are neither superseded nor sources of other summaries. In a conversation with
+-- branches, `kept` has the ids of these summaries and of all their sources; otherwise it is NULL.
 WITH derived AS (
   SELECT m.seq AS ordinal, 'message' AS item_type, m.message_id, NULL::text AS summary_id,
          m.token_count + %(overhead)s AS token_count
@@ -20,7 +20,7 @@ WITH derived AS (
 )
 
 -- name: differences
--- Append to `derived`: its items that are not stored, and the stored items that are not in it.
+-- A fragment, placed after `derived`: the derived items that are not stored, and the stored items that are not derived.
 -- Stored items include those of other conversations that point at a message or summary of this one.
 , stored AS (
   SELECT conversation_id, ordinal, item_type::text, message_id, summary_id, token_count, created_at
@@ -46,7 +46,7 @@ WHERE d.ordinal IS NULL OR s.ordinal IS NULL
 ORDER BY 2, 3
 
 -- name: fill
--- Append to `derived`: inserts it as the context of a conversation that has none.
+-- A fragment, placed after `derived`: inserts the derived items as the context of a conversation that has none.
 INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, summary_id, token_count)
 SELECT %(id)s, ordinal, item_type::context_item_type, message_id, summary_id, token_count
 FROM derived ORDER BY ordinal
@@ -60,7 +60,7 @@ FROM conversations WHERE conversation_id = %(id)s
 -- name: recounted
 -- The same counters, computed from the rows that they count.
 -- If the last message is missing, or its hash does not follow from the one before it, next_seq or chain_head is the
--- only evidence of that, and keeps its stored value.
+-- only evidence of that. It then keeps its stored value.
 WITH last AS (
   SELECT seq, chain_hash,
          chain_hash = lcm_next_link(
@@ -87,7 +87,7 @@ FROM kept, LATERAL (
 ) AS moved
 
 -- name: misfit_ranges
--- The summaries whose range is not that of their sources.
+-- The summaries whose range differs from the range of their sources.
 SELECT s.summary_id FROM summaries s
 LEFT JOIN LATERAL (
   SELECT min(each.first_seq) AS first_seq, max(each.last_seq) AS last_seq FROM (

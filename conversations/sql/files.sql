@@ -14,8 +14,8 @@ FROM unnest(%(ids)s::text[], %(lasts)s::int[]) WITH ORDINALITY AS upload (upload
 ORDER BY upload.place
 
 -- name: files_of_messages
--- The files that messages refer to, with the places of these references; a file whose row is missing has no hash.
--- The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
+-- The files that messages refer to, with the positions of these references; a file whose row is missing has no hash.
+-- The subquery hides the number of messages from the planner, which would otherwise make a new plan for each number.
 SELECT r.message_id, r.file_id, encode(f.content_hash, 'hex'), r.part_ordinal, r.field, r.start_at, r.length
 FROM file_references r LEFT JOIN large_files f USING (file_id)
 WHERE r.message_id = ANY((SELECT %s)::bigint[])

@@ -1,5 +1,5 @@
--- Triggers that make recorded rows immutable. They refuse every client, the owner of the tables included: only
--- disabling them gets around them.
+-- Triggers that make recorded rows immutable. They refuse changes by every client, also by the owner of the tables.
+-- Only disabling the triggers circumvents them.
 
 CREATE FUNCTION lcm_refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -10,9 +10,9 @@ BEGIN
 END
 $$;
 
--- Whether the current transaction has recorded, in the audit log, an act that may change texts of this conversation:
--- moving them to or from the cold tier, restoring them from a ledger, or erasing them. Columns that identify, order or
--- hash a row never change, so that any other text in its place is detected.
+-- Whether the current transaction has recorded, in the audit log, an operation that may change texts of this
+-- conversation: moving them to or from the cold tier, restoring them from a ledger, or erasing them. Columns that
+-- identify, order or hash a row never change, so that a replaced text is detected.
 CREATE FUNCTION lcm_is_announced(p_conversation_id bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -137,13 +137,13 @@ CREATE TRIGGER audit_log_is_immutable BEFORE UPDATE OR DELETE ON audit_log
 CREATE TRIGGER audit_log_is_kept BEFORE TRUNCATE ON audit_log
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- The foreign key of messages also restricts the removal of a block that they name.
+-- A block may be removed, but not while messages name it: their foreign key prevents that.
 CREATE TRIGGER cold_blocks_are_immutable BEFORE UPDATE ON cold_blocks
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER cold_blocks_are_kept BEFORE TRUNCATE ON cold_blocks
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
--- Refuses a summary without sources. Deferred to the commit, as the links are inserted after the summary.
+-- Refuses a summary without sources. Deferred to the commit, because the links are inserted after the summary.
 CREATE FUNCTION lcm_require_source() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN

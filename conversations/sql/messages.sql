@@ -1,8 +1,9 @@
--- Messages with the columns from which `store/read.py` builds records. It parses times and JSON itself, from text.
+-- Messages with the columns from which `store/read.py` builds records. Times and JSON are returned as text, which
+-- Python parses.
 
 -- name: messages_by_id
--- The messages with these ids, in any order. The subquery hides their number from the planner, which would otherwise
--- plan again for each number.
+-- The messages with these ids, in any order. The subquery hides the number of ids from the planner, which would
+-- otherwise make a new plan for each number.
 SELECT message_id, conversation_id, seq, role::text, content, token_count, token_counter, created_at::text,
        encode(content_hash, 'hex'), encode(chain_hash, 'hex'), author, idempotency_key, metadata::text, erased_by_id,
        exact, cold_block_id
@@ -22,9 +23,9 @@ WHERE conversation_id = %(conversation_id)s AND seq > %(after_seq)s
 ORDER BY seq LIMIT %(limit)s
 
 -- name: quarantined_messages
--- The ids of the messages of some conversations that are withheld: quarantined themselves, with a quarantined part, or
--- with a quarantined file that one of their texts was moved to (the message has the file's name and description). For
--- summaries that repeat their words see `compaction/sql/quarantines.sql`.
+-- The ids of the withheld messages of some conversations. A message is withheld if it is quarantined, if one of its
+-- parts is, or if a file is that one of its texts was moved to (the message contains the file's name and description).
+-- For summaries made from withheld messages see `compaction/sql/quarantines.sql`.
 SELECT coalesce(p.message_id, r.message_id, substring(q.target FROM '^msg_([0-9]{1,18})$')::bigint)
 FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
 LEFT JOIN file_references r ON r.file_id = q.target AND r.start_at IS NOT NULL

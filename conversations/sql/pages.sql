@@ -1,5 +1,5 @@
--- The number of rows of a list that fit into the bytes of one page. A JSON value of up to a kilobyte counts with its
--- stored size: serializing it only to measure it costs more.
+-- How many rows of a list fit into the bytes of one page. A JSON value of up to a kilobyte counts with its stored size:
+-- to serialize it only to measure it would cost more.
 
 -- name: messages_that_fit
 -- For the messages after a seq: their number up to the limit, and the number of these that fit.

@@ -1,8 +1,10 @@
 -- Checksums (seals) of rows whose facts no content hash covers: who owns a conversation, how a summary was made, what a
--- check found. `row_seal` is the SHA-256 of the table's name and the sealed columns; integrity/columns/ names them. A
--- trigger computes it on every write; a change with triggers disabled leaves a seal that does not match.
+-- check found. `row_seal` is the SHA-256 of the table's name and the sealed columns, which
+-- integrity/column_protection.toml lists. A trigger computes it on every write. A change with triggers disabled leaves
+-- a seal that does not match.
 
--- Computes the seal of these columns. The text of a value must not depend on the session, hence the settings.
+-- Computes the seal of these columns. The function sets some parameters, so that the text of a value does not depend on
+-- the session.
 CREATE FUNCTION lcm_row_seal(p_table text, p_columns record) RETURNS bytea
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET timezone = 'UTC' SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
@@ -11,8 +13,8 @@ BEGIN
 END
 $$;
 
--- Sets the seal of a written row. The trigger's arguments are the sealed columns; removing the other columns from the
--- row's JSON copies its values only once.
+-- Sets the seal of a written row. The trigger's arguments are the sealed columns. The function removes all other
+-- columns from the row's JSON, because that copies the values only once.
 CREATE FUNCTION lcm_seal_row() RETURNS trigger
 LANGUAGE plpgsql
 SET timezone = 'UTC' SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$

@@ -1,7 +1,8 @@
 -- name: seal_table
--- Add `row_seal`, a hash of {columns}, to {table}: compute it for existing rows, and by a trigger for later writes.
--- Run again with other columns, it replaces the seal. Triggers are disabled meanwhile, as rows may be immutable. The
--- trigger runs only for writes of sealed columns, and by its name after the triggers that refuse changes.
+-- Add `row_seal`, a hash of {columns}, to {table}: compute it for existing rows, and by a trigger for later writes. Run
+-- again with other columns, this replaces the seal. Triggers are disabled meanwhile, because rows may be immutable. The
+-- new trigger runs only for writes of sealed columns, after the triggers that refuse changes: they run in the order of
+-- their names.
 ALTER TABLE {table} ADD COLUMN IF NOT EXISTS row_seal BYTEA;
 ALTER TABLE {table} DISABLE TRIGGER USER;
 UPDATE {table} t SET row_seal = lcm_row_seal('{table}', sealed)

@@ -2,8 +2,8 @@
 -- `src/store/x.ts`), folded accents, and two-character terms for scripts without spaces. All are IMMUTABLE, so that a
 -- generated column may use them; queries go through the same functions.
 
--- Removes accents and unifies compatibility forms, if a regular expression finds any. Composed again at the end, as
--- Hangul must not stay decomposed.
+-- Removes accents and unifies compatibility forms, if a regular expression finds any. The result is composed again
+-- (NFC), because Hangul must not stay decomposed.
 CREATE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -13,9 +13,9 @@ RETURN CASE
   ELSE normalize(regexp_replace(normalize(content, NFKD), U&'[\0300-\036F]', '', 'g'), NFC)
 END;
 
--- Scripts that put no space between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer): every run of them
--- becomes its overlapping pairs, in order, so that a phrase can be found: `数据库` as `数 数据 据库 库`. The blanks around a run
--- separate it from adjacent Latin words.
+-- For scripts without spaces between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer): replaces every run
+-- of characters by its overlapping pairs, in order, so that a phrase can be found: `数据库` by `数 数据 据库 库`. The blanks
+-- around a run separate it from adjacent Latin words.
 CREATE FUNCTION lcm_bigrams(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -57,8 +57,8 @@ RETURN CASE
   ELSE regexp_replace(content, '(\S{250})', '\1 ', 'g')
 END;
 
--- In PL/pgSQL because a SQL function would be inlined, and its argument computed at each place of use. It sets its own
--- search path: restoring a dump, with an empty one, computes the generated columns again.
+-- In PL/pgSQL, because an SQL function would be inlined and its argument computed several times. The function sets its
+-- own search path, because a restored dump computes the generated columns again with an empty search path.
 CREATE FUNCTION lcm_tsv_of(content text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -97,7 +97,8 @@ RETURN CASE
 END;
 
 -- Converts a query in websearch syntax (words, "a phrase", or, -without). A run of Chinese becomes the phrase of its
--- pairs, a compound token itself or the phrase of its parts. No phrases are added to a query that has quotes.
+-- pairs. A compound token matches as it is, or as the phrase of its parts. If the query has quotes, no phrases are
+-- added.
 CREATE FUNCTION lcm_tsquery(query text) RETURNS tsquery
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -127,9 +128,9 @@ BEGIN
 END
 $$;
 
--- Lexemes for the place of a text: one for its conversation, and one more for its block of 1,024 seqs. With them, the
--- index for words finds the texts of one conversation, or its newest, however many others there are. They cannot occur
--- in a text, as they contain a blank.
+-- Lexemes for the position of a text: one for its conversation and, if it has a seq, one for its block of 1,024 seqs.
+-- With them, the index for words finds the texts of one conversation, or the newest of these, however many other texts
+-- there are. They contain a blank, so they differ from the lexemes of any text.
 CREATE FUNCTION lcm_places(conversation_id bigint, seq bigint) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array_to_tsvector(CASE

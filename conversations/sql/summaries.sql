@@ -1,14 +1,14 @@
 -- Functions that write summaries, and show them in the active context.
 --
--- The functions' settings make their plans suitable for any length of conversation, whatever size the tables have at
--- planning time: no sequential scans.
+-- The functions set planner parameters that forbid sequential scans or fix the kind of plan. So their plans suit any
+-- length of conversation, whatever size the tables have at planning time.
 
 -- Replaces the sources of a summary in the active context by the summary, at the ordinal of the first source, and
--- updates the counters. `items` is the number of sources found there: if it is not all of them, the caller must roll
--- back.
+-- updates the counters. `items` is the number of sources that were in the context. If that is not all of them, the
+-- caller must roll back.
 --
--- Planned once per connection. Each source's item is found by its own index: `conversation_id + 0` prevents a scan of
--- the conversation's items.
+-- Planned once per connection. The items of the sources are found by the indexes on their ids: `conversation_id + 0`
+-- keeps the planner from scanning all items of the conversation.
 CREATE FUNCTION lcm_show_summary(
   p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
 )
@@ -41,8 +41,8 @@ BEGIN
 END
 $$;
 
--- Replaces the superseded summary of the same sources in the active context. `items` is 1, or 0 if the superseded
--- summary is not in the context.
+-- In the active context, replaces the superseded summary of the same sources by the new one. `items` is 1, or 0 if the
+-- superseded summary is not in the context.
 CREATE FUNCTION lcm_show_instead(
   p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
 )
@@ -64,11 +64,11 @@ BEGIN
 END
 $$;
 
--- Writes a finished summary with its lineage and a compaction part (`p_mark`) on the last message that it covers, and
--- replaces its sources, or the summary that it supersedes, in the context. If `p_item_tokens` is NULL, the context does
--- not change: the summary is a source of another one.
+-- Writes a finished summary with its lineage and a compaction part (`p_mark`) on the last message that it covers. In
+-- the context, the summary replaces its sources, or the summary that it supersedes. If `p_item_tokens` is NULL, the
+-- context does not change, because the summary is a source of another one.
 --
--- The settings apply to foreign key checks inside the function, too, whose plans can be reused.
+-- The settings also apply to the foreign key checks inside the function, whose plans can be reused.
 CREATE FUNCTION lcm_write_summary(
   p_conversation_id bigint,
   p_summary json,

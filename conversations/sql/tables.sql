@@ -14,7 +14,7 @@ CREATE TABLE workspaces (
   workspace_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
   created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
-  -- Whole days without use after which a conversation's texts go to the cold tier; NULL: never.
+  -- Whole days without use after which a conversation's texts go to the cold tier; NULL: the default of the site.
   cold_after_days INTEGER,
   CONSTRAINT workspaces_wait_at_least_a_day CHECK (cold_after_days >= 1)
 );
@@ -34,20 +34,20 @@ CREATE TABLE conversations (
   total_tokens BIGINT NOT NULL DEFAULT 0,
   active_messages BIGINT NOT NULL DEFAULT 0,
   active_tokens BIGINT NOT NULL DEFAULT 0,
-  -- Automatic compaction found nothing to do: it skips the conversation until it has this many messages.
+  -- Automatic compaction skips the conversation until it has this many messages, because it found nothing to do.
   rest_until_seq BIGINT NOT NULL DEFAULT 0,
   -- The last link of the hash chain of its messages.
   chain_head BYTEA NOT NULL DEFAULT '\x',
   -- The last day on which it was appended to, assembled or expanded.
   last_used_on DATE NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
-  -- How many of its rows are quarantined and how many of its messages are cold. Zero is the usual case, and free to
-  -- check.
+  -- How many of its rows are quarantined and how many of its messages are cold; usually zero. To check this needs no
+  -- query.
   quarantined INTEGER NOT NULL DEFAULT 0,
   cold_messages BIGINT NOT NULL DEFAULT 0,
   CONSTRAINT conversations_have_one_session_per_workspace UNIQUE (workspace_id, session_id)
 ) WITH (fillfactor = 70);  -- room for the next version of the counters on the same page
 
--- Every administrative act. `transaction_id` links an act to the changes it allows: see lcm_is_announced.
+-- Every administrative operation. `transaction_id` links an entry to the changes that it allows: see lcm_is_announced.
 CREATE TABLE audit_log (
   audit_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   recorded_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
@@ -72,7 +72,7 @@ CREATE TABLE cold_blocks (
   first_seq BIGINT NOT NULL,
   last_seq BIGINT NOT NULL,
   message_count INTEGER NOT NULL,
-  -- Compressed already: EXTERNAL keeps PostgreSQL from trying again.
+  -- The bytes are compressed already: EXTERNAL keeps PostgreSQL from compressing them again.
   packed BYTEA STORAGE EXTERNAL NOT NULL,
   packed_hash BYTEA NOT NULL,
   -- The size of the texts and their lexemes before they were moved.
@@ -107,7 +107,7 @@ CREATE TABLE messages (
   chain_hash BYTEA NOT NULL,
   metadata_hash BYTEA,
   record_hash BYTEA,
-  -- The block that has its texts, if it is cold; and the audit entry of their erasure.
+  -- The block that contains the texts of a cold message; the audit entry of the erasure of an erased one.
   cold_block_id BIGINT REFERENCES cold_blocks(cold_block_id) ON DELETE RESTRICT,
   erased_by_id BIGINT REFERENCES audit_log(audit_id) ON DELETE RESTRICT,
   UNIQUE (conversation_id, seq),
@@ -135,7 +135,7 @@ CREATE TABLE summaries (
   content_tsv tsvector GENERATED ALWAYS AS (lcm_tsv_at(content, conversation_id, last_seq)) STORED,
   file_ids JSONB NOT NULL DEFAULT '[]'::jsonb,
 
-  -- The range of messages that it covers.
+  -- Its depth, and the range of messages that it covers.
   depth INTEGER NOT NULL,
   first_seq BIGINT NOT NULL,
   last_seq BIGINT NOT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE summaries (
   is_degraded BOOLEAN NOT NULL DEFAULT false,
   prompt_hash TEXT NOT NULL DEFAULT '',
   retention DOUBLE PRECISION,
-  -- The summary of the same sources that it replaces. Deferred, as an import writes summaries in any order.
+  -- The summary of the same sources that this one replaces. Deferred, because imports write summaries in any order.
   supersedes_id TEXT UNIQUE REFERENCES summaries(summary_id) DEFERRABLE INITIALLY DEFERRED,
   tokens_in INTEGER NOT NULL DEFAULT 0,
   tokens_out INTEGER NOT NULL DEFAULT 0,
@@ -265,9 +265,9 @@ CREATE INDEX large_files_conv_idx ON large_files (conversation_id, created_at);
 
 -- The files that a message refers to: those that its long texts were moved to, and those that its FILE parts name.
 --
--- `start_at` and `length` locate, in characters of the field as it is read, the element that replaces the text; both
--- are NULL if the message only names the file. `part_ordinal` is NULL for the content of the message itself. The
--- element has the SHA-256 of the file, so that the conversation's hash chain covers the file as well.
+-- An element in the field replaces a moved text. `start_at` and `length` are its position, in characters of the field
+-- as it is read; both are NULL if the message only names the file. `part_ordinal` is NULL for the message's own
+-- content. The element has the SHA-256 of the file, so the conversation's hash chain covers the file as well.
 CREATE TABLE file_references (
   reference_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   message_id BIGINT NOT NULL REFERENCES messages(message_id) ON DELETE CASCADE,
@@ -311,7 +311,7 @@ CREATE TABLE upload_chunks (
   CONSTRAINT upload_chunks_are_numbered_from_zero CHECK (number >= 0)
 );
 
--- Damaged rows that are withheld from models until they are repaired. The row stays when one is released.
+-- Damaged rows that are withheld from models until they are repaired. The row of a quarantine stays after its release.
 CREATE TABLE quarantines (
   quarantine_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   conversation_id BIGINT NOT NULL REFERENCES conversations(conversation_id) ON DELETE RESTRICT,

@@ -22,7 +22,7 @@ FROM {table} t LEFT JOIN {owner} owner ON owner.{key} = t.{column}
 WHERE t.{column} IS NOT NULL AND owner.{key} IS NULL
 
 -- name: audited_rows_are_there
--- Quarantines, erasures and applied repairs that only the audit log still names.
+-- Quarantines, erasures and applied repairs that the audit log names, but whose rows are missing.
 SELECT a.conversation_id, a.target, format('was quarantined %%s times but has %%s rows', count(*), (
            SELECT count(*) FROM quarantines q
            WHERE q.conversation_id = a.conversation_id AND q.target = a.target))
@@ -50,7 +50,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR a.workspace_id = %(workspace_id)s) AN
   AND NOT EXISTS (SELECT FROM api_keys k WHERE 'key ' || k.api_key_id = a.target)
 
 -- name: acts_are_chained
--- Acts that the chain of the audit log does not confirm.
+-- Audit entries that the hash chain of the audit log does not confirm.
 WITH links AS (
     SELECT number, audit_id, chain_hash,
            lag(number, 1, 0::bigint) OVER by_number AS previous, lag(chain_hash, 1, '') OVER by_number AS sealed
@@ -70,7 +70,8 @@ UNION ALL
 SELECT NULL, 'act_' || a.audit_id, 'is not in the audit chain'
 FROM audit_log a
 WHERE NOT EXISTS (SELECT FROM audit_chain l WHERE l.audit_id = a.audit_id)
-  -- Acts of this transaction enter the chain when it commits. Those of other transactions are not visible earlier.
+  -- Entries of this transaction enter the chain at its commit. Entries of other transactions are visible only after
+  -- that.
   AND (a.transaction_id IS DISTINCT FROM pg_current_xact_id_if_assigned() OR EXISTS (
       SELECT FROM audit_log later JOIN audit_chain USING (audit_id)
       WHERE later.transaction_id = a.transaction_id AND later.audit_id > a.audit_id))

@@ -13,7 +13,7 @@ WHERE b.conversation_id = ANY(%(ids)s)
 GROUP BY b.cold_block_id HAVING count(m.message_id) NOT BETWEEN 1 AND b.message_count
 
 -- name: texts_leave_by_recorded_acts
--- Erased and archived rows without an act in the audit log that erased or archived them.
+-- Erased and archived rows without an audit entry of their erasure or archiving.
 WITH erased AS (
     SELECT conversation_id, 'msg_' || message_id AS id, erased_by_id
     FROM messages WHERE conversation_id = ANY(%(ids)s) AND erased_by_id IS NOT NULL
@@ -80,7 +80,7 @@ UNION ALL
 SELECT m.conversation_id, p.part_id, 'is cold or erased, but its row holds text'
 FROM messages m JOIN message_parts p USING (message_id)
 WHERE m.conversation_id = ANY(%(ids)s)
-  -- As text: `->` refuses exact values with a NUL, wherever the planner evaluates it.
+  -- Compared as text: `->` fails for exact values with a NUL, and the planner may evaluate it for any row.
   AND (m.cold_block_id IS NOT NULL AND starts_with(p.exact::text, '{"cold_block_id":') AND (
            num_nonnulls(p.text_content, p.tool_input, p.tool_output, p.tool_error, p.tool_title, p.patch_files,
                         p.subtask_prompt, p.subtask_desc, p.metadata) > 0
@@ -89,7 +89,7 @@ WHERE m.conversation_id = ANY(%(ids)s)
            p.text_content, p.tool_input, p.tool_output, p.tool_error, p.tool_title, p.patch_files, p.file_url,
            p.subtask_prompt, p.subtask_desc, p.metadata, p.exact, p.patch_hash, p.file_mime, p.file_name,
            p.subtask_agent, p.step_reason, p.snapshot_hash) > 0
-       -- A note that compaction added is not the caller's text and stays.
+       -- An erasure keeps the parts that compaction added: they contain no text of the caller.
        AND (p.part_type = 'compaction' AND p.is_synthetic AND p.is_ignored) IS NOT TRUE)
 UNION ALL
 SELECT s.conversation_id, s.summary_id, 'is erased but has text'

@@ -19,7 +19,7 @@ WHERE s.erased_by_id IS NULL
 ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: files_to_erase
--- Files that are given, or that these messages need; whether other messages need each, and other files share its bytes.
+-- The given files and those that these messages need; whether other messages need each, and other files have its bytes.
 SELECT f.file_id, f.byte_size,
        EXISTS (
            SELECT FROM file_references other JOIN messages m USING (message_id)
@@ -37,7 +37,7 @@ WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
 ORDER BY f.file_id
 
 -- name: outputs_of_map_runs
--- The files that map runs wrote from these files or from each other; whether each is of this conversation.
+-- The files that map runs wrote from these files or from each other; whether each belongs to this conversation.
 WITH RECURSIVE made(file_id) AS (
     SELECT unnest(%(files)s::text[])
     UNION
@@ -49,13 +49,13 @@ SELECT f.file_id, f.conversation_id = %(id)s FROM made JOIN large_files f USING 
 WHERE f.erased_by_id IS NULL AND f.file_id <> ALL(%(files)s) ORDER BY f.file_id
 
 -- name: erase_messages
--- Remove the texts of messages; rows, places and hashes stay.
+-- Remove the texts of messages; rows, positions (`seq`) and hashes stay.
 UPDATE messages SET content = '', exact = NULL, metadata = '{}', author = NULL, idempotency_key = NULL,
                     cold_block_id = NULL, erased_by_id = %s
 WHERE message_id = ANY(%s)
 
 -- name: erase_parts
--- Remove the texts of parts, except notes that compaction added: those hold only two ids.
+-- Remove the texts of parts, except parts that compaction added: those hold only two ids.
 UPDATE message_parts
 SET text_content = NULL, tool_input = NULL, tool_output = NULL, tool_error = NULL, tool_title = NULL,
     patch_files = NULL, file_url = NULL, subtask_prompt = NULL, subtask_desc = NULL, metadata = NULL, exact = NULL,
@@ -69,7 +69,7 @@ UPDATE large_files SET file_name = NULL, mime_type = NULL, exploration_summary =
 WHERE file_id = ANY(%s)
 
 -- name: texts_elsewhere
--- How many texts outside of messages, summaries and files may quote the erased ones, by what they are.
+-- How many texts outside of messages, summaries and files may quote the erased texts: one column for each kind.
 WITH RECURSIVE touched AS (
     SELECT l.summary_id FROM session_summaries s JOIN session_summary_memories l USING (summary_id)
     WHERE s.conversation_id = %(conversation)s AND s.erased_by_id IS NULL
@@ -131,7 +131,7 @@ WHERE conversation_id = %(conversation)s
 UPDATE compaction_boundaries SET metadata = '{}' WHERE conversation_id = %(conversation)s
 
 -- name: erase_journal
--- Remove the entries of the host's journal; their places, uuids and hashes remain.
+-- Remove the entries of the host's journal; their positions, uuids and hashes remain.
 UPDATE journal_entries SET entry = NULL, erased_by_id = %(act)s
 WHERE conversation_id = %(conversation)s AND entry IS NOT NULL
 
@@ -182,7 +182,7 @@ INSERT INTO map_events (run_id, workspace_id, actor, event, details)
 SELECT run_id, workspace_id, 'erasure', 'cancelled', '{"erased": true}' FROM touched
 
 -- name: hold_project
--- Lock the conversation's project, so that no arc or epoch is written meanwhile from what is erased.
+-- Lock the conversation's project, so that no arc or epoch is written from the erased texts at the same time.
 SELECT p.project_id FROM projects p JOIN conversations c USING (project_id)
 WHERE c.conversation_id = %(conversation)s FOR NO KEY UPDATE OF p
 

@@ -23,7 +23,7 @@ WITH counted AS (
         ('active_tokens', c.active_tokens::text, coalesce(shown.active_tokens, 0)::text),
         ('cold_messages', c.cold_messages::text, coalesce(counted.cold_messages, 0)::text),
         ('quarantined', c.quarantined::text, coalesce(held.quarantined, 0)::text),
-        -- A lookup: an aggregate would hold every link to return the last.
+        -- A lookup, because an aggregate would hold the hashes of all messages to return the last.
         ('chain_head', encode(c.chain_head, 'hex'), encode(coalesce((
             SELECT m.chain_hash FROM messages m WHERE m.conversation_id = c.conversation_id
             ORDER BY m.seq DESC LIMIT 1), ''), 'hex'))
@@ -34,8 +34,8 @@ SELECT conversation_id, name, format('is %%s; counting gives %%s', stored, recou
 FROM compared WHERE stored <> recount
 
 -- name: messages_to_recount
--- Messages with their token counts, and whether their text is all that was counted.
--- Only the others need their parts read.
+-- Messages with their token counts, and whether the content is all that was counted.
+-- If not, their parts must be read, too.
 SELECT m.conversation_id, m.message_id, m.content, m.token_count, m.token_counter, m.chained_parts,
        m.exact IS NULL AND NOT EXISTS (
            SELECT FROM message_parts p
@@ -61,7 +61,7 @@ WHERE conversation_id = ANY(%(ids)s)
   AND (tokens_before < 0 OR tokens_after < 0 OR (tokens_after > tokens_before AND redone_summaries = 0))
 
 -- name: work_comes_to_an_end
--- Jobs whose lease expired an hour ago, and runs that began a day ago and never ended.
+-- Jobs whose lease expired more than an hour ago, and runs that began more than a day ago and never ended.
 SELECT conversation_id, 'job_' || job_id, format('was leased until %%s and no worker took it over', leased_until)
 FROM compaction_jobs
 WHERE conversation_id = ANY(%(ids)s) AND state = 'leased'
@@ -73,7 +73,7 @@ WHERE conversation_id = ANY(%(ids)s) AND outcome = 'running'
   AND started_at < clock_timestamp() - interval '1 day'
 
 -- name: grants_come_to_an_end
--- Grants that expired a month ago and are open, or that last longer than a day.
+-- Grants that expired more than a month ago and are still open, or that last longer than a day.
 SELECT NULL::bigint, grant_id, format('was granted %%s, expires %%s and is still open', created_at, expires_at)
 FROM grants
 WHERE (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s) AND revoked_at IS NULL

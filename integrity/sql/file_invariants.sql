@@ -19,7 +19,7 @@ ORDER BY conversation_id, message_id
 
 -- name: stored_files
 -- Stored files by path, each with whether it belongs to the sample.
--- Equal bytes of a workspace have one path: adjacent rows are read once.
+-- Files of a workspace with equal bytes have the same path, so their rows are adjacent and the bytes are read once.
 SELECT conversation_id, file_id, storage_uri, byte_size, content_hash, abs(hashtext(file_id)) %% %(every)s = 0
 FROM large_files
 WHERE conversation_id = ANY(%(ids)s) AND erased_by_id IS NULL

@@ -21,7 +21,7 @@ WHERE conversation_id = ANY(%(ids)s) AND (metadata <> '{}' OR metadata_hash IS N
 ORDER BY conversation_id, message_id
 
 -- name: entries_match_their_hashes
--- Messages whose entry hash is not that of role, author, content and parts.
+-- Messages whose entry hash does not match their role, author, content and parts.
 WITH entries AS (
     SELECT m.conversation_id, m.message_id, m.role, m.author, m.entry_hash, m.erased_by_id,
            m.content_hash || coalesce(string_agg(p.part_hash, ''::bytea ORDER BY p.ordinal), '') AS contents
@@ -57,7 +57,7 @@ FROM (
 WHERE chain_hash <> link
 
 -- name: summaries_match_their_hashes
--- Summaries whose hash is not that of their text and sources.
+-- Summaries whose hash does not match their text and sources.
 WITH sources AS (
     SELECT l.summary_id, 0 AS kind, l.ordinal, encode(m.content_hash, 'hex') AS hash
     FROM summaries s JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
@@ -119,8 +119,8 @@ WHERE m.conversation_id = ANY(%(ids)s) AND m.cold_block_id IS NULL AND m.erased_
 -- name: unproven_records
 -- Messages whose record hash PostgreSQL cannot confirm, with the values that it covers.
 -- The expression writes the canonical JSON of a record without files and with JSON keys in order. A match proves such a
--- record, unless the key order can differ from the stored values: that takes `exact`, in the message or in a part.
--- Records of cold messages are checked with their blocks.
+-- record, unless its key order can differ from that of the stored values: this is so only if the message or a part has
+-- `exact` values. Records of cold messages are checked with their blocks.
 WITH sealed AS (
     SELECT conversation_id, message_id,
            exact IS NOT NULL OR record_hash <> sha256(convert_to(

@@ -1,5 +1,5 @@
 -- name: messages_are_complete
--- Gaps in `seq`, and messages without all parts that they were appended with.
+-- Gaps in `seq`, and messages that lack a part with which they were appended.
 WITH followed AS (
     SELECT conversation_id, seq, lead(seq) OVER (PARTITION BY conversation_id ORDER BY seq) AS next
     FROM messages WHERE conversation_id = ANY(%(ids)s)
@@ -22,7 +22,7 @@ HAVING count(p.ordinal) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.ordinal) 
     OR m.chained_parts < 0
 
 -- name: messages_are_reachable_once
--- Messages that the active context reaches not at all or in several ways, and those off its path that it reaches.
+-- Messages that the context reaches not at all or in several ways, and messages off the active path that it reaches.
 WITH RECURSIVE below(root, summary_id) AS (
     SELECT summary_id, summary_id FROM context_items
     WHERE conversation_id = ANY(%(ids)s) AND summary_id IS NOT NULL
@@ -86,7 +86,7 @@ FROM (
 ) AS recorded
 WHERE recorded_at < before
 UNION ALL
--- The next message is recorded no earlier than this.
+-- The next message gets this time or a later one.
 SELECT c.conversation_id, 'conv_' || c.conversation_id,
        format('was last written at %%s, but its newest message was recorded at %%s', c.updated_at, newest.recorded_at)
 FROM conversations c, LATERAL (
@@ -96,7 +96,7 @@ FROM conversations c, LATERAL (
 WHERE c.conversation_id = ANY(%(ids)s) AND c.updated_at < newest.recorded_at
 
 -- name: parts_have_the_names_of_their_place
--- Parts whose id or session is not that of their message and ordinal.
+-- Parts whose id or session differs from the one derived from their message and ordinal.
 SELECT m.conversation_id, p.part_id, CASE
            WHEN p.session_id <> c.session_id THEN 'names another session'
            ELSE format('belongs to message %%s at ordinal %%s', p.message_id, p.ordinal) END
@@ -107,7 +107,7 @@ WHERE m.conversation_id = ANY(%(ids)s)
   AND (p.part_id <> 'part_' || p.message_id || '_' || p.ordinal OR p.session_id <> c.session_id)
 
 -- name: context_points_at_rows
--- Context items without exactly one existing message or summary of their conversation.
+-- Context items that do not refer to exactly one existing message or summary of their conversation.
 SELECT c.conversation_id, 'ordinal_' || c.ordinal,
        CASE
            WHEN coalesce(m.message_id::text, s.summary_id) IS NULL THEN format(
@@ -149,8 +149,8 @@ FROM summary_parents p JOIN summaries s USING (summary_id) WHERE s.conversation_
 GROUP BY s.conversation_id, s.summary_id, p.ordinal HAVING count(*) > 1
 
 -- name: context_is_what_lineage_says
--- Differences between the stored context and the one derived from lineage. Where the head was moved, of one
--- conversation: `off` are the seqs off its active path, `kept` the ids of the summaries that the path allows.
+-- Differences between the stored context and the one derived from lineage. A conversation whose head was moved is
+-- checked alone: `off` are the seqs off its active path, `kept` the ids of the summaries that belong to the path.
 WITH derived AS (
     SELECT m.conversation_id, m.seq AS ordinal, 'msg_' || m.message_id AS id,
            m.token_count + %(message_overhead)s AS tokens

@@ -1,5 +1,6 @@
 -- name: map_events_are_chained
--- Events that do not follow from the event before, or whose hash is not that of their columns.
+-- Events that do not follow from the previous event, or whose hash does not match their columns; runs without events;
+-- and events of another workspace than their run.
 WITH links AS (
     SELECT event_id, lag(hash, 1, ''::bytea) OVER by_seq AS before, row_number() OVER by_seq AS place,
            event = 'submitted' AS is_submission
@@ -27,7 +28,8 @@ FROM map_events e JOIN map_runs r USING (run_id)
 WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s) AND e.workspace_id <> r.workspace_id
 
 -- name: map_items_match_their_hashes
--- Items whose input or output was altered, and runs whose prompt was. Those of an erased file have no text.
+-- Items whose input or output was altered, and runs whose prompt was. If a file of the run is erased, items must have
+-- no text, and the prompt must be the placeholder.
 WITH runs AS (
     SELECT r.run_id, r.prompt, r.prompt_hash, EXISTS (
         SELECT FROM large_files f WHERE f.erased_by_id IS NOT NULL
@@ -66,7 +68,8 @@ HAVING count(i.item_id) <> r.total OR coalesce(max(i.position), 0) <> r.total
     OR (r.state IN ('completed', 'failed', 'cancelled')) <> (r.finished_at IS NOT NULL)
 
 -- name: map_completions_are_recorded_once
--- Completed items without exactly one event with the same hashes, and events whose item is not completed.
+-- Completed items that do not have exactly one `completed` event with the same hashes, and such events whose item is
+-- not completed.
 WITH completions AS (
     SELECT run_id, position, count(*) AS times, (array_agg(input_hash))[1] AS input_hash,
            (array_agg(output_hash))[1] AS output_hash
@@ -85,7 +88,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR r.workspace_id = %(workspace_id)s)
        OR (i.input_hash, i.output_hash) IS DISTINCT FROM (c.input_hash, c.output_hash))
 
 -- name: map_runs_are_as_submitted
--- Runs that differ from the event of their submission, or from that of their delegation, which every agentic run has.
+-- Runs that differ from their submission event, or from their delegation event, which every agentic run has.
 SELECT NULL::bigint, r.run_id, format('does not have the %%s of the record', fact.what)
 FROM map_runs r
 LEFT JOIN map_events s ON s.run_id = r.run_id AND s.event = 'submitted'

@@ -122,8 +122,8 @@ SELECT chain_hash = lcm_next_link(decode(%(chain_hash)s, 'hex'), ''::bytea, entr
 FROM messages WHERE conversation_id = %(conversation_id)s AND seq = %(seq)s
 
 -- name: lost_number
--- The message id of a lost message, if context items or links still name it. In a leaf summary over a range without
--- gaps, an ordinal plus the first seq is a seq.
+-- The message id of a lost message, if context items or links still name it. In a leaf summary over consecutive
+-- messages, the seq of a source is the summary's first seq plus the ordinal of the source.
 SELECT message_id FROM (
     SELECT c.message_id FROM context_items c
     WHERE c.conversation_id = %(conversation_id)s AND c.ordinal = %(seq)s

@@ -8,8 +8,8 @@ FROM unnest(%s::text[]) AS invariant(code), LATERAL (
 ORDER BY found.finding_id
 
 -- name: checked_conversations
--- Conversations and messages, how many of them were ever checked, how many conversations have findings, and how many
--- repair plans wait for a decision.
+-- The numbers of conversations and messages, of those that were ever checked, of conversations with findings, and of
+-- repair plans that wait for a decision.
 SELECT count(*) AS conversations,
        coalesce(sum(c.next_seq - 1), 0)::bigint AS messages,
        count(k.conversation_id) AS conversations_checked,
@@ -22,8 +22,8 @@ FROM conversations c LEFT JOIN conversation_checks k USING (conversation_id)
 WHERE %(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s
 
 -- name: stored_chains
--- For each anchored conversation, in order: the stored one of its workspace and session, if any, and the chain hash of
--- the message that was the last one anchored.
+-- For each conversation of an anchor, in order: the stored conversation with the same workspace and session, if any,
+-- and the chain hash of the message that was its last one when the anchor was made.
 SELECT c.conversation_id, c.created_at, c.next_seq - 1, encode(m.chain_hash, 'hex')
 FROM unnest(%s::text[], %s::text[], %s::bigint[]) WITH ORDINALITY AS anchored(workspace, session_id, messages, place)
 LEFT JOIN (workspaces w JOIN conversations c USING (workspace_id))

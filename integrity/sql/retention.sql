@@ -1,6 +1,6 @@
 -- name: due_conversations
--- The conversations that are due for the cold tier, unused longest first.
--- `cold_progress` records how far a conversation went cold, so the messages themselves need not be read.
+-- The conversations that are due for the cold tier, longest unused first.
+-- `cold_progress` records up to which seq a conversation is cold, so the messages themselves need not be read.
 SELECT c.conversation_id
 FROM conversations c JOIN workspaces w USING (workspace_id) LEFT JOIN cold_progress p USING (conversation_id)
 WHERE (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)

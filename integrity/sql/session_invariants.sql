@@ -1,5 +1,5 @@
 -- name: session_summaries_match_their_hashes
--- Summaries whose hash is not that of their text and sources.
+-- Session, arc and epoch summaries whose hash does not match their text and sources.
 WITH sources AS (
     SELECT l.summary_id, l.ordinal, encode(coalesce(m.content_hash, s.summary_hash), 'hex') AS hash
     FROM session_summary_memories l
@@ -16,7 +16,8 @@ WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s) AN
   AND s.summary_hash <> sha256(convert_to(coalesce(expected.hashes, '') || '|' || s.content, 'UTF8'))
 
 -- name: sessions_reach_every_message
--- Current session summaries that reach a message up to their last seq not at all or in several ways, or cover none.
+-- Current session summaries from which a message up to their last seq cannot be reached, or in several ways; and those
+-- that cover no message.
 WITH RECURSIVE present AS (
     SELECT s.* FROM session_summaries s
     WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s) AND s.depth = 0
@@ -90,8 +91,8 @@ WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s)
   AND (s.kind, s.depth) NOT IN (('session', 0), ('arc', 1), ('epoch', 2))
 
 -- name: history_has_one_line
--- Summaries that supersede a missing one, one of another conversation or project, one that another supersedes, too, or
--- themselves; conversations with two current summaries; sessions and arcs below two current summaries.
+-- Summaries that supersede a missing summary, one of another conversation or project, themselves, or one that another
+-- summary supersedes, too. Conversations with two current summaries. Sessions and arcs in two current summaries.
 WITH RECURSIVE rows AS (
     SELECT s.*, NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id) AS is_current
     FROM session_summaries s WHERE %(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s
@@ -117,7 +118,7 @@ UNION ALL
 SELECT conversation_id, min(summary_id), format('is one of %%s current summaries of its conversation', count(*))
 FROM rows WHERE depth = 0 AND is_current GROUP BY conversation_id HAVING count(*) > 1
 UNION ALL
--- Compared by the first summary of each chain, so that a renewed session counts as the same.
+-- Compared by the first summary of each chain, so that a regenerated session counts as the same.
 SELECT NULL, first.summary_id, format('is in %%s current summaries: %%s', count(*),
        string_agg(parent.summary_id, ', ' ORDER BY parent.summary_id))
 FROM rows parent JOIN session_summary_children l ON l.parent_id = parent.summary_id
@@ -126,7 +127,8 @@ JOIN session_summaries first ON first.summary_id = line.summary_id AND first.sup
 WHERE parent.is_current GROUP BY first.summary_id HAVING count(*) > 1
 
 -- name: history_keeps_its_members
--- Arcs and epochs that supersede one with other members; a renewed member counts as the same.
+-- Arcs and epochs whose members differ from those of the summary that they supersede. A regenerated member counts as
+-- the same.
 WITH RECURSIVE line(root, summary_id) AS (
     SELECT summary_id, summary_id FROM session_summaries
     WHERE %(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s
@@ -149,7 +151,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s)
   AND s.depth > 0 AND s.supersedes_id IS NOT NULL AND own.ids IS DISTINCT FROM old.ids
 
 -- name: history_knows_what_it_covers
--- Summaries whose range or times are not those of their sources.
+-- Summaries whose range or times differ from those of their sources.
 WITH sources AS (
     SELECT l.summary_id, coalesce(m.seq, s.first_seq) AS first_seq, coalesce(m.seq, s.last_seq) AS last_seq,
            coalesce(m.created_at, s.earliest_at) AS earliest_at, coalesce(m.created_at, s.latest_at) AS latest_at
@@ -178,7 +180,7 @@ WHERE (%(workspace_id)s::bigint IS NULL OR s.workspace_id = %(workspace_id)s)
   AND (s.erased_by_id IS NULL) = (s.content = '')
 
 -- name: history_work_comes_to_an_end
--- Jobs whose lease expired an hour ago.
+-- Jobs whose lease expired more than an hour ago.
 SELECT conversation_id, 'history_job_' || job_id, format('was leased until %%s and no worker took it over', leased_until)
 FROM history_jobs
 WHERE (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s) AND state = 'leased'

@@ -11,7 +11,7 @@ from django.urls import resolve, reverse
 
 from lcmsite.dashboard.visit import Visit
 
-# The titles of pages by their names in `urls`, in groups.
+# The title of each page, by group and by the name of the page in `urls`.
 MENU: Mapping[str, Mapping[str, str]] = {
     "Memory": {
         "overview": "Overview", "conversations": "Conversations", "projects": "Projects", "search": "Search",
@@ -28,9 +28,9 @@ TABS: Mapping[str, str] = {
     "plans": "Plan", "conversation-files": "Files", "conversation-trust": "Trust",
 }  # fmt: skip
 
-# Pages that mark another one's link as current, although their URL is not below it.
+# For these pages the link of another page is marked as current, although their URL is not below its URL.
 UNDER = {"import": "conversations", "message": "conversations", "boundaries": "conversation-runs"}
-# Pages whose URL is a prefix of the others'.
+# The URLs of these pages are prefixes of the URLs of other pages.
 ROOTS = frozenset({"overview", "transcript"})
 
 

@@ -1,4 +1,4 @@
-"""What all pages share: the user, the workspace, operations, lists and problems."""
+"""What all pages share: user, workspace, operation calls, lists and problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lcmsite.catalogue.operations import OPERATIONS
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.types import KeyScope, Role
 
-# Rows on a page of a list.
+# The number of rows on a page of a list.
 ON_A_PAGE = 50
 # The highest `limit` of list operations.
 MOST_ROWS = 1000
@@ -65,7 +65,7 @@ class Visit:
     def call(self, tool: str, *, in_text: Mapping[str, Any] | None = None, **params: Any) -> Any:
         """Call an operation and return its result; params that are None are left out.
 
-        `in_text` are values of a form, whose numbers and flags are parsed from text.
+        `in_text` holds the values of a form: numbers and flags are parsed from text.
         """
         operation, texts = OPERATIONS[tool], in_text or {}
         given = {**texts, **{name: value for name, value in params.items() if value is not None}}
@@ -99,7 +99,7 @@ class Visit:
     ) -> ListPage[Any]:
         """The requested page of a list; its links keep the filters.
 
-        `fitting` returns how many of the rows to show; the next page begins after them.
+        `fitting` returns how many of the rows to show. The next page begins after these rows.
         """
         cursor = self.request.GET.get("cursor") or None
         found = self.call(tool, cursor=cursor, limit=limit, **params)
@@ -112,7 +112,7 @@ class Visit:
         )
 
     def show(self, template: str, status: int = 200, *, refusal: Problem | None = None, **context: Any) -> HttpResponse:
-        """Render a page or a part of one; a refusal is shown and sets the status."""
+        """Render a page or a part; a refusal is shown and sets the HTTP status."""
         if refusal is not None:
             context["problem"], status = refusal, refusal.status
         page = render_to_string(f"dashboard/{template}", {"visit": self, **context}, request=self.request)
@@ -138,8 +138,8 @@ def page(
 ) -> Callable[[View], View]:
     """Decorate a function of a Visit as a view, for members with this scope.
 
-    A page `operator_only` is for superusers. An LcmError is rendered by `on_refusal`, which gets the Visit and the
-    Problem, such as a form; without one, as a page, or as a part if a part was requested.
+    `operator_only` pages are for superusers. An LcmError is passed to `on_refusal` with the Visit, as a Problem, for
+    example to show the form again. Without `on_refusal`, the problem is shown as a page, or as a part of one.
     """
 
     def decorate(view: View) -> View:
@@ -199,7 +199,7 @@ def choices_in(query: QueryDict, **known: Iterable[str]) -> dict[str, Any]:
 
 
 def _visit(request: HttpRequest, name: str) -> Visit:
-    """The visit; raises NotFound unless the user is a member of the workspace."""
+    """Return the visit. Raises NotFound unless the user may see the workspace."""
     mine = workspaces_of(request.user)
     for workspace, role in mine:
         if workspace.name == name:

@@ -1,5 +1,5 @@
 -- name: waiting_jobs
--- How long the oldest job of each queue has been due without a worker; a pause before a retry is no delay.
+-- For each queue, how long its oldest job has been due without a worker. A pause before a retry does not count.
 SELECT queue, extract(epoch FROM max(clock_timestamp() - greatest(requested_at, run_after)))::float8 AS seconds
 FROM (
     SELECT 'compaction' AS queue, state, requested_at, run_after, leased_until FROM compaction_jobs
@@ -46,7 +46,8 @@ SELECT queue, jobs AS failed,
 FROM failed LEFT JOIN open USING (queue) GROUP BY queue, jobs
 
 -- name: storage
--- Bytes on disk, with indexes, read from the catalog and not from rows; files lie elsewhere.
+-- Bytes on disk with indexes, read from the catalog and not from rows. The bytes of files are stored elsewhere, so
+-- their sizes are added up.
 SELECT (pg_total_relation_size('messages') + pg_total_relation_size('message_parts'))::bigint AS hot,
        pg_total_relation_size('cold_blocks')::bigint AS cold,
        pg_total_relation_size('summaries')::bigint AS summaries,
@@ -54,7 +55,7 @@ SELECT (pg_total_relation_size('messages') + pg_total_relation_size('message_par
        pg_database_size(current_database())::bigint AS database
 
 -- name: newest_findings
--- The newest report of the whole site, among the newest thousand of all.
+-- The newest finished report on the whole site, among the newest 1,000 reports of all.
 SELECT counts::text AS counts, extract(epoch FROM clock_timestamp() - finished_at)::float8 AS age_seconds
 FROM (SELECT * FROM integrity_reports ORDER BY started_at DESC LIMIT 1000) AS newest
 WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL

@@ -1,12 +1,13 @@
--- The statements that read a context. A context may have a thousand slots, so a row holds arrays. Its columns: what it
--- lists, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each is recalled, that is,
--- not shown by the context itself.
+-- The statements that read a context. A context may have a thousand items, so a row holds arrays. Its columns: the kind
+-- of the row, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each message is
+-- recalled, that is, not in the context itself.
 
 -- name: stored_context
--- A page of the present context, the mandatory messages before it, and the hits of the query.
--- `newest` sums the tokens of the slots newer than each; `page` keeps the slots within the tokens, and a margin.
--- `before`: a user's message with nothing but tool results is not a question. A summary's last seq is a subquery, as
--- the planner may answer a join by scanning all summaries. The ordinal of a raw message is its seq.
+-- A page of the present context, the mandatory messages before it, and the messages that match the query.
+-- `newest` sums, for each item, the tokens of newer items. `page` keeps the items within `tokens`, and a margin.
+-- `before` has the system messages and the newest question: a user's message with only tool results is not a question.
+-- A summary's last seq is a subquery, because for a join the planner may scan all summaries. The ordinal of a raw
+-- message is its seq.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
@@ -82,8 +83,9 @@ UNION ALL
 {roles_and_parts}
 
 -- name: roles_and_parts
--- The roles of the messages in `named`; those with tool parts, with the ids of the calls; and, in the column of the
--- last seqs, those with text or file parts. All parts are read at once, not message by message.
+-- Two rows on the messages in `named`: their roles; and the ids of those with tool parts, the ids of the tool calls
+-- and, in the column of the last seqs, the ids of those with text or file parts. All parts are read at once, not
+-- message by message.
 SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
        NULL::boolean[]
 FROM named
@@ -95,13 +97,13 @@ FROM message_parts
 WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
 
 -- name: withheld
--- A template: the ids of what is quarantined, and of the summaries that carry its words.
+-- A template: the ids of the quarantined items, and of the summaries that contain their text.
 SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[], array_agg(target), NULL::bigint[], NULL::boolean[]
 FROM ({withheld_items}) AS withheld
 
 -- name: messages_around
--- The messages near some seqs, each marked if the context does not show it itself; `roles_and_parts` follows.
--- Each stretch is looked up (OFFSET): for a join, the planner may read the whole conversation.
+-- The messages near the given seqs, and whether each is missing from the context. `roles_and_parts` is appended.
+-- OFFSET 0 keeps one lookup for each range: for a join, the planner may read the whole conversation.
 WITH given AS MATERIALIZED (
     SELECT seq - %(reach)s AS first_seq, seq + %(reach)s AS last_seq FROM unnest(%(seqs)s::bigint[]) AS given(seq)
 ), named AS MATERIALIZED (
@@ -200,7 +202,7 @@ SELECT %(as_of)s::bigint AS seq, (
 ) AS time
 
 -- name: moment_at_time
--- The last seq that was recorded by a time. Where the clock went back, times are not in the order of seqs: seqs decide.
+-- The last seq that was recorded by a time. If the clock went back, times are not in the order of seqs: seqs decide.
 SELECT coalesce((
     SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
     ORDER BY m.seq DESC LIMIT 1
@@ -208,7 +210,8 @@ SELECT coalesce((
 FROM (SELECT %(as_of)s::timestamptz AS time OFFSET 0) AS given
 
 -- name: moment_of_run
--- The last seq when a run ended, which is when its last summary was made or, without one, what its record says.
+-- The last seq at the end of a run, and the time of that end: when the run made its last summary or, if it made none,
+-- the time in the run's row.
 SELECT coalesce((
     SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
     ORDER BY m.seq DESC LIMIT 1
@@ -225,8 +228,8 @@ SELECT summary_id, content, erased_by_id, kind::text, depth, first_seq, last_seq
 FROM summaries WHERE summary_id = ANY(%s::text[])
 
 -- name: path_at_moment
--- The newest seq of a moment, its time, and the seqs up to there that are not on the path to the head of that moment.
--- The head is that newest seq, unless it was moved by then and nothing was appended since.
+-- The last seq of a moment, its time, and the seqs up to it that are not on the path to the head of that moment. The
+-- head is that last seq, unless the head was moved by then and nothing was appended after the move.
 SELECT moment.seq, moment.time,
        (lcm_off_path(%(id)s, head) + int8multirange(int8range(head + 1, greatest(head, moment.seq) + 1)))::text
 FROM ({moment}) AS moment, LATERAL (

@@ -1,5 +1,6 @@
 -- name: summaries_within
--- The named summaries and those below, each with its level; messages below the last level are beyond the grant.
+-- The given summaries and those below them, down to a depth, each with its level. Messages below the last level are
+-- outside of the grant.
 WITH RECURSIVE reach AS (
     SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS level
     UNION
@@ -10,7 +11,7 @@ WITH RECURSIVE reach AS (
 SELECT summary_id, min(level) FROM reach GROUP BY summary_id
 
 -- name: messages_of_summaries
--- Those of the given messages that the given summaries were made from.
+-- Those of the given messages that are direct sources of the given summaries.
 SELECT DISTINCT message_id FROM summary_messages
 WHERE message_id = ANY(%s) AND summary_id = ANY(%s)
 
@@ -21,8 +22,8 @@ UNION
 SELECT conversation_id FROM summaries WHERE summary_id = ANY(%s)
 
 -- name: spans
--- The stretches of consecutive seqs among the given messages.
--- Within a stretch of consecutive messages, seq minus row number is constant, so it identifies the stretch.
+-- The ranges of consecutive seqs among the given messages.
+-- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT conversation_id, min(seq), max(seq)
 FROM (
     SELECT conversation_id, seq, seq - row_number() OVER (PARTITION BY conversation_id ORDER BY seq) AS island
@@ -31,7 +32,7 @@ FROM (
 GROUP BY conversation_id, island ORDER BY conversation_id, min(seq)
 
 -- name: tokens_below
--- The tokens of all that can be read, each item once: messages, and the summaries on the way to them.
+-- The tokens of all that can be read, each item counted once: messages, and the summaries on the way to them.
 SELECT (SELECT coalesce(sum(token_count), 0) FROM summaries WHERE summary_id = ANY(%(below)s))
      + (SELECT coalesce(sum(m.token_count), 0) FROM messages m WHERE m.message_id = ANY(%(messages)s)
         OR m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id = ANY(%(opened)s)))

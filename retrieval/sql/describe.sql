@@ -1,11 +1,11 @@
--- The statements of describe. The cost of opening a summary is that of its sources' texts: for a leaf, its
--- `source_tokens`; for a condensed one, sources that are summaries count with their own text. Whether a summary has
--- derived ones is a subquery with LIMIT, as the planner may answer EXISTS by reading the links of all conversations. In
--- recursions, links are joined LATERAL with OFFSET 0: otherwise the planner, which expects many more summaries, reads
--- the links of all conversations at each step.
+-- The statements of describe. To open a summary costs the tokens of its sources: for a leaf, its `source_tokens`; for a
+-- condensed summary, a source that is a summary counts with its own text. A subquery with LIMIT finds whether something
+-- was made from a summary: for EXISTS, the planner may read the links of all conversations. In recursions, links are
+-- joined LATERAL with OFFSET 0: otherwise the planner, which expects many more summaries, reads the links of all
+-- conversations at each step.
 
 -- name: outline
--- A fragment: the columns of the outline of a summary `s`; its distance follows.
+-- A fragment: the outline columns of a summary `s`. The statement that includes it adds the distance.
 s.summary_id, s.kind::text, s.depth, s.token_count,
        CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
            SELECT sum(c.token_count - c.source_tokens)
@@ -18,8 +18,8 @@ s.summary_id, s.kind::text, s.depth, s.token_count,
        (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id)
 
 -- name: summary
--- A summary with the outlines of itself, of those below and above it, and the spans of its direct messages.
--- The limit ends the recursion: no more of a large subtree is walked than is shown.
+-- The outlines of a summary, of those below it (its sources) and above it (made from it), and the ranges of its direct
+-- source messages. LIMIT ends the recursion: no more of a large tree is read than is shown.
 WITH RECURSIVE below AS (
     SELECT %(summary_id)s::text AS summary_id, 0 AS distance
     UNION
@@ -71,7 +71,7 @@ WITH RECURSIVE kin AS (
 SELECT held.*, kinds.part_types, kinds.quarantined, kinds.file_ids FROM kinds LEFT JOIN held ON true
 
 -- name: needing_file
--- The messages that refer to a file, and the summaries that stand for them.
+-- The messages that refer to a file, and the summaries that list it in `file_ids`.
 WITH needing AS (
     SELECT DISTINCT m.message_id, m.conversation_id
     FROM file_references r JOIN messages m ON m.message_id = r.message_id
@@ -98,7 +98,7 @@ WHERE c.conversation_id = %(conversation_id)s
 ORDER BY c.ordinal LIMIT %(most)s + 1
 
 -- name: figures_of_conversation
--- When a conversation began and ended, how many summaries it has, and how deep they go.
+-- When a conversation began and ended, how many summaries it has, and their greatest depth.
 SELECT (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq LIMIT 1),
        (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq DESC LIMIT 1),
        (SELECT count(*) FROM summaries WHERE conversation_id = %(conversation_id)s),
@@ -120,8 +120,9 @@ SELECT c.conversation_id,
 FROM unnest(%s::bigint[]) AS c(conversation_id)
 
 -- name: covering
--- The summaries that cover a range as of a moment, with the number of its messages that each stands for.
--- Only of a summary that reaches beyond the range are the messages counted; one with none of them does not cover it.
+-- The summaries that cover a range as of a moment, each with the number of messages of the range that it contains.
+-- Messages are counted only for a summary that extends beyond the range; if it contains none of the range, it is left
+-- out.
 WITH RECURSIVE shown AS MATERIALIZED (
     SELECT s.summary_id, s.first_seq < %(from)s OR s.last_seq > %(upto)s AS is_wider
     FROM summaries s
@@ -154,7 +155,7 @@ WHERE NOT shown.is_wider OR held.messages > 0
 ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: below
--- The outlines of the summaries below the `roots` that overlap the range, the nearest ones.
+-- The outlines of the nearest summaries below the `roots` that overlap the range.
 WITH RECURSIVE below AS (
     SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS distance
     UNION
@@ -177,8 +178,8 @@ SELECT coalesce(sum(token_count), 0)::bigint,
 FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 
 -- name: raw_spans
--- The stretches of a range that no summary covers.
--- Within a stretch of consecutive messages, seq minus row number is constant, so it identifies the stretch.
+-- The ranges of messages, within the given range, that no summary covers.
+-- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT min(ordinal), max(ordinal)
 FROM (
     SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island

@@ -1,11 +1,12 @@
--- The windows of an expansion. `reach` are the summaries that overlap the window, with their level below the root; all
--- but those at the last level are opened. Links are read from the beginning of the window on, as message ids grow with
--- seqs, and then the messages by id, all at once: the planner cannot know how many summaries there will be, and may
--- otherwise read every link for every message. Summaries are looked up one by one (LATERAL with OFFSET 0), as a join
--- may read a whole history. The subquery around `include_messages` allows one plan for both values.
+-- The statements that read one window of an expansion. `reach` has the summaries that overlap the window, with their
+-- level below the root; all but those at the last level are opened. Links are read from the beginning of the window on,
+-- because message ids grow with seqs. Then the messages are read by id, all at once: the planner cannot know how many
+-- summaries there will be, and may otherwise read every link for every message. Summaries are looked up one by one
+-- (LATERAL with OFFSET 0), because a join may read a whole history. The subquery around `include_messages` allows one
+-- plan for both values.
 
 -- name: below_summary
--- The entries below a summary that begin in a window of seqs: all summaries, and the first messages.
+-- The entries below a summary that begin in a window of seqs: all summaries, and the first messages up to a limit.
 WITH RECURSIVE reach(summary_id, level) AS (
     SELECT %(root)s, 0
     UNION
@@ -42,8 +43,8 @@ UNION ALL
 SELECT seq, 1, '', message_id, token_count, level, of FROM linked
 
 -- name: below_range
--- The same for a range as of a moment: below several summaries at once, with the messages that were raw then.
--- A summary that begins before the range is sorted to where the range begins.
+-- The same for a range as of a moment: it reads below several summaries at once, and the messages that were raw then.
+-- A summary that begins before the range is sorted to the beginning of the range.
 WITH RECURSIVE reach(summary_id, level) AS (
     SELECT s.summary_id, 1 FROM summaries s
     WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s

@@ -11,7 +11,7 @@ WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %
 ORDER BY s.depth, s.first_seq, s.created_at
 
 -- name: bundles
--- The summaries that are not listed one by one, in bundles of adjacent ones.
+-- The summaries that are not listed one by one, as bundles of adjacent summaries.
 SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, count(*) AS summaries,
        max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
        sum(s.last_seq - s.first_seq + 1)::bigint AS messages
@@ -41,8 +41,8 @@ NOT EXISTS (
 )
 
 -- name: raw_now
--- The stretches of raw messages.
--- Within a stretch of consecutive messages, seq minus row number is constant, so it identifies the stretch.
+-- The ranges of raw messages.
+-- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
 FROM (
     SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
@@ -52,7 +52,7 @@ FROM (
 GROUP BY island ORDER BY 1
 
 -- name: raw_then
--- The stretches of messages that were raw at that time.
+-- The ranges of messages that were raw at that time.
 SELECT min(seq) AS first_seq, max(seq) AS last_seq
 FROM (
     SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island

@@ -1,6 +1,7 @@
 -- name: cut
 -- Leaf summaries for the newest summarized messages; for all older ones, the summaries of the active context.
--- A condensed summary that also covers messages directly is not replaced by its sources: none of them has those messages.
+-- A condensed summary that also covers messages directly is not replaced by its sources: these do not contain the
+-- messages.
 WITH RECURSIVE active AS (
     SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count
     FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
@@ -24,7 +25,7 @@ WHERE NOT EXISTS (SELECT FROM summary_parents p JOIN cut below ON below.summary_
 ORDER BY first_seq
 
 -- name: raw_span
--- The first and the last of the messages that a host has cut and no summary covers yet.
+-- The first and the last message that a host has cut from its context and that no summary covers yet.
 SELECT min(c.ordinal), max(c.ordinal)
 FROM context_items c JOIN messages m ON m.message_id = c.message_id
 WHERE c.conversation_id = %(id)s AND m.role <> 'system'

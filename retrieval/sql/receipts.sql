@@ -1,5 +1,5 @@
 -- name: keep
--- Keep a receipt and remove the oldest ones; one that is kept already becomes the newest again.
+-- Store a receipt and remove the oldest ones. A receipt that is already stored becomes the newest again.
 WITH kept AS (
     INSERT INTO assembly_receipts (receipt_id, conversation_id, figures, lines)
     VALUES (%(receipt)s, %(conversation)s, %(figures)s::jsonb, %(lines)s::jsonb)

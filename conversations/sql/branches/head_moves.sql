@@ -4,8 +4,8 @@
 -- each message has one predecessor, and there is one path from it back to the first. The active path is that of the
 -- head.
 
--- The seqs up to `p_head` that are not on the path to it. Goes back from move to move: the messages between a move's
--- `head_seq` and its `at_seq` are off the path.
+-- Returns the seqs up to `p_head` that are not on the path to it. The loop goes back from move to move: the messages
+-- after a move's `head_seq` and before its `at_seq` are off the path.
 CREATE FUNCTION lcm_off_path(p_conversation_id bigint, p_head bigint) RETURNS int8multirange
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -12,7 +12,8 @@ FROM conversations c, LATERAL (
 WHERE c.conversation_id = %(id)s
 
 -- name: summaries_on_path
--- The summaries on the path that leaves out the seqs `off`, with their sources; those of the most messages first.
+-- The summaries on a path, with their sources; summaries of the most messages first. `off` are the seqs that are not on
+-- the path: a summary is on it if its last message is.
 SELECT s.summary_id, s.supersedes_id,
        (SELECT array_agg(p.parent_summary_id) FROM summary_parents p WHERE p.summary_id = s.summary_id),
        (SELECT array_agg(l.message_id) FROM summary_messages l WHERE l.summary_id = s.summary_id)
@@ -23,8 +24,8 @@ WHERE s.conversation_id = %(id)s AND NOT %(off)s::int8multirange @> s.last_seq
 ORDER BY s.descendant_count DESC, s.depth DESC, s.summary_id
 
 -- name: branches
--- The stretches of messages between moves of the head, each with the seq that its first message follows, its last
--- active seq and its tokens; without empty stretches.
+-- The ranges of messages between moves of the head. For each: the seq that its first message follows, its last seq on
+-- the active path (0 if there is none) and its tokens. Empty ranges are left out.
 WITH stretches AS (
     SELECT 0 AS number, 1::bigint AS first_seq, 0::bigint AS follows_seq
     UNION ALL

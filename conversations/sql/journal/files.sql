@@ -7,7 +7,7 @@ WHERE conversation_id = %(id)s AND subpath = %(subpath)s AND position > %(after)
 ORDER BY position LIMIT %(limit)s
 
 -- name: stored_uuids
--- Those of these uuids that are stored already.
+-- The given uuids that are already stored.
 SELECT uuid FROM journal_entries
 WHERE conversation_id = %(id)s AND subpath = %(subpath)s AND uuid = ANY(%(uuids)s)
 

@@ -24,7 +24,7 @@ WITH last AS (
 SELECT greatest((SELECT position FROM last), (SELECT max(position) FROM kept))
 
 -- name: page_of_entries
--- A page of entries, as many as fit into its bytes but at least one, and the number of entries up to `limit`.
+-- A page of entries: as many as fit into `most_bytes`, but at least one; and the number of entries up to `limit`.
 SELECT position, uuid, entry, recorded_at, erased_by_id, count(*) OVER ()
 FROM (
     SELECT *, sum(octet_length(entry) + 200) OVER (ORDER BY position) AS total, row_number() OVER (ORDER BY position) AS place

@@ -26,7 +26,7 @@ SCOPE_MEANINGS = {
     KeyScope.WRITE: "also open, append, compact",
     KeyScope.ADMIN: "everything, including other keys",
 }
-# The lifetimes of keys that the form offers, in days; empty for no expiry.
+# The lifetimes of keys that the form offers: the number of days (empty for no expiry) and its label.
 LIVES = (("", "no expiry"), ("1", "1 day"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "1 year"))
 
 
@@ -54,7 +54,7 @@ def members(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.ADMIN, POST, on_refusal=_show_not_added)
 def add_member(visit: Visit) -> HttpResponse:
-    """Add an existing user, or a new one, whose password only this response shows."""
+    """Add an existing user, or create one; only this response shows the password."""
     username = text_in(visit.request.POST, "username")
     role = _role_in(visit)
     if visit.request.POST.get("known"):
@@ -107,7 +107,7 @@ def all_workspaces(visit: Visit) -> HttpResponse:
 def create_workspace(visit: Visit) -> HttpResponse:
     """Create a workspace, as a superuser."""
     if not visit.caller.is_operator:
-        raise Forbidden("Only a superuser may create workspaces, or the operator with `lcm workspace create`.")
+        raise Forbidden("Only superusers, or the site administrator with `lcm workspace create`, create workspaces.")
     made = workspaces.create(visit.caller.scope, name=text_in(visit.request.POST, "name"))
     return visit.redirect("workspaces", done=f"The workspace “{made.name}” was created.")
 
@@ -161,7 +161,7 @@ def _expiry(days: str) -> datetime | None:
 
 @page()
 def grants(visit: Visit) -> HttpResponse:
-    """The grants of the workspace, newest first, with their use."""
+    """The grants of the workspace, newest first, and how much each was used."""
     return visit.show("grants.html", paged=visit.list_page("lcm_grants"))
 
 

@@ -50,7 +50,7 @@ def conversations(visit: Visit) -> HttpResponse:
 
 @page()
 def transcript(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The messages, from a requested one or with the newest at the end."""
+    """Messages around a requested one, or the newest messages."""
     wanted = number_in(visit.request.GET, "seq")
     shown = _messages(visit, conversation_id, None if wanted is None else max(1, wanted - BEFORE))
     return visit.show("transcript.html", wanted=wanted, **shown)
@@ -65,7 +65,7 @@ def more_messages(visit: Visit, conversation_id: int) -> HttpResponse:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
         return visit.show("_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
-    # The page already has what follows, unless this part ended early.
+    # The page already shows the messages that follow, unless this part ended early.
     return visit.show("_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 
@@ -77,7 +77,7 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
     except Conflict as refused:
         if refused.code != "quarantined":
             raise
-        # One of its files is quarantined, but not the message.
+        # A file of the message is quarantined, but not the message itself.
         record = visit.call("lcm_message", message_id=message_id)
     if record.quarantined and visit.request.GET.get("quarantined") == "shown":
         record = replace(visit.call("lcm_read_quarantined", id=record.id).message, quarantined=True)
@@ -121,7 +121,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     branches = visit.call_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
-    # If rows are missing, the list may reach beyond this page; the gaps are shown.
+    # If rows are missing, the list may extend beyond this page. The gaps are shown.
     for turn in turns([each for each in records if each.seq <= last]):
         seq = turn.message.seq
         if seq > expected:
@@ -156,7 +156,7 @@ def import_history(visit: Visit) -> HttpResponse:
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")
     with tempfile.TemporaryDirectory(prefix="lcm-import-") as directory:
-        # Saved under its own name, which is the default session.
+        # The copy keeps the name of the uploaded file, which is the default session.
         path = Path(directory) / Path(file.name or "history").name
         with path.open("wb") as copy:
             for chunk in file.chunks():

@@ -14,7 +14,7 @@ from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.visit import POST, Visit, page
 from lcmsite.types import KeyScope
 
-# After these errors nothing was erased, and the preview is shown again.
+# If an erasure fails with one of these codes, nothing was erased, and the preview is shown again.
 _SHOWN_AGAIN_AFTER = frozenset({"not_confirmed", "invalid_params", "erasure_outdated", "erasure_expired"})
 
 _IDS = re.compile(r"[^\s,;]+")
@@ -63,9 +63,9 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
 
 
 def _chosen(given: QueryDict) -> dict[str, Any]:
-    """The params in the form; Invalid unless it chooses either everything or a part.
+    """The params in the form. Raises Invalid unless it selects everything or a part.
 
-    The service takes empty params for everything, which an empty form must not mean.
+    For the service, empty params mean everything. An empty form must not mean that.
     """
     ends = {name: given.get(name, "").strip() for name in ("from_seq", "to_seq")}
     ids = {name: _IDS.findall(given.get(name, "")) for name in ("message_ids", "file_ids")}
@@ -79,7 +79,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
 
 
 def _show_preview(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:
-    """The preview page; with the problem, if an erasure was refused."""
+    """The preview page, with the problem if an erasure was refused."""
     chosen = _chosen(visit.request.POST)
     found: ErasurePreview = visit.call("lcm_preview_erasure", in_text=chosen, conversation_id=conversation_id)
     return visit.show(

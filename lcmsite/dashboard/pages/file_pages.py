@@ -14,7 +14,7 @@ from lcmsite.dashboard.visit import Visit, number_in, page
 from retrieval.types import ItemKind
 
 LINES = 200
-# A file with more than one undecodable character in this many is not shown as text.
+# If more than one in this many characters cannot be decoded, the file is not shown as text.
 MOST_UNREADABLE = 10
 
 

@@ -19,7 +19,7 @@ from lcmsite.dashboard.visit import POST, Visit, page, text_in
 from retrieval.assembly.types import AssembledContext, AssemblyReason
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
-# Stored receipts on a page.
+# The number of stored receipts on a page.
 KEPT = 20
 
 
@@ -83,7 +83,7 @@ def _assemble(visit: Visit, conversation_id: int, fields: dict[str, str], **opti
 
 
 def _assemble_explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
-    """The context with the decisions of its receipt; the problem for an invalid form."""
+    """The context and the decisions in its receipt; or the problem with the form."""
     try:
         # The decisions are the same in every format; the exact text is loaded on request.
         context = _assemble(visit, conversation_id, fields)

@@ -20,9 +20,9 @@ from retrieval.describing.lineage import Direction
 from retrieval.types import Description, ItemKind
 
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
-# The tokens of sources shown beside a summary at once.
+# How many tokens of sources are shown beside a summary at once.
 SOURCE_TOKENS = 6_000
-# Branches of the tree shown at once; an uncompacted context may have more.
+# The maximum number of tree branches shown at once. A context without compaction may have more.
 MOST_TWIGS = 300
 # The params of the impact page's form.
 FILTERS = ("direction", "max_depth", "min_confidence")
@@ -41,7 +41,7 @@ def lineage(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def window(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The picture of a window, or the same as an SVG file."""
+    """The picture of a window, as a part of the page or as an SVG file."""
     shown = _picture(visit, conversation_id)
     if "download" not in visit.request.GET:
         return visit.show("_lineage_picture.html", conversation_id=conversation_id, **shown)
@@ -120,7 +120,7 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
         as_of_run=given.get("run") or None,
         resolution=resolution(width),
     )
-    # Branches are drawn for the present only: the head's earlier places are not.
+    # Branches are drawn only for the present: a window of the past has no position of the head.
     is_branched = window.conversation.moves and window.as_of_run is None
     branches = visit.call_all("lcm_branches", conversation_id=conversation_id) if is_branched else []
     drawn = picture(window, width=width, branches=branches)

@@ -18,20 +18,20 @@ RECENT_ACTS = 6
 
 @page()
 def overview(visit: Visit) -> HttpResponse:
-    """The page; storage and acts are loaded afterwards."""
+    """The page; storage and audit entries are loaded afterwards."""
     return visit.show("overview.html", pulse=_pulse(visit)[0])
 
 
 @page()
 def pulse(visit: Visit) -> HttpResponse:
-    """The part of the page that is polled; 204 if it has not changed."""
+    """The polled part of the page; status 204 if it has not changed."""
     content, mark = _pulse(visit)
     return HttpResponse(status=204) if visit.request.GET.get("seen") == mark else HttpResponse(content)
 
 
 @page()
 def shelf(visit: Visit) -> HttpResponse:
-    """Storage by tier, and the latest acts."""
+    """Storage by tier, and the latest audit entries."""
     return visit.show(
         "_shelf.html",
         storage=visit.call("lcm_storage"),

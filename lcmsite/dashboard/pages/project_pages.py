@@ -16,7 +16,7 @@ from lcmsite.types import KeyScope
 from retrieval.history.types import SessionMatches, TimelineEntry
 
 ENTRIES = 20
-# The tokens of a summary's sources shown at once.
+# How many tokens of a summary's sources are shown at once.
 TOKENS_BELOW = 6_000
 
 
@@ -45,20 +45,20 @@ def project(visit: Visit) -> HttpResponse:
 
 @page()
 def session_summary(visit: Visit, summary_id: str) -> HttpResponse:
-    """A session, arc or epoch summary with its place among the others."""
+    """A session, arc or epoch summary, with links to related summaries."""
     return visit.show("history/summary.html", described=visit.call("lcm_describe", id=summary_id))
 
 
 @page(KeyScope.WRITE, POST)
 def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
-    """Queue a degraded or damaged summary to be made again."""
+    """Queue a job that regenerates a degraded or damaged summary."""
     visit.call("lcm_redo_session", summary_id=summary_id, background=True)
     return visit.redirect("history-jobs", done="Requested.")
 
 
 @page()
 def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
-    """The sources of a session, arc or epoch summary, one level down; page or part."""
+    """The direct sources of a session, arc or epoch summary, as a page or a part."""
     expansion = visit.call(
         "lcm_expand_session",
         summary_id=summary_id,
@@ -69,7 +69,7 @@ def rests_on(visit: Visit, summary_id: str) -> HttpResponse:
 
 
 def _find_matches(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
-    """A page of matches; for an invalid query, the problem to show with the form."""
+    """A page of matches; or, if the query is invalid, the problem to show."""
     cursor = visit.request.GET.get("cursor") or None
     try:
         found: SessionMatches = visit.call("lcm_grep_sessions", in_text=filters, limit=ENTRIES, cursor=cursor)
@@ -81,6 +81,6 @@ def _find_matches(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count_with_texts(entries: Sequence[TimelineEntry]) -> int:
-    """How many entries fit with their texts; at least one."""
+    """How many entries fit on the page with their texts; at least one."""
     has_no_room = (each.id and each.content is None and not each.erased and not each.quarantined for each in entries)
     return max(1, next((place for place, is_bare in enumerate(has_no_room) if is_bare), len(entries)))

@@ -15,7 +15,7 @@ from lcmsite.dashboard.visit import POST, Visit, choices_in, page, text_in
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 25
-# Acts shown in the history of a plan.
+# The number of audit entries in the history of a plan.
 MOST_ACTS = 500
 
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
@@ -50,7 +50,7 @@ def plan(visit: Visit, report_id: str) -> HttpResponse:
 
 @page()
 def plans(visit: Visit) -> HttpResponse:
-    """The plans of the workspace, newest first; of one state if chosen."""
+    """The plans of the workspace, newest first, filtered by state."""
     filters = choices_in(visit.request.GET, state=PlanState)
     return visit.show(
         "trust/repair_plans.html",
@@ -108,12 +108,12 @@ def undo(visit: Visit, repair_id: str) -> HttpResponse:
 
 @page(KeyScope.ADMIN)
 def history(visit: Visit, repair_id: str) -> HttpResponse:
-    """The acts on a plan, from the audit log."""
+    """The audit entries about a plan."""
     return visit.show("trust/_acts.html", acts=visit.call("lcm_audit", target=repair_id, limit=MOST_ACTS))
 
 
 def _confirmation_for(plan: RepairPlanRecord) -> str:
-    """The confirmation to type; empty if every approved step is harmless."""
+    """The confirmation to type; empty if no approved step is risky or irreversible."""
     approved = _steps_in(plan, StepState.APPROVED)
     is_grave = any(step.risk is Risk.HIGH or not step.reversible for step in approved)
     return f"apply {counted(len(approved), 'step')}" if is_grave else ""

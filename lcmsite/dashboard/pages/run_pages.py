@@ -15,9 +15,9 @@ from lcmsite.types import KeyScope
 from retrieval.map.types import MapState
 
 OF_A_CONVERSATION = 20
-# The most events on the page of a map run.
+# The maximum number of events on the page of a map run.
 MOST_EVENTS = 50
-# The messages of acts on a map run, by the last segment of the URL.
+# The message after each action on a map run, by the last segment of the URL.
 ACTS = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled.", "retry-failed": "Queued again."}
 
 
@@ -43,7 +43,7 @@ def backfill(visit: Visit) -> HttpResponse:
 
 @page()
 def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The boundaries where a host cut its context; as a part, the coverage up to one."""
+    """Where an agent program cut its context; as a part, the coverage up to there."""
     reference = visit.request.GET.get("host_reference") or None
     if visit.is_part:
         coverage = visit.call("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
@@ -58,7 +58,7 @@ def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def jobs(visit: Visit) -> HttpResponse:
-    """The jobs of the workspace, newest first; of one state if chosen."""
+    """The jobs of the workspace, newest first, filtered by state."""
     filters = choices_in(visit.request.GET, state=JobState)
     return visit.show(
         "_jobs.html" if visit.is_part else "jobs.html",
@@ -70,7 +70,7 @@ def jobs(visit: Visit) -> HttpResponse:
 
 @page()
 def history_jobs(visit: Visit) -> HttpResponse:
-    """Jobs that make session, arc and epoch summaries; of one state if chosen."""
+    """Jobs that make session, arc and epoch summaries, filtered by state."""
     filters = choices_in(visit.request.GET, state=JobState)
     return visit.show(
         "history/_jobs.html" if visit.is_part else "history/jobs.html",
@@ -159,7 +159,7 @@ def _progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any
 
 @page()
 def map_runs(visit: Visit) -> HttpResponse:
-    """The map runs of the workspace, newest first; of one state if chosen."""
+    """The map runs of the workspace, newest first, filtered by state."""
     filters = choices_in(visit.request.GET, state=MapState)
     return visit.show(
         "_map_runs.html" if visit.is_part else "map_runs.html",
@@ -171,7 +171,7 @@ def map_runs(visit: Visit) -> HttpResponse:
 
 @page()
 def map_run(visit: Visit, map_run_id: str) -> HttpResponse:
-    """One map run: its progress, its items by state, and the beginning of its record."""
+    """One map run: its progress, its items by state, and its first events."""
     filters = choices_in(visit.request.GET, state=WorkState)
     run = visit.call("lcm_map_status", run_id=map_run_id)
     return visit.show(

@@ -29,12 +29,12 @@ ORDERS = {
     GrepSort.RECENCY: "newest first",
     GrepSort.HYBRID: "best and newest first",
 }
-# Conversations offered in the list, last used first; a URL may name any other.
+# The number of conversations in the selection list, last used first. A URL may name any other.
 CHOICES = 100
 SEVERAL = ("roles", "part_types")
 SINGLE = ("query", "mode", "scope", "conversation_id", "since", "until", "from_seq", "to_seq", "depth", "under", "sort")
 ABOUT = ("entity", "aspect", "question", "conversation_id", "max_tokens")
-# Filters that are always visible; the others are collapsed until one of them is set.
+# These filters are always visible. The others are collapsed until one of them is set.
 VISIBLE = {"query", "mode", "scope", "conversation_id", "sort"}
 
 
@@ -85,7 +85,7 @@ def ask(visit: Visit) -> HttpResponse:
 
 @page()
 def about(visit: Visit) -> HttpResponse:
-    """The form for a name; as a part, everything found about it."""
+    """The form for a name; as a part, everything found about the name."""
     filters = {name: text for name in ABOUT if (text := text_in(visit.request.GET, name))}
     if visit.is_part and "entity" in filters:
         return visit.show("_about.html", found=visit.call("lcm_about", in_text=filters))
@@ -94,7 +94,7 @@ def about(visit: Visit) -> HttpResponse:
 
 
 def _conversation_choices(visit: Visit, chosen: str) -> dict[str, Any]:
-    """The conversations used last, for the form's list, and the chosen one."""
+    """The last used conversations for the selection list, and the chosen one."""
     recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}
@@ -118,7 +118,7 @@ def _filters_in(given: QueryDict) -> dict[str, Any]:
 
 
 def _find_matches(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[str, Any]:
-    """A page of matches; for invalid filters, the problem to show with the form."""
+    """A page of matches; or, if a filter is invalid, the problem to show."""
     if "query" not in filters:
         return {}
     try:

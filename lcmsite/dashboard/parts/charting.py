@@ -9,7 +9,7 @@ from typing import Any
 
 from compaction.types import Outcome, RunsInAnHour
 
-# The outcomes of each layer by its name and colour; every outcome is in exactly one.
+# The outcomes in each layer, by the name and colour of the layer. Each outcome is in exactly one layer.
 LAYERS = {
     ("compacted", "good"): {Outcome.COMPACTED, Outcome.RUNNING},
     ("nothing to do", "quiet"): {Outcome.NOT_NEEDED, Outcome.NOTHING_TO_DO, Outcome.SKIPPED, Outcome.DISABLED},

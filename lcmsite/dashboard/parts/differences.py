@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from lcmsite.dashboard.parts.marked_text import Line
 
-# The most lines shown of a step, which may affect thousands of rows.
+# The maximum number of lines shown for a step. A step may affect thousands of rows.
 MOST_LINES = 120
 LONGEST = 400
 
-# The keys of an `after` that lists only changed rows.
+# The keys of an `after` that contains only the changed rows.
 _TONES = {"removed": "out", "added": "in"}
-# The position of a row is shown first.
+# These columns, the position of a row, are shown first.
 _PLACES = frozenset({"ordinal", "seq"})
 
 

@@ -1,4 +1,4 @@
-"""Explanations of findings and repair steps, and links to what they name."""
+"""Explanations of findings and repair steps, and links to the items they name."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def effect_of(operation: str) -> str:
 
 @cache
 def _table(key: str, column: str) -> Mapping[str, str]:
-    """A column of a table of the README, by the names in the first column."""
+    """A column of a table in the README, keyed by the names in the first column."""
     rows = [_cells(line) for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     first, place = next((at, row.index(column)) for at, row in enumerate(rows) if row[0] == key and column in row)
     found: dict[str, str] = {}
-    # After the heading and its rule, up to the heading of the next table.
+    # The rows after the table's heading and separator line, up to the heading of the next table.
     for row in rows[first + 2 :]:
         if not row[0].startswith("`"):
             break

@@ -1,8 +1,8 @@
-"""Lay out the picture of a lineage: a window and a width in, shapes out. Pure.
+"""Compute the shapes of a lineage picture from a window and a width. Pure.
 
 The x axis is the history, with the same width for each message. The y axis is the depth, with the messages at the
-bottom. A summary is a bar above exactly the messages it covers, and its height shows its tokens. The frontier is the
-line along the top of the active context: it covers every message once.
+bottom. A summary is a bar above exactly the messages that it covers. The height of the bar shows its tokens. The
+frontier is the line along the top of the active context. It covers every message once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ AXIS_HEIGHT = 26
 LEFT = 74
 RIGHT = 12
 TOP = 10
-# Bars narrower than this, in pixels, are bundled: a pointer could not hit them.
+# Bars narrower than this, in pixels, are drawn as bundles, because a pointer could not hit them.
 NARROWEST_BAR = 3.0
 MOST_TICKS = 9
 # A bundle is no wider than this, so that a click on it zooms in.
 WIDEST_BUNDLE = 24.0
 
-# First message, last message and height of the frontier above them.
+# A first message, a last message, and the height of the frontier above this range.
 Step = tuple[int, int, float]
 
 
@@ -80,9 +80,9 @@ def _off_path(window: LineageWindow, branches: Iterable[Branch]) -> Iterator[Mes
 
 
 def gaps(window: LineageWindow, off: Iterable[MessageSpan] = ()) -> Iterator[MessageSpan]:
-    """Ranges of messages that the active context misses; there should be none.
+    """Ranges of messages that are missing from the active context; normally none.
 
-    Ranges in `off`, off the active path, need not be in the context.
+    Ranges in `off` are off the active path and need not be in the context.
     """
     if not window.message_count:
         return
@@ -225,7 +225,7 @@ class _Canvas:
         return self.stretch(max(window.tail_from_seq, window.first_seq), window.last_seq)
 
     def boundaries(self) -> tuple[Mark, ...]:
-        """Marks where the host cut its context; the first of those too close together."""
+        """Marks where the host cut its context; of marks too close together, the first."""
         marks: list[Mark] = []
         for each in self.window.boundaries:
             if self.window.first_seq <= each.last_seq <= self.window.last_seq:
@@ -247,7 +247,7 @@ class _Canvas:
         end = None
         for first, last, y in _side_by_side([*_without(steps, [*raw, *off]), *raw]):
             x, width = self.span(first, last)
-            # A vertical stroke where two steps touch; a gap between them stays open.
+            # Adjacent steps are joined by a vertical line. A gap between steps stays open.
             path.append(f"V{y:g}H{x + width:g}" if end == first - 1 else f"M{x:g} {y:g}H{x + width:g}")
             end = last
         return "".join(path)
@@ -279,7 +279,7 @@ def _bundle(bars: Sequence[Bar]) -> Bundle:
 
 
 def _ticks(first: int, last: int) -> range:
-    """Round seqs within the window, few enough to read: every 1, 2, 5, 10, 20, ..."""
+    """The seqs to label: every 1st, 2nd, 5th, 10th, 20th, ..., few enough to read."""
     step = 1
     while (last - first) / step > MOST_TICKS:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -301,7 +301,7 @@ def _without(steps: Iterable[Step], taken: Sequence[Step]) -> Iterator[Step]:
 
 
 def _side_by_side(steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps in order, each cut at the end of the one before."""
+    """The steps in order; each starts after the end of the previous one."""
     end = 0
     for first, last, y in sorted(steps):
         if last > end:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-# The most words in one regular expression.
+# The maximum number of words in one regular expression.
 MOST_WORDS = 400
-# A longer text is shown without highlights, which would take too long.
+# A longer text is shown without highlights, because finding them would need too much time.
 MOST_CHARACTERS = 400_000
 
 
@@ -36,7 +36,7 @@ def marked_spans(text: str, spans: Sequence[tuple[int, int]]) -> SafeString:
 
 
 def marked_words(text: str, words: Collection[str]) -> SafeString:
-    """The escaped text with these words highlighted, where they are whole words."""
+    """The escaped text with these words highlighted if they are whole words."""
     sought = sorted((word for word in words if word), key=lambda word: (-len(word), word))[:MOST_WORDS]
     if not sought or len(text) > MOST_CHARACTERS:
         return escape(text)

@@ -11,7 +11,7 @@ from typing import Literal
 from conversations.types import MessageRecord, PartRecord, PartType
 from lcmsite.dashboard.parts.marked_text import Line, diff_lines
 
-# A longer text is cut; a link shows all of it.
+# A longer text is shortened; a link shows the full text.
 MOST_CHARACTERS = 20_000
 LARGEST_IMAGE = 3_000_000
 
@@ -38,7 +38,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Turn:
-    """A message with its blocks; without blocks it is folded into its calls' message."""
+    """A message with its blocks; a tool result that its call shows has none."""
 
     message: MessageRecord
     blocks: tuple[Block, ...]
@@ -74,7 +74,7 @@ def _blocks(message: MessageRecord, calls: Mapping[str, int], results: Results, 
             yield _block(message, part, most)
         elif _is_call(part):
             yield _call(message, part, *results.get(call_id, (message, part)), most)
-        # The first result of a call is shown with it.
+        # The first result of a call is shown with the call.
         elif call_id not in calls or results[call_id][0] is not message:
             yield _call(message, part, message, part, most)
     if message.content and not any(part.text_content or part.part_type is PartType.TOOL for part in parts):
@@ -82,7 +82,7 @@ def _blocks(message: MessageRecord, calls: Mapping[str, int], results: Results, 
 
 
 def _block(message: MessageRecord, part: PartRecord, most: int | None) -> Block:
-    """The block of a part that is not of a tool."""
+    """The block of a part that is neither a tool call nor a tool result."""
     text = part.text_content or ""
     match part.part_type:
         case PartType.TEXT:
@@ -108,7 +108,7 @@ def _text(message: MessageRecord, text: str, most: int | None) -> Block:
 def _call(
     message: MessageRecord, call: PartRecord, there: MessageRecord, result: PartRecord, most: int | None
 ) -> Block:
-    """The block of a call and its result in the message `there`, or of a lone result."""
+    """The block of a call with its result (in message `there`), or of a lone result."""
     output = result.tool_error or result.tool_output or ""
     given = "" if call.tool_input is None else json.dumps(call.tool_input, ensure_ascii=False, indent=2)
     shown = output[:most]

@@ -162,7 +162,7 @@ def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) ->
     return {"places": places, "limit": limit, "label": label}
 
 
-# Messages on either side when a match is shown in the lineage.
+# The number of messages on each side of a match that is shown in the lineage.
 AROUND = 40
 _NAMED = re.compile(r"`([^`]*)`")
 _RISKS = {
@@ -172,10 +172,10 @@ _RISKS = {
 }
 _PAUSES = {
     PauseReason.PERSON: "by a person",
-    PauseReason.BREAKER: "the model fails too often or is not configured; goes on by itself",
-    PauseReason.SPEND: "the site's limit for the model is reached; goes on by itself",
-    PauseReason.BUDGET: "the run's own budget of tokens is spent",
-    PauseReason.QUARANTINE: "its input file is quarantined; release the file, then resume the run",
+    PauseReason.BREAKER: "the model fails too often or is not configured; resumes automatically",
+    PauseReason.SPEND: "the site's limit for the model is reached; resumes automatically",
+    PauseReason.BUDGET: "the token budget of the run is spent",
+    PauseReason.QUARANTINE: "the input file is quarantined; release the file, then resume the run",
 }
 _REASONS = {
     AssemblyReason.SYSTEM: "system message: always included",
@@ -190,13 +190,13 @@ _REASONS = {
 
 @register.filter
 def reason(value: AssemblyReason) -> str:
-    """Why an item is in a context, or not, as a sentence."""
+    """A sentence: why an item is in a context, or why it is not."""
     return _REASONS[value]
 
 
 @register.filter
 def why_paused(value: PauseReason) -> str:
-    """Why a map run is paused, and whether it goes on by itself."""
+    """Why a map run is paused, and whether it resumes automatically."""
     return _PAUSES.get(value, "")
 
 

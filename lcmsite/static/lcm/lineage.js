@@ -1,4 +1,5 @@
-// Moves about in the picture of the lineage. The server draws; this asks for windows, and moves what is there meanwhile.
+// Navigation in the picture of the lineage. The server draws each window. This script requests windows, and moves the
+// present picture until the next one arrives.
 (() => {
   const section = document.getElementById("lineage");
   if (!section) return;
@@ -45,7 +46,7 @@
     save.href = `${section.dataset.url}?${words}`;
   }
 
-  // Zooming keeps what is under the pointer where it is.
+  // Zooming keeps the point under the pointer in place.
   function zoom(factor, share = 0.5) {
     const now = state(), length = now.to - now.from + 1;
     const wanted = Math.max(8, Math.round(length * factor));
@@ -74,7 +75,7 @@
 
   section.addEventListener("wheel", (event) => {
     if (!event.target.closest(".lineage-view") || !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)) {
-      // Scrolling the page stays scrolling; sideways it moves, with a key held down it zooms.
+      // A vertical wheel scrolls the page, a horizontal one moves the picture; with a modifier key, the wheel zooms.
       if (!event.target.closest(".lineage-view") || Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;
       event.preventDefault();
       clearTimeout(timer);
@@ -130,12 +131,12 @@
     if (seq > 0) go({ ...state(), from: Math.max(1, seq - 60), to: seq + 60 });
   });
 
-  // The moments of the past: as many as runs that made summaries, and now.
+  // The time slider: one position for each run that made summaries, and one for the present.
   holder.addEventListener("change", (event) => {
     if (event.target.id !== "moment") return;
     const runs = event.target.dataset.moments.trim().split(/\s+/).filter(Boolean);
     const run = runs[Number(event.target.value)] || "";
-    // As far as the history went then; the server says how far that was.
+    // If the whole history was shown, show all of it at that time; the server limits the range to what existed then.
     const now = state();
     const isWhole = now.from === 1 && now.to >= now.count;
     const total = Number(section.dataset.messages);
@@ -155,7 +156,7 @@
     choose(node.dataset.node || node.dataset.choose);
   });
 
-  // The picture, the tree, the address and the text beside its sources keep step.
+  // Show the chosen summary in the picture, the tree, the URL and the panel with its sources.
   async function choose(id, { quiet = false } = {}) {
     chosen = id;
     mark();
@@ -167,6 +168,6 @@
   }
 
   if (chosen) choose(chosen, { quiet: true });
-  // Drawn for the width that there is, once it is known.
+  // The first picture is drawn for a width of 1100 pixels. Draw it again if the real width differs much.
   if (Math.abs(holder.clientWidth - 1100) > 60) go(state()); else mark();
 })();

@@ -1,4 +1,4 @@
-// Runs by the hour, drawn from the figures that stand in the page; drawn anew only when they have changed.
+// The chart of runs per hour. Its data is in the page; it is drawn again only if the data has changed.
 (() => {
   const TONES = { good: "--summary", quiet: "--line", bad: "--bad" };
   let plot = null, place = null, drawn = "";
@@ -6,7 +6,7 @@
   function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
   function clock(seconds) { return new Date(seconds * 1000).toISOString().slice(11, 16); }
 
-  // Layer upon layer: the uppermost is drawn first, and those before it over it.
+  // Stack the layers: the sums of the top layer come first, as lower layers are drawn over it.
   function stacked(layers) {
     const sums = layers[0].counts.map(() => 0);
     return layers.map((layer) => layer.counts.map((count, hour) => (sums[hour] += count))).reverse();
@@ -34,7 +34,7 @@
         { ...axis, size: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] },
       ],
       series: [
-        { label: "hour from, UTC", value: (_, seconds) => (seconds == null ? "–" : clock(seconds)) },
+        { label: "hour (UTC)", value: (_, seconds) => (seconds == null ? "–" : clock(seconds)) },
         ...upward.map((layer) => ({
           label: layer.name, fill: colour(TONES[layer.tone]), stroke: colour(TONES[layer.tone]), width: 0,
           paths: uPlot.paths.bars({ size: [0.7, 60], radius: 0.08 }), points: { show: false },
@@ -48,7 +48,7 @@
   function latest(name) { return JSON.parse(drawn).layers.find((layer) => layer.name === name).counts; }
   function again() { drawn = ""; if (plot) { plot.destroy(); plot = null; } draw(); }
 
-  // What somebody has opened stays open when the figures around it are new.
+  // Details that the user has opened stay open when the content around them is replaced.
   let open = [];
   document.addEventListener("htmx:beforeSwap", () => { open = [...document.querySelectorAll("#pulse details[open]")].map((each) => each.id); });
   document.addEventListener("htmx:afterSwap", () => open.forEach((id) => document.getElementById(id)?.setAttribute("open", "")));

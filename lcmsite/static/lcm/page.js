@@ -1,4 +1,4 @@
-// What every page does by itself; a page that needs more brings its own script.
+// Behaviour that all pages share. A page that needs more has its own script.
 (() => {
   const root = document.documentElement;
 
@@ -22,14 +22,14 @@
     if (copy) navigator.clipboard.writeText(document.getElementById(copy.dataset.copies).textContent);
   });
 
-  // A choice that leads to another page: data-goes is its address, with the place that the choice fills.
+  // A selection that opens another page: data-goes is the URL, in which the selected value replaces data-replaces.
   document.addEventListener("change", (event) => {
     const form = event.target.closest("[data-goes]");
     const place = event.target.dataset && event.target.dataset.replaces;
     if (form && place) location.href = form.dataset.goes.replace(place, encodeURIComponent(event.target.value));
   });
 
-  // "/" goes to the search of the page, as people are used to.
+  // The key "/" moves the focus to the search field of the page.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input, textarea, select, [contenteditable]")) return;
     const search = document.querySelector("[data-search]");
@@ -41,13 +41,13 @@
     if (opened) { opened.click(); opened.focus(); }
   });
 
-  // Forms that cannot be undone ask once more, in words of their own.
+  // Forms whose effect cannot be undone ask for confirmation, with the text in data-asks.
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset && event.target.dataset.asks;
     if (question && !confirm(question)) event.preventDefault();
   });
 
-  // An address says what was chosen, and not what was left open.
+  // URLs contain only fields with a value: empty fields are removed from GET requests.
   document.addEventListener("htmx:configRequest", (event) => {
     const { verb, formData } = event.detail;
     if (verb !== "get") return;
@@ -57,15 +57,15 @@
   });
   document.addEventListener("htmx:beforeRequest", () => wait(true));
   document.addEventListener("htmx:afterRequest", () => wait(false));
-  // A refusal is a piece of the page, too: it says what to do.
+  // Show error responses in the page, too: they explain what to do.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.xhr.status >= 400) { event.detail.shouldSwap = true; event.detail.isError = false; }
   });
   document.addEventListener("htmx:sendError", () => { document.body.dataset.offline = "yes"; });
   document.addEventListener("htmx:afterOnLoad", () => { delete document.body.dataset.offline; });
 
-  // A button that more takes the place of would take the focus along, and move what somebody was reading. The focus goes
-  // to what came, next to where they were; what stood behind the button stays where it was.
+  // A "More" button is replaced by the content that it loads. Without this, the focus would be lost and the text on the
+  // screen would move. The focus goes to the first link or button in the new content; what follows the button keeps its position.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const gone = event.detail.target, button = event.detail.requestConfig.elt;
     if (!button.matches("button") || !gone.contains(button) || document.activeElement !== button) return;
@@ -81,7 +81,7 @@
     });
   });
 
-  // What scrolls within a page is reached by keys, too; what fits is no stop on the way.
+  // Elements that scroll can be focused with the Tab key; elements whose content fits cannot.
   function reachable() {
     for (const each of document.querySelectorAll("pre, .quoted, .seen, .snippet, .sources, .table, .text")) {
       const scrolls = each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1;

@@ -1,4 +1,4 @@
-// Before anything is drawn: light or dark, as was chosen here, else as the system has it.
+// Before the page is drawn: apply the light or dark theme that the user chose; the default is that of the system.
 (() => {
   const chosen = localStorage.getItem("lcm-theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;

@@ -1,9 +1,10 @@
--- What derives from an item, and what it was made from, step by step. An item is a message, a summary, a file, or a
--- session, arc or epoch summary. OFFSET 0 keeps each step an index lookup: the planner would otherwise join the links
--- of all conversations. A link has the confidence of the summary made by it; `levels` are those of enough confidence.
+-- What was made from an item, and what the item was made from, step by step. An item is a message, a summary, a file,
+-- or a session, arc or epoch summary. OFFSET 0 keeps each step an index lookup: the planner would otherwise join the
+-- links of all conversations. A link has the confidence of the summary that was made. `levels` lists the summary levels
+-- whose confidence is at least `min_confidence`.
 
 -- name: upstream
--- One step from an item to what derives from it, or refers to it.
+-- One step from an item to those that were made from it, or refer to it.
 (SELECT 'message' AS kind, 'msg_' || r.message_id AS id, r.message_id AS number
  FROM file_references r WHERE reach.kind = 'file' AND r.file_id = reach.id OFFSET 0)
 UNION ALL
@@ -28,7 +29,7 @@ UNION ALL
    AND (SELECT s.level FROM session_summaries s WHERE s.summary_id = c.parent_id) = ANY(%(levels)s::text[]) OFFSET 0)
 
 -- name: downstream
--- One step from an item to what it was made from, or refers to.
+-- One step from an item to those that it was made from, or refers to.
 (SELECT 'file' AS kind, r.file_id AS id, NULL::bigint AS number
  FROM file_references r WHERE reach.kind = 'message' AND r.message_id = reach.number OFFSET 0)
 UNION ALL
@@ -50,7 +51,7 @@ UNION ALL
    AND (SELECT s.level FROM session_summaries s WHERE s.summary_id = reach.id) = ANY(%(levels)s::text[]) OFFSET 0)
 
 -- name: things
--- A fragment that other statements begin with: everything reached, at its least distance; the item itself at 0.
+-- A fragment that begins other statements: all items reached, each at its smallest distance. The item itself is at 0.
 WITH RECURSIVE reach AS (
     SELECT %(kind)s::text AS kind, %(id)s::text AS id, %(number)s::bigint AS number, 0 AS distance
     UNION

@@ -1,8 +1,8 @@
--- The sources of session, arc and epoch summaries, and what was made from them. All rows below one are immutable.
+-- The sources of session, arc and epoch summaries, and what was made from them. All rows below a summary are immutable.
 
 -- name: relations
--- For one summary: its project, its successor, its sources, the spans of its direct messages, what was made from it,
--- how many messages are below it, and the tokens of its sources.
+-- For one summary: its project, the summary that supersedes it, its source summaries, the ranges of its direct source
+-- messages, the summaries made from it, how many messages are below it, and the tokens of its sources.
 WITH RECURSIVE below(summary_id) AS (
     SELECT %(summary_id)s::text
     UNION ALL

@@ -29,8 +29,8 @@ FROM session_summaries WHERE summary_id = ANY((SELECT %s)::text[])
 
 -- name: below_session
 -- The items below a session summary that begin in a window of seqs: its sources, which are the summaries and messages
--- in the context of its conversation when it was made, and what lies below these summaries. The form is that of
--- `below_summary` in `expand.sql`, where it is explained.
+-- that were in the context of its conversation when it was made, and what is below these summaries. `below_summary` in
+-- `expand.sql` has the same structure, and explains it.
 WITH RECURSIVE reach(summary_id, level) AS (
     SELECT s.summary_id, 1
     FROM session_summary_memories k, LATERAL (SELECT * FROM summaries WHERE summary_id = k.memory_summary_id OFFSET 0) s

@@ -1,5 +1,5 @@
--- The history of projects. A session is a conversation; those of a project are ordered by when they were opened.
--- Only current summaries are read: those that no other supersedes.
+-- The history of projects. A session is a conversation. The sessions of a project are in the order in which they were
+-- opened. Only current summaries are read: those that no other supersedes.
 
 -- name: projects
 -- Projects by name, each with its numbers of conversations, sessions, arcs and epochs.
@@ -20,9 +20,9 @@ WHERE {owned} AND (%(after_name)s::text IS NULL OR p.name > %(after_name)s)
 ORDER BY p.name LIMIT %(limit)s
 
 -- name: entries
--- The entries of a time line, of a project or of all: current summaries, and conversations that have none.
--- The project of a session is that of its conversation, as the summary may be older than the assignment. Texts are read
--- only for the page.
+-- The entries of a timeline, of one project or of all: current summaries, and conversations that have none.
+-- The project of a session is that of its conversation, because the summary may be older than the assignment. Texts are
+-- read only for the page.
 WITH sessions AS (
     SELECT c.project_id, c.conversation_id, c.session_id, c.title, c.parent_id, c.parent_link, c.next_seq - 1 AS message_count,
            s.summary_id, s.token_count, s.last_seq, s.level, s.confidence, s.is_degraded, s.erased_by_id,
@@ -74,12 +74,13 @@ FROM page
 ORDER BY latest_at DESC, depth DESC, coalesce(id, 'conv_' || conversation_id) COLLATE "C" DESC
 
 -- name: behind
--- A condition: the entry comes after a given place in the time line.
+-- A condition: the entry comes after a given position in the timeline.
 (latest_at, depth, coalesce(id, 'conv_' || conversation_id) COLLATE "C")
     < (%(latest_at)s::timestamptz, %(depth)s::integer, %(key)s::text)
 
 -- name: session_ago
--- The conversation that is so many sessions before another in its project, subagents and empty sessions not counted.
+-- The conversation before another one in its project; `back` is how many sessions between them are skipped. Subagents
+-- and empty sessions do not count.
 SELECT c.conversation_id
 FROM conversations here JOIN conversations c ON c.project_id = here.project_id
 WHERE here.conversation_id = %(conversation_id)s

@@ -24,8 +24,8 @@ WHERE run_id = %(run_id)s AND state = 'leased'
   AND leased_until >= statement_timestamp() AND run_after <= statement_timestamp()
 
 -- name: claim_items
--- Lease due items of a run, those first that have waited longest, up to a number of items and of bytes with their
--- prompts; with `needs_one`, the first may be of any size. The rows of items that do not fit stay locked until the
+-- Lease due items of a run, longest waiting first, up to a number of items and of bytes (prompts included). With
+-- `needs_one`, the first item is leased whatever its size. The rows of items that do not fit stay locked until the
 -- transaction ends, so that no smaller item overtakes them.
 WITH due AS MATERIALIZED (
     SELECT item_id, run_after, 500 + %(prompt_bytes)s + (1 + %(copies)s) * octet_length(input)::bigint
@@ -80,7 +80,7 @@ WHERE run_id = %(run_id)s AND state = 'failed'
 RETURNING position
 
 -- name: end_backoff
--- End the backoff of a run's items, as their model answers again.
+-- End the backoff of a run's items, because their model answers again.
 UPDATE map_items SET run_after = statement_timestamp(), leased_until = statement_timestamp()
 WHERE run_id = %(run_id)s AND state = 'leased' AND run_after > statement_timestamp()
 
@@ -93,8 +93,8 @@ WHERE (r.state = 'paused' AND r.pause_reason IN ('breaker', 'spend'))
        AND NOT EXISTS (SELECT FROM map_items i WHERE i.run_id = r.run_id AND i.state IN ('queued', 'leased')))
 
 -- name: items_of_page
--- The items of a run after a position, in one state or in any, as far as they fit the bytes of a page, but at least
--- one; `there` counts them up to the limit. 500 bytes per item allow for names of fields, ids and numbers.
+-- The items of a run after a position, in one state or in any: as many as fit into the bytes of a page, but at least
+-- one. `there` is their number up to the limit. 500 bytes per item allow for names of fields, ids and numbers.
 SELECT i.*, weighed.there
 FROM (
     SELECT item_id, row_number() OVER in_order AS place, count(*) OVER () AS there, sum(bytes) OVER in_order AS total

@@ -1,7 +1,7 @@
 -- Searches of texts in cold storage.
 
 -- name: newest_cold_messages
--- The newest cold messages up to a place, and the blocks that hold their texts.
+-- The newest cold messages up to a position, and the blocks that hold their texts.
 SELECT message_id, {place}, cold_block_id, token_count FROM messages
 WHERE {where} AND cold_block_id IS NOT NULL AND {place} <= %(upto)s
 ORDER BY {place} DESC LIMIT %(at_once)s

@@ -9,8 +9,8 @@ EXISTS (
 )
 
 -- name: of_tool
--- A message that calls a tool, or has the result of such a call. A result mostly names the call, not the tool: the call
--- is just before it, with at most other calls of the same turn and their results in between.
+-- A message that calls a tool, or has the result of such a call. A result mostly has only the id of the call, not the
+-- name of the tool. The call is just before it: only other calls of the same turn and their results may be in between.
 EXISTS (
     SELECT FROM message_parts part
     WHERE part.message_id = messages.message_id AND CASE
@@ -43,14 +43,14 @@ summaries.created_at <= %(at)s AND NOT EXISTS (
 )
 
 -- name: last_of_summary
--- A summary is sorted among messages to the place of its last message.
+-- A summary is sorted among messages at the position of its last message.
 (
     SELECT last.{column} FROM messages last
     WHERE last.conversation_id = summaries.conversation_id AND last.seq = summaries.last_seq
 )
 
 -- name: last_before_file
--- A file is sorted to the place of the last message recorded before it, so that later messages do not move it.
+-- A file is sorted at the position of the last message recorded before it, so that later messages do not move it.
 coalesce((
     SELECT last.{column} FROM messages last
     WHERE last.conversation_id = large_files.conversation_id AND last.recorded_at <= large_files.created_at
@@ -58,7 +58,7 @@ coalesce((
 ), 0)
 
 -- name: on_active_path
--- A row on the active path of the one conversation; a summary is on it if its last message is.
+-- A row on the active path of the searched conversation; a summary is on it if its last message is.
 NOT %(off_path)s::int8multirange @> {seq}
 
 -- name: on_its_active_path

@@ -1,10 +1,10 @@
--- What is shown of the rows that a search found, and whether anything in their conversation is quarantined.
+-- The values to show for the rows that a search found, and whether their conversations have quarantined items.
 
 -- name: shown_messages
--- Messages, whether they are in the active context, and if not, the summary that covers them. A summary takes the place
--- of its first source in the context, so the item before a message that is not in it covers that message, if no message
--- is missing from the range of its summary. Counting characters costs more than fetching the text, so bytes are
--- compared first.
+-- Messages, whether they are in the active context, and if not, the summary that covers them. A summary has the ordinal
+-- of its first source. So the nearest item before a message that is not in the context covers this message, if that
+-- summary has every message of its range. Counting characters costs more than fetching the text, so bytes are compared
+-- first.
 SELECT message_id::text AS id, conversation_id, session_id, seq AS first_seq, seq AS last_seq, messages.created_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
@@ -46,9 +46,8 @@ SELECT file_id, conversation_id, session_id, {seq}, {seq}, large_files.created_a
 FROM large_files JOIN conversations USING (conversation_id) WHERE file_id = ANY(%(others)s::text[])
 
 -- name: covering_summaries
--- The summary that covers each of the given messages: the top one, from which nothing was derived, if nothing
--- supersedes it. The LEFT JOIN marks the top by a row without a summary, which saves a lookup for each summary below
--- it.
+-- For each given message, the summary that covers it: the topmost one, from which no other was made, if no summary
+-- supersedes it. The LEFT JOIN marks the topmost by a row without a summary, which saves a lookup for each one below.
 WITH RECURSIVE above AS (
     SELECT message_id, summary_id, NULL::text AS top
     FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])

@@ -1,9 +1,9 @@
 -- Searches by a regular expression, newest first.
 
 -- name: matching_texts
--- What is returned of each match. Its place in the text is computed only for the returned rows: OFFSET 0 keeps the
--- planner from computing it earlier. The expression is also matched with a constant, so that an invalid one is refused
--- even if there is no text to search.
+-- The values to return for each match. The position in the text is computed only for the returned rows: OFFSET 0 keeps
+-- the planner from computing it earlier. The expression is also matched with a constant, so that an invalid one is
+-- refused even if there is no text to search.
 SELECT id, order_place, rank, from_place, to_place,
        substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
 FROM (

@@ -1,22 +1,22 @@
 -- The statements that prepare a search.
 
 -- name: extent_of_one
--- The size of one conversation, the seqs off its active path, and when PostgreSQL's statistics were made.
+-- The size of one conversation, the seqs off its active path, and the time of PostgreSQL's statistics.
 SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[],
        CASE WHEN NOT isempty(inactive) THEN inactive::text END, now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: extent_of_several
--- The same for several conversations, where places are message ids; with `named`, also which of them exist. If any has
--- seqs off its active path, each row is checked against those of its conversation.
+-- The same for several conversations, where positions are message ids. With `named`, it also returns which of them
+-- exist. If any has seqs off its active path, the search checks each row against its own conversation.
 SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
        (SELECT coalesce(max(message_id), 0) FROM messages), array_agg(conversation_id) FILTER (WHERE %(named)s),
        CASE WHEN bool_or(NOT isempty(inactive)) THEN '{{}}' END, now(), {statistics}
 FROM conversations WHERE {where}
 
 -- name: statistics
--- When `messages` was last analyzed, and whether every transaction sees those statistics: one that has written may see
--- its own.
+-- When `messages` was last analyzed, and whether this transaction has written nothing: one that has written may see
+-- statistics of its own ANALYZE, which are not committed.
 (SELECT greatest(pg_stat_get_last_analyze_time(oid), pg_stat_get_last_autoanalyze_time(oid))
  FROM pg_class WHERE oid = to_regclass('messages')),
 pg_current_xact_id_if_assigned() IS NULL
@@ -68,8 +68,8 @@ ORDER BY place
 
 -- name: messages_of_rare_tools
 -- All messages of tools that are called rarely: the calls, and the results that answer them.
--- Ids grow in the order of recording, so those of a conversation lie between its first and its last. Row comparisons
--- let the index serve both the condition and the order; OFFSET 0 keeps each step an index lookup, however many rows the
+-- Ids grow in the order of recording, so the ids of a conversation lie between its first and its last. Row comparisons
+-- let the index serve both the condition and the order. OFFSET 0 keeps each step an index lookup, however many rows the
 -- planner expects of the step before.
 WITH ends AS MATERIALIZED (
     SELECT coalesce((

@@ -1,7 +1,7 @@
 -- Searches by words, newest first.
 
 -- name: newest_matches
--- The newest rows of a window that hold the words, of all kinds.
+-- The newest rows of a window that hold the words: messages, summaries and files.
 SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
 
 -- name: messages_by_index
@@ -18,8 +18,8 @@ SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id
 )
 
 -- name: messages_by_walk
--- The same, by a walk back from the newest. No index serves a CASE, and the planner expects it to hold for every other
--- row.
+-- The same, by a walk back from the newest. The CASE keeps the planner from using the word index, and makes it expect
+-- that every other row matches.
 (
     SELECT message_id::text AS id, {place} AS place, 1000000 AS rank
     FROM messages

@@ -1,10 +1,10 @@
 -- Searches by words, best match first.
 
 -- name: best_rows
--- The best rows of one table by their own words. The rarity of a lexeme is counted among the candidates, which are all
--- the rows that have an anchor. The counts are materialized, or they would be computed again for each row.
--- Each function that takes a large tsvector would fetch and decompress it again, so all take a copy; LIMIT keeps that
--- copy from being made again for each. OFFSET 0 keeps ranks from being computed twice.
+-- The best rows of one table, ranked without their neighbours. Candidates are the rows that hold an anchor (see
+-- compiled_query.py), and the rarity of a lexeme is counted among them. MATERIALIZED: lexemes are counted once, not for
+-- each row. LIMIT: a large tsvector is fetched and decompressed once, not by each function that takes it. OFFSET 0:
+-- ranks are computed once.
 WITH {newest} hits AS MATERIALIZED (
     SELECT id, conversation_id, seq, token_count, order_place, place, author, role, created_at, words, {shares}
     FROM (
@@ -67,6 +67,7 @@ newest AS MATERIALIZED (
 ),
 
 -- name: is_newest
+-- A condition: the row is one of `newest`.
 ctid = ANY(ARRAY(SELECT row FROM newest))
 
 -- name: matches_words
@@ -80,14 +81,14 @@ CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
 ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) * {forms}::real AS r{n}
 
 -- name: row_rank
--- The rank of words in a row, computed for texts that hold all of them: as much as that of a word that occurs once. It
--- is a real number like the other ranks, as numeric is slow to count and to sort.
+-- The rank of words that follow each other: as much as that of one word that occurs once. It is computed only for texts
+-- that hold all of the words. It is a real number like the other ranks, as numeric is slow to count and to sort.
 CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}
 
 -- name: answered_in
--- For a message with a question near its end, how many messages later the answer is: the first message without a tool
--- call or result; 0 if there is none near. A caption or a remark may follow the question. Long texts are not examined,
--- as they would have to be fetched and decompressed.
+-- For a message with a question near its end, how many messages later the answer is: the first of the next messages
+-- without a tool call or result; 0 if there is none near. A caption or a remark may follow the question. Long texts are
+-- not examined, because they would have to be fetched and decompressed.
 (
     SELECT coalesce((
         SELECT answer.seq - best.seq
@@ -103,7 +104,7 @@ CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::r
 )
 
 -- name: answered_in_before_a_hit
--- The same, but only for a hit that another hit follows.
+-- The same, but only for a hit whose next message is a hit, too.
 CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END
 
 -- name: neighbours
@@ -114,7 +115,8 @@ FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversatio
 WHERE {where}
 
 -- name: tells_when
--- Whether a message states a time, by the lexemes of such words. Long texts do not count, as they have some by chance.
+-- Whether a message states a time, judged by words for dates and times. Long texts hold some by chance and do not
+-- count.
 (octet_length(content) < 2000 AND content_tsv @@ '
     ago | yesterday | today | tonight | tomorrow | last | next | night | morn | week | weekend | month | year
     | monday | tuesday | wednesday | thursday | friday | saturday | sunday

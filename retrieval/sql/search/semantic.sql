@@ -20,8 +20,8 @@ LIMIT %(most)s
 SELECT count(*) <= %(few)s FROM (SELECT FROM {table} WHERE {within} LIMIT %(few)s::bigint + 1) AS counted
 
 -- name: settings
--- How the index searches: it continues where filters leave too few rows, up to a number of tuples and a multiple of
--- work_mem.
+-- How the index is searched: the scan continues if filters leave too few rows, up to a number of tuples and a multiple
+-- of work_mem.
 SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %(breadth)s, true),
        set_config('hnsw.max_scan_tuples', %(most_scanned)s, true),
        set_config('hnsw.scan_mem_multiplier', %(memory)s, true)

@@ -19,7 +19,7 @@ WHERE e.embedder_id = %(embedder_id)s AND e.state = 'done'
 RETURNING e.job_id
 
 -- name: advance
--- Record that a stretch of a conversation is embedded, unless the lease is lost or a part of it is to be embedded
+-- Record that a range of a conversation is embedded, unless the lease is lost or a part of the range must be embedded
 -- again.
 UPDATE embedded_conversations
 SET upto_seq = %(upto)s, passages = passages + %(passages)s, passages_refused = passages_refused + %(refused)s,
@@ -28,7 +28,7 @@ WHERE job_id = %(job_id)s AND fence = %(fence)s AND state = 'leased' AND upto_se
 RETURNING job_id
 
 -- name: set_aside
--- Passages that the embedder makes no vector of; those that were not listed.
+-- Store the passages for which the embedder makes no vector. Returns those that were not stored before.
 INSERT INTO refused_passages (embedder_id, message_id, passage, reason)
 SELECT %(embedder_id)s, given.message_id, given.passage, given.reason
 FROM unnest(%(messages)s::bigint[], %(passages)s::integer[], %(reasons)s::text[]) AS given(message_id, passage, reason)
@@ -36,8 +36,8 @@ ON CONFLICT DO NOTHING
 RETURNING refusal_id
 
 -- name: is_complete
--- Whether an embedder has embedded at least 99 of 100 messages, as some are always new; those of failed conversations
--- do not count.
+-- Whether an embedder has embedded at least 99 percent of the messages: some are always new. Messages of conversations
+-- whose embedding failed do not count.
 SELECT coalesce(sum(coalesce(e.upto_seq, 0)) >= 0.99 * sum(c.next_seq - 1), true)
 FROM conversations c
 LEFT JOIN embedded_conversations e ON e.conversation_id = c.conversation_id AND e.embedder_id = %(embedder_id)s

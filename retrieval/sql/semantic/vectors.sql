@@ -5,7 +5,7 @@
 SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
 -- name: create_table
--- Vectors are stored in half precision, which needs less space and lets an index have twice as many dimensions.
+-- The table of vectors. Half precision needs less space, and lets an index have twice as many dimensions.
 CREATE TABLE IF NOT EXISTS {table} (
     message_id bigint NOT NULL,
     passage integer NOT NULL,
@@ -18,11 +18,11 @@ CREATE TABLE IF NOT EXISTS {table} (
 )
 
 -- name: create_conversation_index
--- For searches of a conversation, which compare all of its vectors.
+-- An index for searches of one conversation, which compare all of its vectors.
 CREATE INDEX IF NOT EXISTS {table}_conv_idx ON {table} (conversation_id)
 
 -- name: create_workspace_index
--- For searches of a workspace with few vectors beside others with many.
+-- An index for searches of a workspace that has few vectors, when other workspaces have many.
 CREATE INDEX IF NOT EXISTS {table}_workspace_idx ON {table} (workspace_id)
 
 -- name: create_extension
@@ -38,7 +38,7 @@ DROP TABLE IF EXISTS {table}
 DROP INDEX CONCURRENTLY IF EXISTS {table}_hnsw_idx
 
 -- name: create_index
--- For all other searches; built concurrently, so that nothing waits for it.
+-- The index for all other searches; built concurrently, so that nothing waits for it.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw_idx ON {table} USING hnsw (embedding halfvec_cosine_ops)
 
 -- name: table_state
@@ -59,8 +59,8 @@ WHERE m.conversation_id = %(conversation_id)s AND m.seq > %(after)s
 ORDER BY m.seq LIMIT %(most)s
 
 -- name: try_again
--- Have messages of which passages were refused embedded anew, from the first of them in each conversation. A worker that is
--- at one of these loses its lease.
+-- Queue the messages with refused passages to be embedded again, in each conversation from the first of them on. A
+-- worker that is processing such a conversation loses its lease.
 WITH refused AS (
     DELETE FROM refused_passages WHERE embedder_id = %(embedder_id)s RETURNING message_id
 ), gone AS (

@@ -68,7 +68,7 @@ def test_a_transcript_shows_branches(conversation_id, reader):
     page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
 
     assert page.count("off the active path") == 2
-    assert "a branch that follows" in page and 'href="#m98"' in page
+    assert "A branch begins here. It follows" in page and 'href="#m98"' in page
     assert "head moved" in page
 
 
@@ -141,7 +141,7 @@ def test_a_message_opens_without_a_text_in_a_file_that_is_withheld(reader, setti
     of_once, of_twice = (reader.get(f"/w/default/messages/{each.id}/") for each in (once, twice))
 
     assert (of_once.status_code, of_twice.status_code) == (200, 200)
-    assert "It is quarantined" in of_once.content.decode() and "large_file" not in of_once.content.decode()
+    assert "This message is quarantined" in of_once.content.decode() and "large_file" not in of_once.content.decode()
     assert "large_file" in of_twice.content.decode() and log not in of_twice.content.decode()
 
 

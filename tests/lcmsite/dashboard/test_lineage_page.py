@@ -91,7 +91,7 @@ def test_all_branches_are_drawn_however_often_the_head_moved(reader, db):
 
     assert "Messages 2 to 102: off the active path</title>" in page
     assert "are unreachable" not in page
-    assert transcript.count("a branch that follows") == 40
+    assert transcript.count("A branch begins here.") == 40
 
 
 def test_the_picture_can_be_kept_as_a_file(reader, path):

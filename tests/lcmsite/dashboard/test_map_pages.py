@@ -45,7 +45,7 @@ def test_map_runs_are_listed_with_the_reason_of_a_pause(runs, reader):
 
     listed = {link for link in shown_links(page) if re.fullmatch(rf"{RUNS}map_\w+/", link)}
     assert len(listed) == MapRun.objects.count() == 10 and HOSTILE not in page
-    reasons = ("by a person", "fails too often", "site&#x27;s limit", "own budget", "input file is quarantined")
+    reasons = ("by a person", "fails too often", "site&#x27;s limit", "token budget", "input file is quarantined")
     assert all(words in paused for words in reasons)
     assert len(re.findall(r"map_\w+/", paused)) == 5 and "No map run matches." not in paused
 

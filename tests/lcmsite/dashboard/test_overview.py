@@ -151,7 +151,7 @@ def test_models_of_the_site_are_shown_and_reset_by_superusers_alone(operator, ad
 
 
 def test_acts_of_administrators_are_shown_to_admins_alone(reader, admin):
-    assert "Recent acts" not in page_of(reader, "/w/default/shelf/")
+    assert "Recent audit entries" not in page_of(reader, "/w/default/shelf/")
     assert "set role" in page_of(admin, "/w/default/shelf/")
 
 

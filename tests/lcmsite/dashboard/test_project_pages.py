@@ -41,7 +41,7 @@ def test_a_time_line_shows_the_state_of_each_session(past, reader):
     marks = ("no summary yet", "erased", "quarantined", "degraded", "1 newer", "subagent of", "part of")
     assert HOSTILE not in page and len(shown) == 8
     assert [sum(mark in each for each in shown) for mark in marks] == [2, 1, 1, 1, 1, 1, 2]
-    assert "Its text was erased" in page and "Its text is withheld" in page
+    assert "The text of this summary was erased" in page and "The text of this summary is withheld" in page
     assert past.superseded_id not in page
 
 
@@ -94,7 +94,7 @@ def test_each_summary_opens_down_to_its_messages(past, reader):
     assert "Message 1</a>" in opened(sessions[0])
 
     page = page_of(reader, f"{PROJECTS}summaries/{sessions[0]}/")
-    assert "Session summary" in page and "Make it again" not in page
+    assert "Session summary" in page and ">Regenerate<" not in page
     assert {f"{PROJECTS}summaries/{arc_id}/"} <= {*shown_links(page)}
     assert f'{PROJECTS}summaries/{sessions[0]}/rests-on/"' in page
 
@@ -105,14 +105,14 @@ def test_findings_lead_to_the_summary_and_an_operator_has_it_made_again(past, op
     damaging(f"UPDATE session_summaries SET content = 'altered' WHERE summary_id = '{summary.pk}'")
     address = f"{PROJECTS}summaries/{summary.pk}/"
     assert address in shown_links(page_of(operator, f"{INTEGRITY}reports/{a_report_on()}/"))
-    assert "Make it again" in page_of(operator, address)
+    assert ">Regenerate<" in page_of(operator, address)
 
     operator.post(f"{address}redo/", follow=True)
 
     job = HistoryJob.objects.get(state="queued")
     assert (job.reason, job.conversation_id) == ("manual", summary.conversation_id)
     assert str(job.conversation) in page_of(operator, "/w/default/runs/history-jobs/?state=queued")
-    assert "1 about" in page_of(operator, "/w/default/")
+    assert "1 for" in page_of(operator, "/w/default/")
 
 
 def test_a_superseded_summary_leads_to_the_newer_one(past, reader):

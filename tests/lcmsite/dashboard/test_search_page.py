@@ -168,7 +168,7 @@ def test_everything_about_a_name_comes_with_links_to_each_id(harbour, reader):
     narrowed = as_part(reader, f"{ABOUT}?entity=harbour&aspect=boats&question=Which+boats?&max_tokens=400")
 
     assert address.startswith(ABOUT) and 'value="seven lighthouses"' in form
-    assert hits(found) == ["tool"] and "seven lighthouses" in found and "All 1:" in found
+    assert hits(found) == ["tool"] and "seven lighthouses" in found and "All 1 text:" in found
     assert any(link.startswith("/w/default/integrity/place/?id=msg_") for link in shown_links(found))
     assert hits(narrowed) and "There is more" in narrowed and HOSTILE not in narrowed
 

@@ -122,4 +122,4 @@ def test_what_was_done_is_told_newest_first_and_narrowed_to_a_kind_and_a_convers
         for filters in ("archive", f"archive&conversation_id={conversation_id}", "erase")
     ]
     assert [len(rows(each)) for each in narrowed] == [2, 1, 0]
-    assert "No act matches." in narrowed[2]
+    assert "No entry matches." in narrowed[2]

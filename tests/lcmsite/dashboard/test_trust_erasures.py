@@ -63,8 +63,8 @@ def test_a_preview_says_all_that_would_go_and_without_the_words_it_is_shown_agai
     page = previewed(admin, path, from_seq="3", to_seq="5")
 
     assert '<div class="figure">3</div>messages' in page
-    assert "lose" in page and "in the context and will be redone from what remains" in page
-    assert "It cannot be brought back" in page and "Older backups and ledgers still contain it" in page
+    assert "lose" in page and "in the context and will be regenerated from the remaining content" in page
+    assert "The content cannot be restored" in page and "Older backups and exported ledgers" in page
     assert phrase(page) == f"erase 3 messages of conversation {conversation_id} for good"
     assert "data-asks=" in page
     for typed in ("", "erase 3 messages", HOSTILE):
@@ -80,7 +80,7 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
 
     done = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)}).content.decode()
 
-    assert "Erased for good" in done and "3 messages" in done and "being redone" in done
+    assert "Erased for good" in done and "3 messages" in done and "being regenerated" in done
     assert erased(conversation_id) == 3
     record = admin.get(TOMBSTONES).content.decode()
     assert "user a-admin" in record and "from 3" in record

@@ -141,7 +141,7 @@ def test_a_step_that_is_stale_is_explained_and_a_new_check_is_offered(admin, pat
     page = admin.post(f"{path}application/", follow=True).content.decode()
 
     assert everything() == before
-    assert "Nothing was changed." in page and "under step 2" in page
+    assert "Nothing was changed." in page and "in step 2" in page
     assert "The data has changed since the plan was made" in page
     assert "Check again and make a new plan" in page and f'name="conversation_id" value="{miscounted.id}"' in page
     assert "Approve all" not in page
@@ -155,7 +155,7 @@ def test_a_repair_that_was_rolled_back_says_why(admin, path):
         models.RepairPlan.objects.update(state=PlanState.REFUSED, outcome=outcome)
         page = page_of(admin, path)
         assert why in page and HOSTILE not in page
-    assert "No acts yet" in page_of(admin, f"{path}history/")
+    assert "No audit entries yet" in page_of(admin, f"{path}history/")
 
 
 def test_what_matters_has_to_be_typed(admin, miscounted):

@@ -155,7 +155,7 @@ def test_a_check_that_failed_says_what_to_do(reader):
 
     page = page_of(reader, f"{INTEGRITY}scans/{models.IntegrityScan.objects.get().pk}/")
 
-    assert "It failed 8 times" in page and "Start another check" in page
+    assert "The check failed 8 times" in page and "start another check" in page
 
 
 def test_one_conversation_is_checked_alone_from_its_own_page(reader, damaged):
