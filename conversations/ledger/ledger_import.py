@@ -69,7 +69,7 @@ class LedgerImporter:
             if there and not skip_existing:
                 raise Conflict(
                     f"The conversation {there[0][:80]!r} exists in this workspace already. Import it into another "
-                    "workspace or under another name.",
+                    "database. A conversation of messages alone can also have another name or another workspace.",
                     code="conversation_exists",
                 )
             done: dict[str, ImportedLedger | None] = dict.fromkeys(there)
@@ -144,7 +144,8 @@ class LedgerImporter:
                 ) from refused
             raise Conflict(
                 f"The conversation {session_id[:80]!r} cannot be imported here: a summary, run or file of it exists in "
-                "this database already, maybe under another name. Nothing of it was written.",
+                "this database already, and their ids are unique. Nothing was written. Import it into another "
+                "database; `lcm fork` copies a conversation within one.",
                 code="conversation_exists",
             ) from refused
         except DataError as refused:

@@ -32,6 +32,13 @@ RENDERERS = (show_history, show_reading, show_trust)
 WIDTH_OFF_TERMINAL = 240
 
 
+class _Console(Console):
+    """A console whose closed pipe is no failure: `lcm grep ... | head` ends with 0."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def show(result: Any, stream: TextIO) -> None:
     """Write the result, fitted to the terminal's width; bytes are written unchanged."""
     if isinstance(result, bytes):
@@ -39,7 +46,7 @@ def show(result: Any, stream: TextIO) -> None:
         stream.buffer.write(result)
         return
     width = None if stream.isatty() else WIDTH_OFF_TERMINAL
-    screen = Screen(Console(file=stream, width=width, highlight=False, emoji=False, markup=False))
+    screen = Screen(_Console(file=stream, width=width, highlight=False, emoji=False, markup=False))
     if isinstance(result, list | tuple):
         _show_many(result, screen)
     else:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from conversations.errors import Invalid
 from lcmsite.gateway.surfaces import Surface, Task, surface_of
 
 DEFAULT_UPSTREAMS = "anthropic=https://api.anthropic.com,openai=https://api.openai.com"
@@ -146,7 +147,7 @@ class Routes:
         """Return a request's rule: of its key, upstream or API, or the default.
 
         Headers override it. Without `api_key_id` (the key could not be looked up), the strictest of all keys' rules
-        applies.
+        applies. Raises Invalid for a header with an unknown mode.
         """
         subjects = (f"key:{api_key_id}", route.upstream, route.surface.value if route.surface else "", "")
         rule = next(self.rules[subject] for subject in subjects if subject in self.rules)
@@ -155,7 +156,9 @@ class Routes:
         if headers.get("x-lcm-store", "").lower() in ("false", "0", "no"):
             return Rule(Mode.OFF)
         mode = headers.get("x-lcm-mode", "")
-        if mode in set(Mode):
+        if mode and mode not in set(Mode):
+            raise Invalid(f"x-lcm-mode: there is no mode {mode[:40]!r}; use one of {', '.join(Mode)}.")
+        if mode:
             rule = replace(rule, mode=Mode(mode))
         closed, lookups = (headers.get(name, "").lower() for name in ("x-lcm-fail-closed", "x-lcm-lookups"))
         return Rule(

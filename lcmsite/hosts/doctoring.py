@@ -138,8 +138,9 @@ def _version(program: str | None) -> str:
         shown = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    lines = shown.stdout.strip().splitlines()
-    return lines[0] if lines else "unknown"
+    # pi prints its version to standard error.
+    lines = (shown.stdout.strip() or shown.stderr.strip()).splitlines()
+    return lines[0] if lines and shown.returncode == 0 else "unknown"
 
 
 def _moment(noted: Any) -> str:

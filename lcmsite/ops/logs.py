@@ -106,6 +106,8 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "django": {"handlers": [], "level": level, "propagate": True},
             # RequestLog already logs refused requests.
             "django.request": {"level": "ERROR"},
+            # Anybody can send a request with another host's name: RequestLog has a line for it, without a traceback.
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
             # At DEBUG these would log statements and requests with their values; some, at INFO, every call.
             "django.db.backends": {"level": "WARNING"},
             "asyncio": {"level": "WARNING"},

@@ -125,7 +125,7 @@ def test_what_was_erased_is_a_tombstone_in_the_copy_too(conversation_id, tmp_pat
 def test_a_conversation_that_is_there_under_another_name_is_a_conflict(conversation_id, tmp_path):
     before = Conversation.objects.count(), Message.objects.count(), ContextItem.objects.count()
 
-    with pytest.raises(Conflict, match="maybe under another name"):
+    with pytest.raises(Conflict, match="their ids are unique"):
         imported(exported(conversation_id), tmp_path, session_id="copy")
 
     assert (Conversation.objects.count(), Message.objects.count(), ContextItem.objects.count()) == before

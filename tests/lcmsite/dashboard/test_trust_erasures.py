@@ -82,6 +82,8 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
 
     assert "Erased for good" in done and "3 messages" in done and "being regenerated" in done
     assert erased(conversation_id) == 3
+    transcript = admin.get(f"/w/default/conversations/{conversation_id}/").content.decode()
+    assert transcript.count(">erased</span>") == 3
     record = admin.get(TOMBSTONES).content.decode()
     assert "user a-admin" in record and "from 3" in record
     assert f"/w/default/conversations/{conversation_id}/?seq=3" in shown_links(record)

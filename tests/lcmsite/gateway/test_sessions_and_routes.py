@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conversations.errors import Invalid
 from lcmsite.environment import Environment
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.recording.side_requests import Side, side_of
@@ -187,7 +188,6 @@ def test_a_path_has_its_upstream(method, path, headers, url):
         ("/v1/messages", 7, {}, Rule(Mode.DRY_RUN, fail_closed=True)),
         ("/v1/messages", 7, {"x-lcm-fail-closed": "false"}, Rule(Mode.DRY_RUN)),
         ("/v1/messages", 1, {"x-lcm-mode": "record"}, Rule(Mode.RECORD)),
-        ("/v1/messages", 1, {"x-lcm-mode": "unheard-of"}, Rule(Mode.ASSEMBLE)),
         ("/v1/messages", 1, {"x-lcm-lookups": "true"}, Rule(Mode.ASSEMBLE, has_lookups=True)),
         ("/v1/messages", 1, {"x-lcm-lookups": "false"}, Rule(Mode.ASSEMBLE)),
         ("/v1/messages", 7, {"x-lcm-store": "false"}, Rule(Mode.OFF)),
@@ -200,6 +200,13 @@ def test_a_request_has_its_mode(path, key, headers, rule):
     route = ROUTES.route("POST", path, headers)
 
     assert ROUTES.rule(route, api_key_id=key, headers=headers) == rule
+
+
+def test_a_mode_that_does_not_exist_is_refused_by_name():
+    route = ROUTES.route("POST", "/v1/messages", {})
+
+    with pytest.raises(Invalid, match="no mode 'assmble'; use one of off, record, dry-run, assemble"):
+        ROUTES.rule(route, api_key_id=1, headers={"x-lcm-mode": "assmble"})
 
 
 @pytest.mark.parametrize(
