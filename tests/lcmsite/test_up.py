@@ -1,5 +1,6 @@
 """`lcm up` as an operator runs it: a process tree that starts with one command and leaves nothing behind."""
 
+import fcntl
 import json
 import re
 import signal
@@ -176,6 +177,20 @@ def test_agents_can_be_left_out(up, data_dir, mcp_port, off):
 
     assert serving is None
     assert "/mcp" not in announced
+
+
+@pytest.mark.thorough
+def test_a_second_gateway_on_one_data_directory_is_refused(up, data_dir):
+    lock = data_dir / "gateway" / "spool.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = up(LCM_GATEWAY_PORT=str(free_port()))
+        said = refused.communicate(timeout=60)[1]
+
+    assert refused.returncode == 2
+    assert "Another gateway uses" in said and "--gateway-port 0" in said
+    assert processes_of(data_dir) == []
 
 
 # In short: starters at once share one database (test_embedded), and a sample is loaded but once (test_sample).

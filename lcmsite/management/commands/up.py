@@ -16,7 +16,7 @@ import structlog
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -25,6 +25,7 @@ from lcmsite.cli.cli_session import default_workspace
 from lcmsite.connections import embedded_database, require_servers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+from lcmsite.gateway.recording.exchange_spool import Spool, SpoolInUse
 from lcmsite.ops.logs import log_file, rotate, tail
 from lcmsite.ops.metrics.directory import shared_metrics
 from lcmsite.ops.shell_commands import manage_py
@@ -95,6 +96,7 @@ class Command(BaseCommand):
         gateway = None
         if given.gateway_port != 0 and not given.no_web:
             listener = bind_port(host, given.gateway_port, "--gateway-port", "LCM_GATEWAY_PORT", taken=(port, mcp_port))
+            _require_own_spool()
             processes.append(Process("gateway", ("gateway",), listener))
             gateway = _url(host, given.gateway_port)
         require_servers()
@@ -213,6 +215,16 @@ def _exclusive(name: str) -> Iterator[None]:
                 yield
                 return
         time.sleep(0.1)
+
+
+def _require_own_spool() -> None:
+    """Raise CommandError if another gateway uses the data directory: this one would only start again and again."""
+    try:
+        lock = Spool.below(settings.DATA_DIR, most_bytes=0).claim()
+    except SpoolInUse as refusal:
+        raise CommandError(f"{refusal} Or start this LCM without a gateway: --gateway-port 0.") from refusal
+    if lock is not None:
+        os.close(lock)
 
 
 def _url(host: str, port: int) -> str:
