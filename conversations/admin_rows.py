@@ -27,7 +27,7 @@ from conversations.scope import Scope
 
 MOST_CHARACTERS = 20_000
 MOST_ACTED_ON = 100
-# Columns for search and hashes, which are never shown; and columns that only a row's own page shows.
+# Types of columns that are never shown (for search, and hashes), and of columns that only a row's own page shows.
 _HIDDEN = (models.GeneratedField, models.BinaryField)
 _PAGE_ONLY = (models.JSONField,)
 
@@ -112,7 +112,7 @@ class RowsAdmin(ReadOnly, ModelAdmin):
 class RowsInline(ReadOnly, TabularInline):
     """A read-only table, page by page, on the page of the row it belongs to.
 
-    For tables with a primary key of two columns, which Django's admin cannot register.
+    It is for tables with a primary key of two columns, which Django's admin cannot register.
     """
 
     extra = 0
