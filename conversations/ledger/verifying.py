@@ -49,7 +49,7 @@ class Verifier:
         self._memory = VerificationMemory()
         self._rank: int | None = None
         self._is_over = False
-        # Whether the first line shows that this is not a ledger, or one of another version. Later lines are skipped then.
+        # Whether the first line is not that of a ledger, or is of another version. The other lines are then skipped.
         self._is_foreign = False
         # The session of the last conversation.
         self._session_id: str | None = None

@@ -16,12 +16,15 @@ from conversations.types import PartType, Role
 
 class MessageQuerySet(SearchableQuerySet):
     def uncovered(self) -> Self:
-        """Filter to messages that no summary was made from."""
+        """Filter to messages that are a source of no summary."""
         return self.filter(summary_links__isnull=True)
 
 
 class Message(models.Model):
-    """One turn, verbatim. Written by `lcm_append_messages`, and never changed."""
+    """One message, verbatim, written by `lcm_append_messages`.
+
+    Only an operation in the audit log can move or erase its texts; the database refuses all other changes.
+    """
 
     message_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
