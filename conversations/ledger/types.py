@@ -12,7 +12,7 @@ from conversations.content.lossless_values import storable
 # The members of a line, without its hash.
 Line = dict[str, Any]
 
-# A report lists at most this many findings, and counts all.
+# A report lists this many findings, and counts all.
 MOST_LISTED = 100
 
 
@@ -39,7 +39,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class LedgerFinding:
-    """One contradiction in a ledger, and its line; the first line is 1."""
+    """One place where a ledger contradicts itself; lines count from 1."""
 
     line: int
     code: str
@@ -48,7 +48,7 @@ class LedgerFinding:
 
 @dataclass
 class Findings:
-    """Collects findings at the current `line`: counts all, and keeps the first."""
+    """Collects findings of the current `line`: all are counted, the first kept."""
 
     line: int = 0
     first: list[LedgerFinding] = field(default_factory=list)
@@ -69,8 +69,7 @@ class Findings:
 class AnchoredReport:
     """The anchor that a ledger was compared with, and its coverage.
 
-    If `key_is_trusted` is false, the signature was checked with the key in the anchor itself, which a forger can
-    replace.
+    Without `key_is_trusted` the signature was checked with the key in the anchor itself, which a forger can replace.
     """
 
     made_at: str
