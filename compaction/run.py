@@ -303,8 +303,7 @@ class Run:
                     for made in all_made
                 ]
                 if self.lease is not None:
-                    # The job's row comes after the conversation's row, which every writer locks first. Progress resets
-                    # the job's attempts.
+                    # Every writer locks the conversation's row before the job's. Progress resets the job's attempts.
                     self.lease.renew(attempts=1)
                 self.row.tokens_after += all_made[-1].item_tokens - instead_of_tokens
                 for made in all_made:

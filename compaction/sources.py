@@ -30,7 +30,7 @@ _MOST_CHARACTERS = 4_000
 
 
 def read_turns(conversation_id: int) -> list[str]:
-    """Read the newest messages in the context, oldest first, each cut short."""
+    """Read the newest non-system messages in the context, oldest first, cut short."""
     found = sql.rows(_STATEMENTS["newest_turns"], [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
     cold = cold_texts(block_id for _, _, block_id in found)
     return [
@@ -72,7 +72,7 @@ def read_slots(conversation_id: int) -> list[Slot]:
 class _Read(NamedTuple):
     """One source, a message or a summary, with the values that a summary needs.
 
-    A NamedTuple is faster to build than a frozen dataclass, and every message of a long context becomes one.
+    A NamedTuple, because it is cheaper than a frozen dataclass, and every message of a long context becomes one.
     """
 
     id: Any

@@ -36,9 +36,6 @@ def sweep_compaction_jobs() -> None:
 
 @db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
 def remove_finished_history_jobs() -> None:
-    """Delete old finished history jobs.
-
-    The newest jobs for each conversation or project, and reason, are kept.
-    """
+    """Delete old finished history jobs, but keep the newest: see `remove_finished`."""
     # Jobs of compactions are kept: a run's row refers to its job, and the row's hash covers the reference.
     history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

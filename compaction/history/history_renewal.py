@@ -77,8 +77,8 @@ def gains_nothing(made: SessionSummary, current: SessionSummary) -> bool:
 def to_renew(project_id: int, kind: HistoryKind, reason: HistoryReason) -> list[str]:
     """Return the current arcs or epochs of a project to regenerate, oldest first.
 
-    These have a renewed member. For the reason `redo`, those that wait for a model are included as well; for `manual`,
-    all that were made without a model, and the damaged ones.
+    These have a renewed member, or are erased and have a member that is not. For the reason `redo`, those that wait for
+    a model are included as well; for `manual`, all that were made without a model, and the damaged ones.
     """
     values = {
         "project_id": project_id,

@@ -48,10 +48,9 @@ class NotTheSame(Conflict):
 
 @dataclass(frozen=True)
 class Moved:
-    """The result of moving a range of messages: its last seq, and its sizes.
+    """The result of moving a range: its last seq, and its size in rows and block.
 
-    `bytes_before` is its size in rows, `bytes_packed` its size as a block. `damaged` lists messages that do not match
-    their hashes: they stay in their rows, where an integrity check finds them.
+    `damaged` lists messages that do not match their hashes. They stay in their rows, for an integrity check to find.
     """
 
     last_seq: int

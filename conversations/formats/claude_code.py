@@ -1,6 +1,4 @@
-"""Read and write lines of Claude Code's transcripts. Pure.
-
-A line has a message of Anthropic's API:
+"""Read and write Claude Code's transcripts: messages of Anthropic's API. Pure.
 
     {"type": "assistant", "message": {"role", "content", ...}, "sessionId", "uuid", "timestamp", "isSidechain", ...}
 

@@ -1,6 +1,4 @@
-"""Read and write lines of Codex's rollouts (its transcripts). Pure.
-
-A line has an item of OpenAI's Responses API:
+"""Read and write Codex's transcripts: items of OpenAI's Responses API. Pure.
 
     {"timestamp", "type": "response_item", "payload": {an item}}
 

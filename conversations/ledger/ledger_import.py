@@ -220,8 +220,7 @@ class LedgerImporter:
     def _store(self, content_hash: str | None, content: IO[bytes] | None) -> str:
         """Return the path of the bytes with this hash, and store them if missing.
 
-        A file whose bytes are not in the ledger gets the same path: another conversation of the workspace may have
-        stored the bytes.
+        A file without bytes in the ledger gets the same path: another conversation may have stored these bytes.
         """
         if content_hash is None:
             return ""

@@ -15,8 +15,7 @@ from conversations.types import AuditRecord
 class AuditEntry(models.Model):
     """One operation in the audit log. The database refuses to change or remove it.
 
-    The table also has a column with the id of the transaction: the database allows changes to texts only in that
-    transaction.
+    The table also has the transaction's id: the database allows changes to texts only in that transaction.
     """
 
     audit_id = models.BigAutoField(primary_key=True)

@@ -21,10 +21,7 @@ class MessageQuerySet(SearchableQuerySet):
 
 
 class Message(models.Model):
-    """One message, verbatim, written by `lcm_append_messages`.
-
-    Only an operation in the audit log can move or erase its texts; the database refuses all other changes.
-    """
+    """One message, verbatim. Only operations in the audit log may change its texts."""
 
     message_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")

@@ -1,8 +1,7 @@
 """Recompute contexts and counters from messages, summaries and lineage.
 
 Most functions take a conversation's id and return a record of what they would change or have changed. The record's
-`reversed` returns the change that undoes it. Call functions that write in a transaction: they lock the conversation's
-row until the end of the transaction.
+`reversed` undoes it. Call functions that write in a transaction: they lock the conversation's row until its end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Move texts that are too long for a message into files, and restore them.
 
 The text is replaced by an element with the file's id and SHA-256. This element is then hashed, searched, counted and
-shown as content. The table `file_references` stores its position, so that `restore_texts` can restore the text;
-record_hash covers the position.
+shown as content. A row of `file_references`, covered by record_hash, has its position: `restore_texts` needs it.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class LongTextMover:
-    """Moves long texts of one append to files.
-
-    `marked` writes the bytes first. `settled` writes the rows, in the transaction that writes the messages.
-    """
+    """Moves long texts of one append to files: bytes first, then rows with messages."""
 
     conversation: Conversation
     files: LargeFileService
