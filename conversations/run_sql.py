@@ -1,4 +1,4 @@
-"""Migration operations: run a `.sql` file, and seal the rows of a table."""
+"""Migration operations: run a `.sql` file, and hash the rows of a table."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class BytesErased(Conflict):
 
 @dataclass(frozen=True)
 class LargeFileService:
-    """Stores files that are too large for a context; equal bytes are stored once."""
+    """Stores files that are too large for a context; equal bytes once per workspace."""
 
     storage: Storage
     policy: FilePolicy = FilePolicy()
